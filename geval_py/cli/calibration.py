@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from geval_py.cli import commands, options, score, terminal
-from geval_py.explaining import calibration, reliability
+from geval_py.explaining import calibration
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
-
-if TYPE_CHECKING:
-    pass
 
 DESCRIPTION = """\
 Show whether an output means what it says: the loss that it claims against the one it gets,
@@ -36,7 +32,7 @@ def run_calibration(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS)
     with score.blaming_config(task):
-        schemes = calibration.calibration_schemes(reliability.hashed_scheme(evaluate.select_schemes(task)))
+        schemes = calibration.calibration_schemes(calibration.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)
         only_output(split.outputs)
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from geval_py.cli import commands, options, score
-from geval_py.explaining import luck, reliability
+from geval_py.explaining import luck
+from geval_py.explaining.calibration import hashed_scheme
 from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring import evaluate
-
-if TYPE_CHECKING:
-    pass
 
 DESCRIPTION = """\
 Show how much hash collisions changed scores: the scores that other seeds of the hash would give, and how
@@ -40,9 +37,7 @@ def run_luck(args: argparse.Namespace) -> int:
     task, settings = options.task_and_settings(args)
     vocabulary = read_vocabulary(task)
     with score.blaming_config(task):
-        schemes = luck.luck_schemes(
-            reliability.hashed_scheme(evaluate.select_schemes(task)), seeds, exact=bool(vocabulary)
-        )
+        schemes = luck.luck_schemes(hashed_scheme(evaluate.select_schemes(task)), seeds, exact=bool(vocabulary))
         results = score.scored(task, locate(task), schemes, settings)
     shown = score.shown_names(results, settings) or [result.output.name for result in results]
     pairs = [

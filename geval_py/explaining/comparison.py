@@ -106,9 +106,6 @@ class System:
     tied: float | None = None
     signature: scores.Signature | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return formats.json_fields(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import reliability, significance
+from geval_py.explaining.calibration import hashed_scheme, profile_of, reread, schemes_of
+from geval_py.explaining.significance import NORMAL
 from geval_py.reading import schemes, sources
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
@@ -31,6 +32,7 @@ from geval_py.text import named, some_of, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
+    from geval_py.explaining.significance import Array
 
 
 DEFAULT_SEEDS, MIN_SEEDS, MAX_SEEDS = 25, 2, 1000
@@ -184,9 +186,9 @@ def luck(
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     check_seeds(seeds)
-    scheme = reliability.hashed_scheme(reliability.schemes_of(evaluation))
+    scheme = hashed_scheme(schemes_of(evaluation))
     wanted = luck_schemes(scheme, seeds, exact=bool(vocabulary))
-    again = reliability.reread(evaluation, wanted, vocabulary, sign=evaluation.signature is not None)
+    again = reread(evaluation, wanted, vocabulary, sign=evaluation.signature is not None)
     return luck_of(again, len(vocabulary))
 
 
@@ -208,7 +210,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
 
     Raises UsageError for lines of buckets.
     """
-    first, signed, profile = evaluation.scores[0], evaluation.signature, reliability.profile_of(evaluation)
+    first, signed, profile = evaluation.scores[0], evaluation.signature, profile_of(evaluation)
     vectors = int(profile.column("vector").sum())
     if vectors:
         raise UsageError(
@@ -234,7 +236,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
     kept = np.isfinite(losses).all(axis=0)
     loss, *others = (_mean(of_seed[kept]) for of_seed in losses)
     lines, mean, sd = int(kept.sum()), float(np.mean(others)), float(np.std(others, ddof=1))
-    low, high = sorted(first.metric.of_line(mean + sign * significance.NORMAL * sd) for sign in (-1, 1))
+    low, high = sorted(first.metric.of_line(mean + sign * NORMAL * sd) for sign in (-1, 1))
     return Luck(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -258,15 +260,15 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
     )
 
 
-def _losses_of_seeds(evaluation: scores.ScoredOutput) -> significance.Array:
+def _losses_of_seeds(evaluation: scores.ScoredOutput) -> Array:
     """Return the losses of lines, by seed, its own first; inf on lines that any seed might make infinite."""
-    profile, columns = reliability.profile_of(evaluation), evaluation.scores[1].statistics.columns
+    profile, columns = profile_of(evaluation), evaluation.scores[1].statistics.columns
     losses = np.array([profile.column("loss"), *columns])
     losses[:, profile.column("word_mass") + profile.column("rest") <= 0] = np.inf
     return losses
 
 
-def _mean(losses: significance.Array) -> float:
+def _mean(losses: Array) -> float:
     """Return the mean; NaN for no loss."""
     return backends.exact_sum(losses) / len(losses) if len(losses) else math.nan
 
@@ -307,12 +309,10 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
     by_name = dict(zip(names, evaluations, strict=True))
 
     @lru_cache(maxsize=2)
-    def losses_of(name: str) -> significance.Array | None:
+    def losses_of(name: str) -> Array | None:
         first = by_name[name].scores[0]
-        again = reliability.reread(
-            by_name[name], luck_schemes((first.scheme, first.metric), DEFAULT_SEEDS, exact=False)
-        )
-        return None if reliability.profile_of(again).column("vector").any() else _losses_of_seeds(again)
+        again = reread(by_name[name], luck_schemes((first.scheme, first.metric), DEFAULT_SEEDS, exact=False))
+        return None if profile_of(again).column("vector").any() else _losses_of_seeds(again)
 
     for first, second in pairwise(system.name for system in comparison.systems):
         better, worse = by_name[first], by_name[second]

@@ -29,7 +29,7 @@ from geval_py.tables.numbers import counted
 from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.reliability import Points
+    from geval_py.explaining.calibration import Points
     from geval_py.scoring.metrics.base import Metric
     from geval_py.scoring.scores import ScoredOutput
 

@@ -43,11 +43,10 @@ from geval_py.tables.table import Column, Table, written
 
 if TYPE_CHECKING:
     from geval_py.explaining import cross_validation
-    from geval_py.explaining.calibration import Calibration
+    from geval_py.explaining.calibration import Calibration, Points, Reliability
     from geval_py.explaining.comparison import Comparison, System
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.mixing import Mixture
-    from geval_py.explaining.reliability import Points, Reliability
     from geval_py.explaining.tuning import Tuning
 
 

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geval_py.explaining import derived, losses, reliability
-from geval_py.explaining.calibration import Calibration, calibration_of, calibration_schemes
+from geval_py.explaining import derived, losses
+from geval_py.explaining.calibration import (
+    Calibration,
+    calibration_of,
+    calibration_schemes,
+    hashed_scheme,
+    reread,
+    schemes_of,
+)
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
@@ -230,10 +237,10 @@ class Report:
 
         Lines of buckets hold for one seed of the hash: no other is tried if there are any.
         """
-        named = reliability.hashed_scheme(reliability.schemes_of(self.evaluation))
+        named = hashed_scheme(schemes_of(self.evaluation))
         has_buckets = not all(":" in output for output in self.items.outputs)
         of_luck = [] if has_buckets else luck_schemes(named, DEFAULT_SEEDS, exact=False)[1:]
-        return reliability.reread(self.evaluation, [*calibration_schemes(named), *of_luck])
+        return reread(self.evaluation, [*calibration_schemes(named), *of_luck])
 
     @cached_property
     def calibration(self) -> Calibration | None:

@@ -7,7 +7,7 @@ new format is one entry in FORMATS: every command then takes its name, and shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
@@ -92,9 +92,9 @@ def json_fields(value: Any, *without: str) -> dict[str, Any]:
     def shown(one: Any) -> Any:
         if hasattr(one, "to_dict"):
             return one.to_dict()
-        if isinstance(one, tuple) and one and hasattr(one[0], "to_dict"):
-            return [part.to_dict() for part in one]
-        return asdict(one) if is_dataclass(one) and not isinstance(one, type) else one
+        if isinstance(one, tuple):
+            return list(map(shown, one))
+        return json_fields(one) if is_dataclass(one) else one
 
     values = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
     if values.get("signature") is not None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 from geval_py import UsageError, calibration, evaluate
-from geval_py.explaining.reliability import Forecasts, Points, Reliability, calibration_error, corp, reliability_of
+from geval_py.explaining.calibration import Forecasts, Points, Reliability, calibration_error, corp, reliability_of
 from geval_py.scoring.kernel import native, reference
 from geval_py.tables.escapes import json_text
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from geval_py.errors import UsageError
-from geval_py.explaining.reliability import Points
+from geval_py.explaining.calibration import Points
 from geval_py.reports.charts import (
     ACCENT,
     BAD,
