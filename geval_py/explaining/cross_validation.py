@@ -204,6 +204,12 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
         x = guesses.places(centres, scales, fitted)
     values = {"lambda": start.lambda_, "nu": start.nu}
     parts = [name for name in values if is_by_line or name in names]
+    begin = [weight for name in parts for weight in (_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1))]
+    most = MAX_WEIGHT if is_by_line else _logit(MAX_PART)
+    bounds = [most] * len(begin)
+    if has_temperature:
+        begin.insert(0, math.log(start.temperature))
+        bounds.insert(0, math.log(MAX_TEMPERATURE))
     ridge, (alike, slope), rests = RIDGE if is_by_line else 0.0, guesses.spread(), guesses.rests[fitted]
     listed, slope, missing = guesses.tempered_hits(start.temperature)[fitted], slope[fitted], 1.0 - rests
 
@@ -224,14 +230,6 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
             gradient.extend(2 * ridge * row - x @ (derivative * part * (1.0 - part) / masses) / len(fitted))
         return ridge * float(places @ places) - float(np.mean(np.log(masses))), np.array(gradient)
 
-    begin, bounds = [], [(-MAX_WEIGHT, MAX_WEIGHT)] * (len(parts) * len(x))
-    for name in parts:
-        begin += [_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1)]
-    if not is_by_line:
-        bounds = [(_logit(MIN_PART), _logit(MAX_PART))] * len(parts)
-    if has_temperature:
-        begin.insert(0, math.log(start.temperature))
-        bounds.insert(0, (-math.log(MAX_TEMPERATURE), math.log(MAX_TEMPERATURE)))
     places = minimum(objective, begin, bounds)
     if is_by_line:
         numbers = [float(f"{weight:.4g}") for weight in places]
@@ -254,9 +252,9 @@ def _logit(part: float) -> float:
 
 
 def minimum(
-    function: Callable[[Array], tuple[float, Array]], start: Sequence[float], bounds: Sequence[tuple[float, float]]
+    function: Callable[[Array], tuple[float, Array]], start: Sequence[float], bounds: Sequence[float]
 ) -> list[float]:
-    """Find the least value of a function with its gradient inside bounds by L-BFGS.
+    """Find the least value of a function with its gradient, no further from 0 than the bounds, by L-BFGS.
 
     By NLopt, whose method is of L. Lukšan. SciPy's finds the same values, but takes a third of a second to import.
     """
@@ -266,15 +264,14 @@ def minimum(
 
     def fill(places: Array, gradient: Array) -> float:
         nonlocal best
-        value, slopes = function(places)
-        gradient[:] = slopes
+        value, gradient[:] = function(places)
         best = min(best, (value, places.tolist()))
         return value
 
     search = nlopt.opt(nlopt.LD_LBFGS, len(start))
     search.set_min_objective(fill)
-    search.set_lower_bounds([low for low, _ in bounds])
-    search.set_upper_bounds([high for _, high in bounds])
+    search.set_lower_bounds(np.negative(bounds))
+    search.set_upper_bounds(bounds)
     search.set_ftol_rel(1e-12)
     search.set_maxeval(MAX_STEPS)
     # Near a minimum, nothing nearby may be better.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.significance import Array, Integers
 
+LINES_AT_ONCE = 4096  # whose buckets a thread looks at
 MIN_LOGARITHM = -1e300  # of an entry without mass, which gets none at any temperature
 
 
@@ -99,9 +101,9 @@ class Guesses:
         np.clip(apart, -derived.MAX_FIGURE, derived.MAX_FIGURE, out=x[1:])
         return x
 
-    def with_words(self, frequent: derived.FrequentWords, split: splits.Split) -> Guesses:
+    def with_words(self, frequent: derived.FrequentWords, split: splits.Split, threads: int | None = None) -> Guesses:
         """Return the guesses for other frequent words."""
-        return replace(self, frequent=frequent, shares=bucket_shares(split, frequent, self.bits))
+        return replace(self, frequent=frequent, shares=bucket_shares(split, frequent, self.bits, threads))
 
     def spread(self) -> tuple[float, Array]:
         """Compute the bucket's part of the rest at nu 0, and its derivative by nu."""
@@ -212,15 +214,20 @@ def read_guesses(
     )
 
 
-def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:
+def bucket_shares(
+    split: splits.Split, frequent: derived.FrequentWords, bits: int, threads: int | None = None
+) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
     words, shares = _encoded(frequent)
-    parts, first_line = [np.empty(0)], 1
     with LineReader(split.expected, header=split.output_header) as expected:
-        while block := expected.block():
-            parts.append(np.frombuffer(backends.bucket_shares(words, shares, block, bits, first_line)))
-            first_line += len(parts[-1])
-    return np.concatenate(parts)
+        answers = b"".join(iter(expected.block, b"")).split(b"\n")[:-1]
+
+    def of_lines(start: int) -> Array:
+        block = b"\n".join([*answers[start : start + LINES_AT_ONCE], b""])
+        return np.frombuffer(backends.bucket_shares(words, shares, block, bits, start + 1))
+
+    with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
+        return np.concatenate([np.empty(0), *pool.map(of_lines, range(0, len(answers), LINES_AT_ONCE))])
 
 
 def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:

@@ -11,7 +11,8 @@ useless parameter would be taken in a tenth of cases or more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +21,8 @@ import numpy as np
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, derived
 from geval_py.explaining.derived import BY_LINE
-from geval_py.explaining.guesses import read_guesses
+from geval_py.explaining.guesses import Guesses, read_guesses
+from geval_py.explaining.significance import Array, Flags
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
 from geval_py.tables.formats import Tabular, json_fields
@@ -232,10 +234,7 @@ def tune(
         start = replace(parameters, frequent=guesses.frequent)
         fitted = cross_validation.fit(guesses, names, everything, start)
         fitted = min((fitted, start), key=lambda one: cross_validation.mean_loss(guesses.losses(one)))
-        tried = np.empty(guesses.lines)
-        for out in folds:
-            places = np.flatnonzero(out)
-            tried[places] = guesses.losses(cross_validation.fit(guesses, names, ~out, fitted), places)
+        tried = _held_out_losses(guesses, names, folds, fitted, threads)
         change = cross_validation.change_of(tried, held_out, folds.groups)
         trials.append(
             Trial(
@@ -251,7 +250,11 @@ def tune(
         if change.is_better:
             taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
         if not steps and BY_LINE in taken and more.words:
-            guesses, more, steps = guesses.with_words(more, evaluation.split), derived.FrequentWords(), [(BY_LINE,)]
+            guesses, more, steps = (
+                guesses.with_words(more, evaluation.split, threads),
+                derived.FrequentWords(),
+                [(BY_LINE,)],
+            )
     return Tuning(
         output=evaluation.output.name,
         **cross_validation.described(evaluation, folds, seed),
@@ -264,6 +267,25 @@ def tune(
         notes=(*notes, *alike, *without),
         signature=evaluation.signature,
     )
+
+
+def _held_out_losses(
+    guesses: Guesses,
+    names: Sequence[str],
+    folds: cross_validation.Folds,
+    start: derived.Parameters,
+    threads: int | None,
+) -> Array:
+    """Return the loss of each line under parameters fitted on the lines of the other folds."""
+    losses = np.empty(guesses.lines)
+
+    def hold_out(out: Flags) -> None:
+        places = np.flatnonzero(out)
+        losses[places] = guesses.losses(cross_validation.fit(guesses, names, ~out, start), places)
+
+    with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
+        list(pool.map(hold_out, folds))
+    return losses
 
 
 def _frequent(evaluation: scores.ScoredOutput, words: int | None) -> tuple[derived.FrequentWords, list[str]]:

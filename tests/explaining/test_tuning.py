@@ -491,4 +491,4 @@ def test_an_error_amid_the_search_is_not_hidden(error):
         raise error
 
     with pytest.raises(error):
-        folds_module.minimum(failing, [0.5], [(0.0, 1.0)])
+        folds_module.minimum(failing, [0.5], [1.0])
