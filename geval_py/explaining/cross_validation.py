@@ -205,7 +205,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     values = {"lambda": start.lambda_, "nu": start.nu}
     parts = [name for name in values if is_by_line or name in names]
     begin = [weight for name in parts for weight in (_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1))]
-    most = MAX_WEIGHT if is_by_line else _logit(MAX_PART)
+    most = MAX_WEIGHT if is_by_line else -_logit(MIN_PART)
     bounds = [most] * len(begin)
     if has_temperature:
         begin.insert(0, math.log(start.temperature))
@@ -213,10 +213,12 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
     ridge, (alike, slope), rests = RIDGE if is_by_line else 0.0, guesses.spread(), guesses.rests[fitted]
     listed, slope, missing = guesses.tempered_hits(start.temperature)[fitted], slope[fitted], 1.0 - rests
 
+    own_x = x if is_by_line else x[:, :1]  # a constant is computed once
+
     def objective(places: Array) -> tuple[float, Array]:
         """Compute the mean loss and the ridge, and their gradient."""
         weights = dict(zip(parts, places[has_temperature:].reshape(len(parts), len(x)), strict=True))
-        free: dict[str, float | Array] = {name: logistic(row @ x) for name, row in weights.items()}
+        free: dict[str, float | Array] = {name: logistic(row @ own_x) for name, row in weights.items()}
         lambda_, nu = (free.get(name, values[name]) for name in ("lambda", "nu"))
         tempered, by_temperature = listed, listed
         if has_temperature:
