@@ -7,13 +7,14 @@ The public names and their modules are listed in ``__init__.pyi``. A name is imp
 program waits only for what it needs.
 """
 
-import re
 from importlib import import_module
-from pkgutil import get_data
 
 
 def _modules() -> dict[str, str]:
     """Read the module of each public name from the stub."""
+    import re  # here, as pkgutil: a command needs no stub
+    from pkgutil import get_data
+
     stub = (get_data(__name__, "__init__.pyi") or b"").decode()
     return {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \w+$", stub, re.MULTILINE)}
 

@@ -27,7 +27,6 @@ line, which calls :meth:`GevalError.sentence`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal, dataclass_transform
 
@@ -35,14 +34,17 @@ from geval_py.text import excerpt, named, visible
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-@dataclass(kw_only=True, eq=False, repr=False)
 class GevalError(Exception):
-    """Base class of all errors that geval-py raises on purpose."""
+    """Base class of all errors that geval-py raises on purpose; its arguments are named, and become attributes."""
 
-    exit_status = 1
+    def __init__(self, **values: Any) -> None:
+        super().__init__()
+        vars(self).update(values)
 
-    def __init_subclass__(cls) -> None:
-        dataclass(kw_only=True, eq=False, repr=False)(cls)
+    @property
+    def exit_status(self) -> int:
+        """The exit status of the command that it ends."""
+        return 1
 
     def sentence(self, call: Callable[[str], str]) -> str:
         """Return the message, with each Python argument named by ``call``."""
@@ -50,7 +52,7 @@ class GevalError(Exception):
         return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **{field.name: getattr(self, field.name) for field in fields(self)}), ()
+        return partial(type(self), **vars(self)), ()
 
 
 def _with_arguments(text: str, arguments: tuple[str, ...], call: Callable[[str], str]) -> str:
@@ -63,7 +65,9 @@ class UsageError(GevalError):
     message: str
     arguments: tuple[str, ...] = ()
 
-    exit_status = 2
+    @property
+    def exit_status(self) -> int:
+        return 2
 
     def __str__(self) -> str:
         return self.sentence("{}=…".format)
@@ -81,9 +85,9 @@ class SchemeError(UsageError):
     scheme: str
     path: str = ""
 
-    def __post_init__(self) -> None:
-        if self.path:
-            self.exit_status = 1
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.path else 2
 
     def sentence(self, call: Callable[[str], str]) -> str:
         return super().sentence(call) + (f"\n  in {named(self.path)}" if self.path else "")

@@ -2,7 +2,6 @@
 
 import gzip
 from array import array
-from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -77,7 +76,7 @@ def write_thousand_parts(folder):
         some = b"".join(rows[2 * part : 2 * part + 2])
         (folder / "parts" / f"out-{part}-of-1000.tsv").write_bytes(some if part % 5 else gzip.compress(some))
     pattern = find_file(str(folder / "parts" / "out.tsv"))
-    return replace(split_of(folder), outputs=(output_at(pattern),))
+    return split_of(folder)._replace(outputs=(output_at(pattern),))
 
 
 def result(split, metrics, **keywords):

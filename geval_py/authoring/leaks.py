@@ -50,12 +50,21 @@ from geval_py.checking.places import Place
 from geval_py.checking.rules import Problem, Report, Rule, file_problem
 from geval_py.errors import DataError, MissingFileError, TooLargeError, UsageError
 from geval_py.reading import compression
-from geval_py.reading.answers import FOLDER, INFO_FILE, STATE_FILE, answers_in, find_answers, is_usual_name
+from geval_py.reading.answers import INFO_FILE, STATE_FILE
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import VirtualFile, find_file, names_in
-from geval_py.reading.splits import EXPECTED_FILE, INPUT_FILE, TRAINING_SET, read_header
+from geval_py.reading.splits import (
+    EXPECTED_FILE,
+    FOLDER,
+    INPUT_FILE,
+    TRAINING_SET,
+    answers_in,
+    find_answers,
+    is_usual_name,
+    read_header,
+)
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__

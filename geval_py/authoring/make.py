@@ -18,10 +18,10 @@ from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
 from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, sources, splits
-from geval_py.reading.answers import find_answers
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
+from geval_py.reading.splits import find_answers
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import no_progress
 from geval_py.text import named, visible

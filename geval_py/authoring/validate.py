@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from geval_py.errors import DataError, GevalError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
-from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, is_utf8, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output
+from geval_py.reading.splits import find_answers
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest

@@ -33,7 +33,7 @@ from geval_py.board.settings import AFTER, BoardSettings, read_settings, read_te
 from geval_py.board.site import build, files
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
-from geval_py.reading.answers import find_answers
+from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, visible

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import lines, sources, splits
-from geval_py.reading.answers import find_answers
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
 from geval_py.text import visible
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import rewriting, schemes, sources, wordprobs
-from geval_py.reading.formats import FORMAT_ENDINGS
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
+from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.scoring import kernel
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named

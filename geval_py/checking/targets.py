@@ -22,10 +22,10 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading import compression, config, sources, splits, wordprobs
-from geval_py.reading.answers import find_answers
-from geval_py.reading.formats import FORMAT_ENDINGS
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import OUTPUT_FILE, find_outputs, output_at
+from geval_py.reading.sources import FORMAT_ENDINGS
+from geval_py.reading.splits import find_answers
 from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
@@ -469,7 +469,7 @@ def _with_metric(
             from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1
 
             metrics = [
-                replace(metric, is_of_words=False, parse=class_or_entries) if metric.is_of_words else metric
+                metric._replace(is_of_words=False, parse=class_or_entries) if metric.is_of_words else metric
                 for metric in metrics
             ]
         if any(metric.is_of_words for metric in metrics):

@@ -170,7 +170,7 @@ def run_mix(args: argparse.Namespace) -> int:
             if made:
                 names = some_of(output.name for output in made)
                 terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")
-            split = replace(split, outputs=tuple(output for output in split.outputs if output not in made))
+            split = split._replace(outputs=tuple(output for output in split.outputs if output not in made))
         if len(split.outputs) < 2:
             raise UsageError(message=f"geval mix takes two outputs or more; there is {len(split.outputs)}")
         results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)

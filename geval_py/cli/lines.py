@@ -246,7 +246,7 @@ def _preparation(
         return lambda line: line
     of_answers: Callable[[str], str] = preparation_of(scheme) or str
     flags = scheme.flags if metric.needs_input else ()
-    of_input: Callable[[str], str] = preparation_of(replace(scheme, flags=flags, tokenizer=task.tokenizer)) or str
+    of_input: Callable[[str], str] = preparation_of(scheme._replace(flags=flags, tokenizer=task.tokenizer)) or str
 
     def prepared(line: line_by_line.ScoredLine) -> line_by_line.ScoredLine:
         text, expected, output = line.item

@@ -14,8 +14,8 @@ from typing import Any
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import UsageError
 from geval_py.reading import config, sources, splits
-from geval_py.reading.answers import find_answers
 from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
+from geval_py.reading.splits import find_answers
 from geval_py.text import visible
 
 SHOWING_LINES = (*config.LINES, *config.FEATURES)

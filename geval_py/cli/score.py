@@ -18,11 +18,10 @@ from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
-from geval_py.reading.answers import answers_in
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import Split, locate, locate_others
+from geval_py.reading.splits import Split, answers_in, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.score_tables import ChallengesTable, ScoreTable

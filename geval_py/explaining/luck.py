@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -256,7 +256,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
         low=low,
         high=high,
         exact=exact,
-        signature=None if signed is None else str(replace(signed, metrics=signed.metrics[:1], bits=signed.bits[:1])),
+        signature=None if signed is None else str(signed._replace(metrics=signed.metrics[:1], bits=signed.bits[:1])),
     )
 
 

@@ -12,91 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from stat import S_ISREG
 from typing import Any, TypeAlias, TypeVar
 
-from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet, rows
 from geval_py.reading.rows import KEYS, PROBABILITIES, WORDS
-from geval_py.reading.sources import (
-    VirtualFile,
-    find_file,
-    is_address,
-    is_remote,
-    name_of,
-    names_in,
-    naming,
-    part_of,
-    parts_of,
-)
-from geval_py.text import named, some_of
+from geval_py.reading.sources import name_of, naming, parts_of
+from geval_py.text import some_of
 
 Typed = TypeVar("Typed")
 Answer: TypeAlias = tuple[rows.Row, str, Any]  # a row, its column, and the value there
 
-EXPECTED = "expected.tsv"
-OTHER_FILES, FOLDER = ("expected.jsonl", "expected.parquet"), "expected"
-OTHER_NAMES = (*OTHER_FILES, FOLDER)  # where there is no expected.tsv
-OTHER_ENDINGS = (".jsonl", ".parquet")
 DEFAULT_COLUMNS = ("expected", "answer")
 STATE_FILE, INFO_FILE, SPLITS_FILE = "state.json", "dataset_info.json", "dataset_dict.json"
 DATA_FILES = "_data_files"  # of state.json
 METADATA_KEY = b"huggingface"  # of a Parquet file: what INFO_FILE has, as datasets writes it
 MAX_INFO_BYTES = 1 << 24
-
-
-# Finding answers
-
-
-def find_answers(path: str) -> str | None:
-    """Complete the path of a file with answers, as :func:`geval_py.reading.sources.find_file`; None for nothing.
-
-    In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
-    expected.tsv, a file with one of OTHER_NAMES is taken. Raises as find_file, and UsageError for CSV.
-    """
-    folder, name = os.path.split(path)
-    column = ""
-    place = path if is_address(path) else find_file(path)
-    if place is None and not is_remote(path) and "#" in name:
-        stem, _, column = path.rpartition("#")
-        place = find_file(stem)
-        if place is not None and not _is_in_other_format(place):
-            raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
-    elif place is None and not is_remote(path) and name == EXPECTED:
-        others = (find_file(os.path.join(folder, other)) for other in OTHER_NAMES)
-        place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
-    if place is None:
-        return None
-    if name_of(place).endswith(".csv"):
-        message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
-        raise UsageError(message=message)
-    return answers_at(place, column) if _is_in_other_format(place) else place
-
-
-def answers_at(path: str, column: str = "") -> VirtualFile:
-    """Return the answers of a file or folder in another format, in the place of its path."""
-    return VirtualFile(path, read_answers, (column,) if column else (), files_of)
-
-
-def answers_in(folder: str) -> list[str]:
-    """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
-    names = [name for name in names_in(folder, "file") if is_usual_name(name)]
-    if FOLDER in names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
-        names.append(FOLDER)
-    return [os.path.join(folder, name) for name in sorted(names)]
-
-
-def is_usual_name(name: str) -> bool:
-    """Whether a file's name is a usual one of answers, in any format, compressed or in parts.
-
-    >>> [is_usual_name(name) for name in ("expected.jsonl.xz", "expected-0-of-2.tsv", "out.tsv")]
-    [True, True, False]
-    """
-    part = part_of(name)
-    return (name_of(name) if part is None else part.whole) in (EXPECTED, *OTHER_FILES)
-
-
-def _is_in_other_format(path: str) -> bool:
-    if not is_address(path) and not is_remote(path) and os.path.isdir(path):
-        return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
-    return name_of(path).endswith(OTHER_ENDINGS)
 
 
 def files_of(path: str) -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from geval_py import errors
 from geval_py.reading import config, sources, splits
-from geval_py.reading.answers import find_answers
 from geval_py.reading.items import Item, column_name, column_names
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, find_outputs
+from geval_py.reading.splits import find_answers
 from geval_py.tables.table import Column, Table
 from geval_py.text import shorten, suggestion, visible
 

@@ -12,8 +12,7 @@ import io
 import lzma
 import sys
 import zlib
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from geval_py.errors import CorruptFileError, TooLargeError
 
@@ -21,8 +20,7 @@ COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compression:
+class Compression(NamedTuple):
     """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
 
     ``padding`` is allowed between and after members.

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Literal, NoReturn, TypeVar
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
 
 from geval_py.errors import ConfigError, UsageError
 from geval_py.reading import sources
@@ -99,8 +99,7 @@ OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
 CHALLENGE = "a challenge's folder, named by --expected-directory"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Option:
+class Option(NamedTuple):
     """One option: its names, and the field of Task or Settings that its value goes to.
 
     ``read`` turns a word into the value; an option without it is a switch. A ``repeatable`` option collects its

@@ -19,7 +19,15 @@ from geval_py.reading import parquet, rewriting, rows, tool_files
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import Lines, Parsed
-from geval_py.reading.sources import STANDARD_INPUT, ListedRows, VirtualFile, find_file, is_address, name_of
+from geval_py.reading.sources import (
+    STANDARD_INPUT,
+    ListedRows,
+    VirtualFile,
+    find_file,
+    format_ending,
+    is_address,
+    name_of,
+)
 from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import named
 
@@ -57,7 +65,6 @@ FORMATS = (
     Format(name="n-best lists", ending=".nbest", read=tool_files.read_best),
     Format(name="BabyLM", ending=".predictions.json", read=tool_files.read_predictions),
 )
-FORMAT_ENDINGS = tuple(format.ending for format in FORMATS)
 
 
 def format_of(path: str) -> Format | None:
@@ -66,18 +73,8 @@ def format_of(path: str) -> Format | None:
     >>> format_of("out-lr=0.1.jsonl.xz").name
     'jsonl'
     """
-    name = name_of(path)
-    return next((format for format in FORMATS if name.endswith(format.ending)), None)
-
-
-def format_ending(name: str) -> str:
-    """Return the ending of a file's format, other than TSV, without that of a compression; "" for any other file.
-
-    >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
-    ('.jsonl', '')
-    """
-    format = format_of(name)
-    return "" if format is None else format.ending
+    ending = format_ending(path)
+    return next((format for format in FORMATS if format.ending == ending), None)
 
 
 def as_lines(path: str) -> str:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import NamedTuple
 
 from geval_py import errors
 from geval_py.reading import sources
-from geval_py.reading.formats import FORMAT_ENDINGS, as_lines
 from geval_py.text import natural_order, nearest, some_of, visible
 
 OUTPUT_FILE = "out.tsv"
-_ANY_FORMAT = "|".join((".tsv", *FORMAT_ENDINGS)).replace(".", r"\.")
+_ANY_FORMAT = "|".join((".tsv", *sources.FORMAT_ENDINGS)).replace(".", r"\.")
 _ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
 OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT})){_ANY_COMPRESSION}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(NamedTuple):
     """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
 
     ``fault`` is the error, if it is known before the file is opened: a broken link, or several compressed files.
@@ -36,7 +34,11 @@ class Output:
 def output_at(path: str) -> Output:
     """Return the output at a path; its name lacks the ending of a compression and the numbers of parts."""
     name = sources.name_of(os.path.basename(path))
-    return Output(path=as_lines(path), name=name, parameters=parse_parameters(name))
+    if sources.format_ending(name):
+        from geval_py.reading.formats import as_lines
+
+        path = as_lines(path)
+    return Output(path=path, name=name, parameters=parse_parameters(name))
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
@@ -61,7 +63,7 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
         except errors.DataError as error:
             path, fault = error.path, error
         if path is not None:  # otherwise it was removed meanwhile
-            outputs.append(replace(output_at(path), fault=fault))
+            outputs.append(output_at(path)._replace(fault=fault))
     return tuple(outputs)
 
 

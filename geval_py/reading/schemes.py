@@ -10,9 +10,9 @@ The names of metrics are in :mod:`geval_py.scoring.metrics`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from geval_py.errors import SchemeError
 from geval_py.text import shorten, visible
@@ -29,8 +29,7 @@ _ARGUMENT = r"f<in<[^>]*>:[^>]*>|<[^>]*>"
 _PRODUCT = rf"{_ARGUMENT}|\{{((?:{_ARGUMENT}|[^{{}}<>])*)\}}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flag:
+class Flag(NamedTuple):
     """A flag: its letter and its arguments (none, one, or a regexp and its replacement)."""
 
     letter: str
@@ -40,8 +39,7 @@ class Flag:
         return self.letter + "".join(f"<{argument}>" for argument in self.arguments)
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluationScheme:
+class EvaluationScheme(NamedTuple):
     """A metric's name with flags.
 
     ``text`` is the scheme as written, ``metric`` the name without flags (with its bits, if given). ``tokenizer``,

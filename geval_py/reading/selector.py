@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from geval_py.errors import UsageError
@@ -42,12 +41,12 @@ def selected_split(split: AnySplit, selector: str) -> AnySplit:
     Raises UsageError for answers and outputs that are no JSON lines.
     """
     files: Any = split
-    outputs = tuple(replace(output, path=selected_file(output.path, selector)) for output in files.outputs)
+    outputs = tuple(output._replace(path=selected_file(output.path, selector)) for output in files.outputs)
     inputs = files.input
     if inputs is not None and name_of(inputs).endswith(ENDING):
         inputs = selected_file(inputs, selector)
-    selected: AnySplit = replace(
-        files, expected=selected_file(files.expected, selector), outputs=outputs, input=inputs
+    selected: AnySplit = files._replace(
+        expected=selected_file(files.expected, selector), outputs=outputs, input=inputs
     )
     return selected
 

@@ -18,11 +18,10 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import filter as matching
 from glob import escape, glob
 from itertools import chain
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading import remote
@@ -34,6 +33,14 @@ from geval_py.text import named, natural_order
 FileState: TypeAlias = tuple[object, object, int, object]
 
 STANDARD_INPUT = "-"
+FORMAT_ENDINGS = (
+    ".jsonl",
+    ".parquet",
+    ".csv",
+    ".words.nbest",
+    ".nbest",
+    ".predictions.json",
+)  # of outputs
 MAX_NAMED_PARTS = 5  # missing ones, in a message
 CHUNK_BYTES = 1 << 16  # read at once from a pipe
 ENCODED_CHARACTERS = 1 << 16  # of lines that are encoded together
@@ -42,8 +49,7 @@ _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
 _PART = rf"(?s)(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedRows:
+class ListedRows(NamedTuple):
     """Rows in buffers, as Arrow lays them out.
 
     Row i has the entries from ``offsets[i]`` to before ``offsets[i + 1]``. The word of entry k is
@@ -405,8 +411,7 @@ def matching_files(folder: str, pattern: str) -> list[str]:
 # Files in parts.
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """The meaning of a part's name: the name of the whole file, the part's number, and the number of parts.
 
     ``pattern`` is the name with a star for the number; the ``number`` of the pattern itself is None.
@@ -414,7 +419,7 @@ class Part:
 
     whole: str
     number: int | None
-    count: int
+    total: int
     pattern: str
 
 
@@ -422,7 +427,7 @@ def part_of(name: str) -> Part | None:
     """Parse the name of a part; None for another name.
 
     >>> part_of("out-lr=0.1-03-of-64.tsv.xz")
-    Part(whole='out-lr=0.1.tsv', number=3, count=64, pattern='out-lr=0.1-*-of-64.tsv.xz')
+    Part(whole='out-lr=0.1.tsv', number=3, total=64, pattern='out-lr=0.1-*-of-64.tsv.xz')
     """
     match = re.fullmatch(_PART, name) if "-of-" in name else None
     if match is None:
@@ -430,7 +435,7 @@ def part_of(name: str) -> Part | None:
     return Part(
         whole=match[1] + match[5],
         number=None if match[2] == "*" else int(match[2]),
-        count=int(match[4]),
+        total=int(match[4]),
         pattern=f"{match[1]}-*{match[3]}",
     )
 
@@ -454,6 +459,16 @@ def name_of(name: str) -> str:
     if part is not None and part.number is None:
         return part.whole
     return next((name.removesuffix(ending) for ending in COMPRESSED_ENDINGS if name.endswith(ending)), name)
+
+
+def format_ending(path: str) -> str:
+    """Return the ending of a file's format, other than TSV, without that of a compression; "" for any other file.
+
+    >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
+    ('.jsonl', '')
+    """
+    name = name_of(path)
+    return next((ending for ending in FORMAT_ENDINGS if name.endswith(ending)), "")
 
 
 def wholes_among(names: Iterable[str]) -> dict[str, str]:
@@ -480,12 +495,12 @@ def parts_of(path: str) -> tuple[str, ...]:
     if isinstance(path, VirtualFile) or wanted is None or wanted.number is not None or exists(path):
         return (path,)
     parts = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
-    counts = {part.count: other for part, other in parts}
+    counts = {part.total: other for part, other in parts}
     if len(counts) > 1:
         *others, last = sorted(counts)
         reason = f"there are parts of {', '.join(map(str, others))} and of {last}"
         raise PartsError(path=path, reason=reason, names=tuple(counts.values()))
-    count = next(iter(counts), wanted.count)
+    count = next(iter(counts), wanted.total)
     by_number: dict[int, list[str]] = {}
     for part, other in parts:
         by_number.setdefault(part.number or 0, []).append(other)

@@ -1,34 +1,35 @@
 """The files of a test set: its outputs, and the answers, the input and the headers beside them.
 
-In this order: the Split that :func:`locate` finds for a task; the outputs that a task names; errors for missing
-files; headers, and the vocabulary.
+In this order: the Split that :func:`locate` finds for a task; the outputs that a task names; the answers in any
+format; errors for missing files; headers, and the vocabulary.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import NamedTuple
 
 from geval_py import errors
 from geval_py.reading import sources
-from geval_py.reading.answers import find_answers, read_answers
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
+OTHER_FILES, FOLDER = ("expected.jsonl", "expected.parquet"), "expected"  # where there is no expected.tsv
+OTHER_ENDINGS = (".jsonl", ".parquet")
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", Task.test_name
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Split:
+class Split(NamedTuple):
     """One test set of a challenge, resolved to files; answers that are elsewhere have their path as the ``name``.
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none, and ``input_place`` is then
@@ -129,7 +130,7 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Return a split with more outputs, found like those of ``--out-file``; raises as :func:`locate`."""
     others = _named_outputs(replace(task, out_files=tuple(names)))
-    return _checked(replace(split, outputs=(*split.outputs, *others)), task)
+    return _checked(split._replace(outputs=(*split.outputs, *others)), task)
 
 
 def _named_outputs(task: Task) -> tuple[Output, ...]:
@@ -195,6 +196,68 @@ def _checked(split: Split, task: Task) -> Split:
     from geval_py.reading.selector import selected_split
 
     return selected_split(split, task.selector)
+
+
+# The answers, in any format
+
+
+def find_answers(path: str) -> str | None:
+    """Complete the path of a file with answers, as :func:`geval_py.reading.sources.find_file`; None for nothing.
+
+    In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
+    expected.tsv, a file with one of OTHER_FILES, or FOLDER, is taken. Raises as find_file, and UsageError for
+    CSV.
+    """
+    folder, name = os.path.split(path)
+    column = ""
+    place = path if sources.is_address(path) else sources.find_file(path)
+    if place is None and not sources.is_remote(path) and "#" in name:
+        stem, _, column = path.rpartition("#")
+        place = sources.find_file(stem)
+        if place is not None and not _is_in_other_format(place):
+            raise errors.UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
+    elif place is None and not sources.is_remote(path) and name == EXPECTED_FILE:
+        others = (sources.find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
+        place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
+    if place is None:
+        return None
+    if sources.name_of(place).endswith(".csv"):
+        message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
+        raise errors.UsageError(message=message)
+    return answers_at(place, column) if _is_in_other_format(place) else place
+
+
+def answers_at(path: str, column: str = "") -> sources.VirtualFile:
+    """Return the answers of a file or folder in another format, in the place of its path."""
+    from geval_py.reading.answers import files_of, read_answers
+
+    return sources.VirtualFile(path, read_answers, (column,) if column else (), files_of)
+
+
+def answers_in(folder: str) -> list[str]:
+    """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
+    names = [name for name in sources.names_in(folder, "file") if is_usual_name(name)]
+    if FOLDER in sources.names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
+        names.append(FOLDER)
+    return [os.path.join(folder, name) for name in sorted(names)]
+
+
+def is_usual_name(name: str) -> bool:
+    """Whether a file's name is a usual one of answers, in any format, compressed or in parts.
+
+    >>> [is_usual_name(name) for name in ("expected.jsonl.xz", "expected-0-of-2.tsv", "out.tsv")]
+    [True, True, False]
+    """
+    part = sources.part_of(name)
+    return (sources.name_of(name) if part is None else part.whole) in (EXPECTED_FILE, *OTHER_FILES)
+
+
+def _is_in_other_format(path: str) -> bool:
+    if not sources.is_address(path) and not sources.is_remote(path) and os.path.isdir(path):
+        from geval_py.reading.answers import SPLITS_FILE, STATE_FILE
+
+        return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
+    return sources.name_of(path).endswith(OTHER_ENDINGS)
 
 
 # Missing files
@@ -276,6 +339,8 @@ def read_vocabulary(task: Task) -> frozenset[str]:
 
 def training_answers(split: Split) -> str | None:
     """Return the answers of the training set beside a test set; None without them, or if its own are in no folder."""
+    from geval_py.reading.answers import read_answers
+
     path = split.expected
     beside = os.path.join(os.path.dirname(path), os.pardir, TRAINING_SET, EXPECTED_FILE)
     is_elsewhere = isinstance(path, sources.VirtualFile) and path.read is not read_answers  # in memory, or selected

@@ -14,9 +14,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import geval_py.reading.lines as line_reading
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
@@ -33,8 +32,7 @@ RANGE_BYTES = 1 << 20  # that a thread reads at a time
 STAND_IN = b"0\n"  # for a missing expected line; every metric takes it for a word, or a class
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedLines:
+class CountedLines(NamedTuple):
     """Some lines of an output: their number, and their text, or their rows in buffers.
 
     Workers elsewhere have the text of lines that have no text here; ``where`` says how they find it. ``path`` is the
@@ -50,8 +48,7 @@ class CountedLines:
     where: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
 
     The first ``known`` expected lines are real, the others stand-ins. ``part`` is the path of the part of the output
@@ -133,7 +130,7 @@ def map_blocks(
 
     def number(counted: Iterator[CountedLines]) -> Iterator[Block]:
         for block in _numbered(counted, outputs, expected, matched=matched):
-            yield block if beside is None else replace(block, beside=beside(block))
+            yield block if beside is None else block._replace(beside=beside(block))
 
     for block, result in workers.map(outputs, number, work, as_rows=as_rows):
         yield block, result
@@ -233,9 +230,9 @@ def _read(
         for batch in batches:
             some = CountedLines(path=str(outputs.path), lines=0, position=None)
             if isinstance(batch, bytes):
-                some = replace(some, lines=backends.count_lines(batch), text=batch)
+                some = some._replace(lines=backends.count_lines(batch), text=batch)
             else:
-                some = replace(some, lines=len(batch.offsets) - 1, rows=batch)
+                some = some._replace(lines=len(batch.offsets) - 1, rows=batch)
             if some.lines:
                 yield some
         outputs.check_unchanged()

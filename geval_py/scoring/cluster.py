@@ -16,7 +16,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
@@ -135,7 +135,7 @@ class Cluster:
             # Dask chooses the worker that has what a task is given: the one that counted, and has read the pieces.
             _, counted = job[0].where
             pieces = [block.where[0] for block in job]
-            blocks = [replace(block, where=None) for block in job]
+            blocks = [block._replace(where=None) for block in job]
             wait: Callable[[], Any] = self._submit(partial(work_on, pieces, blocks, work), counted).result
             return wait
 
@@ -364,8 +364,7 @@ def _parts(texts: Iterable[memoryview], block: Block) -> Iterator[Block]:
             end, lines = end_of_lines(bytes(text), 0, block.lines - line)
             text = text[:end]
         expected_end, _ = end_of_lines(block.expected, place, lines)
-        yield replace(
-            block,
+        yield block._replace(
             first_line=block.first_line + line,
             lines=lines,
             outputs=text,

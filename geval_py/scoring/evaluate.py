@@ -11,9 +11,8 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
@@ -82,8 +81,7 @@ def evaluate_output(
     return evaluation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricPlan:
+class MetricPlan(NamedTuple):
     """How a scheme's score is made: from the statistics of a column, of chosen lines (None: of all lines)."""
 
     name: str
@@ -108,7 +106,7 @@ def plan_metrics(
         if scheme.selecting_flags or metric.needs_input:
             from geval_py.scoring.selection import Choice
 
-            of_input = preparation if metric.needs_input else preparation_for(replace(scheme, flags=()))
+            of_input = preparation if metric.needs_input else preparation_for(scheme._replace(flags=()))
             prepared = (None, None) if raw_filters else (preparation, of_input)
             choice = Choice(scheme.selecting_flags, *prepared)
         column = column_of(metric, vocabulary, preparation)
@@ -258,13 +256,13 @@ def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
     return () if len(same) == len(plans) else tuple(same)
 
 
-@dataclass(frozen=True, slots=True)
 class ScoreWork:
     """Scores blocks for each of some columns, with the names of the metrics that are made from each."""
 
-    columns: tuple[StatisticsColumn, ...]
-    names: tuple[tuple[str, ...], ...]
-    expected_path: str
+    def __init__(
+        self, columns: tuple[StatisticsColumn, ...], names: tuple[tuple[str, ...], ...], expected_path: str
+    ) -> None:
+        self.columns, self.names, self.expected_path = columns, names, expected_path
 
     def __call__(self, blocks: Iterable[Block]) -> list[LineStatistics]:
         """Score blocks in order; raises MalformedLineError, the first in the order of lines.
@@ -312,7 +310,7 @@ def select_schemes(task: Task) -> list[Named]:
     schemes: list[Named] = []
     for scheme in task.schemes():
         metric = find_metric(scheme.metric)
-        schemes.append((replace(scheme, tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
+        schemes.append((scheme._replace(tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
     if not schemes:
         raise UsageError(message="no metric given, use", arguments=("metrics",))
     chosen = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -52,7 +51,7 @@ def score_lists(
     schemes = [(scheme, find_metric(scheme.metric)) for scheme in checked_schemes(metrics)]
     if not schemes:
         raise UsageError(message="no metric given, use", arguments=("metrics",))
-    schemes = [(replace(scheme, tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
+    schemes = [(scheme._replace(tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
     split = split_of(predictions, expected, inputs, name)
     output, of_arrays = split.outputs[0], is_of_arrays(predictions)
     if not of_arrays or not all(metric.bits and not scheme.flags for scheme, metric in schemes):
@@ -172,7 +171,7 @@ class Accumulator:
             what = "selects lines" if scheme.selecting_flags else "compares lines of the input"
             raise UsageError(message=f"{name} {what}: score all lines at once, with evaluate(…, inputs=…)")
         self.name, self._tokenizer = name, tokenizer
-        scheme = replace(scheme, tokenizer=tokenizer) if self.metric.is_tokenised else scheme
+        scheme = scheme._replace(tokenizer=tokenizer) if self.metric.is_tokenised else scheme
         self._vocabulary = frozenset(vocabulary)
         self._column = column_of(self.metric, self._vocabulary, evaluate.preparation_for(scheme))
         self.reset()

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import config
@@ -30,7 +29,7 @@ MAX_NAME_LENGTH_IN_CROSS_TABLES = 80
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreTable(Tabular):
     """The scores of the outputs of one test set: as GEval shows them in text, elsewhere a row an output.
 
@@ -159,11 +158,11 @@ class ScoreTable(Tabular):
         return {"challenge": self.challenge, "test": self.test, "outputs": outputs}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ChallengesTable(Tabular):
     """The scores of the outputs of several challenges, by the challenges' folders, in one table."""
 
-    scores: Mapping[str, ScoreTable]
+    def __init__(self, scores: Mapping[str, ScoreTable]) -> None:
+        self.scores = scores
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write as the scores of one challenge: columns on a terminal, elsewhere cells separated by TABs."""
@@ -232,16 +231,12 @@ def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]
     return blocks
 
 
-@dataclass(frozen=True)
 class Grid:
     """Names that are all the products of some prefixes and some suffixes."""
 
-    prefixes: Sequence[str]
-    suffixes: Sequence[str]
-
-    @cached_property
-    def cells(self) -> frozenset[str]:
-        return frozenset(prefix + suffix for prefix in self.prefixes for suffix in self.suffixes)
+    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str]) -> None:
+        self.prefixes, self.suffixes = prefixes, suffixes
+        self.cells = frozenset(prefix + suffix for prefix in prefixes for suffix in suffixes)
 
     def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
         """Yield the rows of the cross table: at least as many rows as columns, and an empty corner."""

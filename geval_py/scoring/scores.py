@@ -6,9 +6,9 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import ItemColumns, ScoredItem, Text, Texts
@@ -93,8 +93,7 @@ class MetricScore:
         return document
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class Signature(NamedTuple):
     """Everything that scores depend on: equal signatures mean equal scores. Printed, it is ``key:value|key:value…``.
 
     ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for metrics
@@ -120,7 +119,7 @@ class Signature:
 
     def __str__(self) -> str:
         parts = {"metric": ",".join(self.metrics), "bits": ",".join(str(bits or "-") for bits in self.bits)}
-        parts |= {one.name: getattr(self, one.name) for one in fields(self)[2:]}
+        parts |= {name: getattr(self, name) for name in self._fields[2:]}
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 

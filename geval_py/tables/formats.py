@@ -7,8 +7,9 @@ new format is one entry in FORMATS: every command then takes its name, and shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
 from geval_py.tables.latex import document as latex_document
@@ -117,7 +118,7 @@ class Listing(Tabular):
         return self.table().tabs() if width is None else Tabular.text(self, width)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(kw_only=True, eq=False, repr=False)
 class Shown(Tabular):
     """What a command has computed: the JSON document, and the tables and lines beside it.
 
@@ -177,8 +178,7 @@ def figures(document: Mapping[str, Any]) -> Table:
     return Table([Column(name="figure"), Column(name="value")], list(rows(document, "")))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """Where a value is shown: the width of the terminal, None elsewhere; LaTeX's caption and label.
 
     ``before`` and ``after`` are what its JSON document has at the beginning and at the end.
@@ -187,8 +187,8 @@ class Context:
     width: int | None = None
     caption: str | None = None
     label: str | None = None
-    before: Mapping[str, Any] = field(default_factory=dict)
-    after: Mapping[str, Any] = field(default_factory=dict)
+    before: Mapping[str, Any] = MappingProxyType({})
+    after: Mapping[str, Any] = MappingProxyType({})
 
 
 def _json(value: Tabular, context: Context) -> Iterator[str]:

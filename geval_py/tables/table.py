@@ -9,9 +9,8 @@ import csv
 import io
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.tables import escapes, numbers
 from geval_py.tables.layout import laid_out
@@ -40,8 +39,7 @@ class Bold(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(NamedTuple):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
     A column that is aligned left holds text, any other holds numbers. None is written as an empty cell. ``cut`` says

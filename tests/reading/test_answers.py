@@ -15,9 +15,9 @@ from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import parquet
-from geval_py.reading.answers import find_answers
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.sources import absolute, state_at
+from geval_py.reading.splits import find_answers
 
 DATASETS = Path(__file__).parents[1] / "data" / "datasets"
 WORDS = ["blue", "green"]

@@ -19,8 +19,9 @@ from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources
-from geval_py.reading.formats import FORMAT_ENDINGS, FORMATS, convert
+from geval_py.reading.formats import FORMATS, convert
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
+from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.wordprobs import are_probabilities
 
 ENDINGS = [known.ending for known in FORMATS if known.write is not None]

@@ -34,7 +34,7 @@ NAMES = {
 @pytest.mark.parametrize(("name", "want"), NAMES.items(), ids=NAMES)
 def test_names(name, want):
     part = part_of(name)
-    assert (part and (part.whole, part.number, part.count)) == want
+    assert (part and (part.whole, part.number, part.total)) == want
 
 
 PARTS_OF = {

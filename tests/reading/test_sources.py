@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from geval_py.errors import CorruptFileError, UnreadableFileError
 from geval_py.reading import remote as http
 from geval_py.reading import sources
-from geval_py.reading.answers import answers_at
 from geval_py.reading.compression import compression_of
 from geval_py.reading.formats import as_lines
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.selector import read_selected
 from geval_py.reading.sources import Source, VirtualFile, is_address
+from geval_py.reading.splits import answers_at
 
 if sys.version_info >= (3, 14):
     from compression import zstd

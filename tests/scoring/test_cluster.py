@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from array import array
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,7 +151,7 @@ def test_the_metrics_that_failed_are_named(cluster):
 def test_one_worker_reads_another_format(ending, cluster, tmp_path):
     split = write(tmp_path, b"the:0.5 a:0.25 :0.25\nb:0.5\n" * 300, 0)
     convert(split.outputs[0].path, f"{tmp_path}/new{ending}")
-    split = replace(split, outputs=(output_at(f"{tmp_path}/new{ending}"),))
+    split = split._replace(outputs=(output_at(f"{tmp_path}/new{ending}"),))
     assert result(split, workers=cluster) == result(split, workers=Threads(1))
 
 

@@ -2,7 +2,6 @@
 
 import math
 from array import array
-from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -93,7 +92,7 @@ WRONG = {
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 def test_buffers_are_not_trusted(row_losses, wrong):
     rows = listed([[("a", 0.5), ("b", 0.5)]] * 2)
-    rows = replace(rows, **{name: memoryview(values) for name, values in wrong.items()})
+    rows = rows._replace(**{name: memoryview(values) for name, values in wrong.items()})
     assert row_losses(rows, b"a\nb\n", 4, 1)[2] == 1
 
 

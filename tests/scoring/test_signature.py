@@ -1,7 +1,5 @@
 """Signatures: what they print, and when two are equal. tests/scoring/test_evaluate.py has those of real files."""
 
-from dataclasses import replace
-
 import pytest
 
 from geval_py.scoring.scores import Signature
@@ -25,7 +23,7 @@ PRINTED = {
 @pytest.mark.parametrize(("changes", "end"), PRINTED.values(), ids=PRINTED)
 def test_what_is_printed(changes, end):
     start = "metric:PerplexityHashed,LogLossHashed8:l,LogLoss|bits:10,8,-|lines:3|expected:ee|output:0f"
-    assert str(replace(SIGNATURE, **changes)) == start + end
+    assert str(SIGNATURE._replace(**changes)) == start + end
 
 
 CHANGES = {
@@ -43,7 +41,7 @@ CHANGES = {
 
 @pytest.mark.parametrize(("name", "value"), CHANGES.items(), ids=CHANGES)
 def test_two_equal_signatures_mean_the_same_scores(name, value):
-    same, other = (replace(SIGNATURE), replace(SIGNATURE, **{name: value}))
+    same, other = (SIGNATURE._replace(), SIGNATURE._replace(**{name: value}))
     assert (same, hash(same)) == (SIGNATURE, hash(SIGNATURE))
     assert other != SIGNATURE
     assert str(other) != str(SIGNATURE)

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -126,7 +125,7 @@ def test_parts_score_as_the_file(rows, difference, cuts, size, threads, tmp_path
         patch.setattr(blocks, "RANGE_BYTES", size)
         patch.setattr("geval_py.reading.lines.BLOCK_BYTES", 5)
         found = result(
-            replace(split, expected=paths["expected.tsv"], outputs=(output_at(paths["out.tsv"]),)), threads
+            split._replace(expected=paths["expected.tsv"], outputs=(output_at(paths["out.tsv"]),)), threads
         )
     if isinstance(want[1], str):
         want = want[0], want[1].replace("out.tsv", os.path.basename(paths["out.tsv"])), want[2]
@@ -153,7 +152,7 @@ def test_a_malformed_line_is_named_in_its_part(size, threads, tmp_path, monkeypa
         (tmp_path / f"out-{part}-of-4.tsv").write_bytes(b"".join(lines))
     (tmp_path / "expected.tsv").write_bytes(b"a\n" * 80)
     path = find_file(str(tmp_path / "out.tsv"))
-    kind, message, line = result(replace(split_of(tmp_path), outputs=(output_at(path),)), threads)
+    kind, message, line = result(split_of(tmp_path)._replace(outputs=(output_at(path),)), threads)
     assert message.splitlines()[:2] == [
         "Line 8: Unexpected data [input does not start with a digit]",
         f"  `{tmp_path / 'out-2-of-4.tsv'}`, line 8, column 1: `broken` is not an entry; an entry is `word:probability`, with a colon",

@@ -255,8 +255,7 @@ def _evaluate(
 def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> scores.Signature:
     """Return the signature of one of the scores, without the parts that it does not depend on."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
-    return replace(
-        signature,
+    return signature._replace(
         metrics=(score.scheme.text,),
         bits=(score.metric.bits,),
         lines=score.statistics.lines,

@@ -24,8 +24,7 @@ from typing import IO, Self, TypeAlias, cast
 from geval_py.board.intake.identity import ARCHIVES, TARS, bare_name, open_no_link
 from geval_py.board.submission import Details, FailedError, ReceivedFile, RejectedError
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
-from geval_py.reading.formats import format_ending
-from geval_py.reading.sources import Source
+from geval_py.reading.sources import Source, format_ending
 from geval_py.text import natural_order, shorten, visible
 
 MAX_NAME_LENGTH = 500  # characters

@@ -16,9 +16,9 @@ from geval_py.board.database.store import (
 from geval_py.board.settings import settings_of
 from geval_py.errors import ConfigError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, rewriting, splits
-from geval_py.reading.answers import find_answers
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader
+from geval_py.reading.splits import find_answers
 from geval_py.text import named
 
 DATABASE_FILE = "board.sqlite"

@@ -28,7 +28,7 @@ from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.formats import FORMAT_ENDINGS
+from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.text import visible
 
 if TYPE_CHECKING:

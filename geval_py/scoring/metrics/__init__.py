@@ -79,7 +79,7 @@ def find_metric(name: str) -> Metric:
     if metric is not None:
         if bits == metric.bits:
             return metric
-        return replace(metric, name=f"{stem}{bits}", bits=bits, column=base.HashedColumn(bits))
+        return metric._replace(name=f"{stem}{bits}", bits=bits, column=base.HashedColumn(bits))
     from geval_py.scoring.metrics import METRICS
     from geval_py.scoring.metrics.registry import find_in_family, find_prefixed
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.lines import Bytes
 from geval_py.reading.sources import ListedRows
@@ -116,8 +116,7 @@ def joined_columns(systems: Sequence[LineStatistics]) -> NDArray[np.float64]:
     return np.concatenate([np.array([np.array(column) for column in one.columns]) for one in systems], axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(NamedTuple):
     """How a value is computed from sums of line statistics, and what it means.
 
     ``columns`` are the names of the statistics. ``unit`` is for people; ``best`` and ``worst`` are the ends of the
@@ -153,8 +152,7 @@ class Measure:
         return self.of_losses and self.unit != "share"
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(NamedTuple):
     """A score of a whole output: the column of statistics that it is made from, and its measure.
 
     ``needs`` names packages of the extra ``text`` that compute the column. ``needs_input``: it compares lines of the
@@ -175,7 +173,6 @@ class Metric:
     column: StatisticsColumn
     measure: Measure
     summary: str
-    _: KW_ONLY
     bits: int | None = None
     needs: tuple[str, ...] = ()
     needs_vocabulary: bool = False
@@ -285,33 +282,7 @@ def first_total(totals: Sequence[Number], lines: Number) -> Number:
     return totals[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """A function with its first arguments. Equal ones compare as equal, other than those of ``functools.partial``."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-    def __call__(self, *more: Any) -> Any:
-        return self.function(*self.arguments, *more)
-
-
-@dataclass(frozen=True, slots=True)
-class Elementwise:
-    """A formula made of a function of sums as floats, which is called once for each of many resamples."""
-
-    score: Callable[..., float]
-
-    def __call__(self, totals: Sequence[Any], lines: Any) -> Any:
-        if isinstance(lines, int | float):
-            return self.score(*totals)
-        import numpy as np
-
-        return np.vectorize(self.score, otypes=[np.float64])(*totals)
-
-
-@dataclass(frozen=True, slots=True)
-class HashedColumn:
+class HashedColumn(NamedTuple):
     """The loss of the expected word's bucket, in nats: the column of LogLossHashed and its kin."""
 
     bits: int

@@ -1,4 +1,7 @@
-"""Columns of statistics that a function computes line by line, also of lines that text flags have changed."""
+"""Columns of statistics that a function computes line by line, also of lines that text flags have changed.
+
+Then functions with some of their arguments, and formulas of floats.
+"""
 
 from __future__ import annotations
 
@@ -101,6 +104,31 @@ class PreparedColumn:
         text = str(block, "utf-8", "replace").replace("\r", "")
         # A lone surrogate, from the command line's bytes, is replaced when it is read, as in a file.
         return self.preparation.of_lines(text).encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A function with its first arguments. Equal ones compare as equal, other than those of ``functools.partial``."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, *more: Any) -> Any:
+        return self.function(*self.arguments, *more)
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """A formula made of a function of sums as floats, which is called once for each of many resamples."""
+
+    score: Callable[..., float]
+
+    def __call__(self, totals: Sequence[Any], lines: Any) -> Any:
+        if isinstance(lines, int | float):
+            return self.score(*totals)
+        import numpy as np
+
+        return np.vectorize(self.score, otypes=[np.float64])(*totals)
 
 
 def read_number(text: str, line: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -150,16 +150,16 @@ class ReseededColumn:
 def profiled(metric: Metric, draws: int = 0) -> Metric:
     """Return a hashed metric of the same values, whose statistics are ProfileStatistics."""
     column = ProfileColumn(metric.bits or DEFAULT_BITS, draws)
-    return replace(metric, column=column, measure=replace(metric.measure, columns=COLUMNS))
+    return metric._replace(column=column, measure=metric.measure._replace(columns=COLUMNS))
 
 
 def reseeded(metric: Metric, seeds: int) -> Metric:
     """Return a hashed metric of the first other seed, with the losses under so many other seeds as its statistics."""
     names = tuple(f"seed_{seed}" for seed in range(1, seeds + 1))
     column = ReseededColumn(metric.bits or DEFAULT_BITS, seeds)
-    return replace(metric, column=column, measure=replace(metric.measure, columns=names))
+    return metric._replace(column=column, measure=metric.measure._replace(columns=names))
 
 
 def unknown_words(metric: Metric) -> Metric:
     """Return a metric whose statistic is 1 for each expected word that is not in the vocabulary."""
-    return replace(metric, column=RowColumn(unknown_word), needs_vocabulary=True)
+    return metric._replace(column=RowColumn(unknown_word), needs_vocabulary=True)

@@ -33,15 +33,13 @@ from geval_py.scoring.metrics.base import (
     LOG_LOSS,
     PERPLEXITY,
     CorpusScore,
-    Elementwise,
     Formula,
     Measure,
     Metric,
-    Partial,
     first_total,
     mean,
 )
-from geval_py.scoring.metrics.columns import Parse, RowColumn, number_of, read_number
+from geval_py.scoring.metrics.columns import Elementwise, Parse, Partial, RowColumn, number_of, read_number
 from geval_py.scoring.metrics.matching import MATCHINGS, answer_distance, matched_counts
 from geval_py.tables.numbers import shortest
 from geval_py.text import strip_spaces
@@ -423,10 +421,10 @@ def _per_class(metric: Metric, name: str, class_of: Callable[[Any], Any]) -> Met
     column, measure = cast("RowColumn", metric.column), metric.measure
     if not (metric.has_classes or measure.columns == _COUNTS):
         score = Partial(classes.mean_of_classes, (measure.formula,))
-        measure = replace(measure, formula=first_total, columns=("error",), corpus_score=score)
+        measure = measure._replace(formula=first_total, columns=("error",), corpus_score=score)
     by_class = replace(column, row=Partial(classes.in_class, (column.row, class_of)), beside="classes")
     summary = f"mean over the expected classes: {metric.summary}"
-    return replace(metric, name=name, column=by_class, measure=measure, summary=summary)
+    return metric._replace(name=name, column=by_class, measure=measure, summary=summary)
 
 
 _PREFIXED = (  # the most usual ones
