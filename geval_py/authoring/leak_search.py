@@ -250,11 +250,12 @@ class Items:
         kept = inside & (ends - starts >= MIN_SENTENCE) & (self._unknown[starts] == self._unknown[ends])
         return self.runs(starts[kept], ends[kept]), starts[kept]
 
-    def around(self, places: Numbers, shapes: Sequence[tuple[int, int]] = AROUND) -> Found:
+    def around(self, places: Numbers | None = None, shapes: Sequence[tuple[int, int]] = AROUND) -> Found:
         """Return the words around places: so many on the left and on the right, for each of the shapes.
 
-        Places with fewer words in their item are left out.
+        By default the places are those of all known words. Places with fewer words in their item are left out.
         """
+        places = np.flatnonzero(self.words >> 1 != UNKNOWN) if places is None else places
         hashes, kept = [], []
         for before, behind in shapes:
             inner = places[(places >= before) & (places + behind < len(self.words))]
@@ -280,10 +281,6 @@ class Items:
         words[self.gaps[self.gaps >= 0]] = UNKNOWN
         return Items(words, self.starts, self.gaps, self.groups)
 
-    def around_words(self, shapes: Sequence[tuple[int, int]] = AROUND) -> Found:
-        """Return the words around each known word, as a gap there would have them."""
-        return self.around(np.flatnonzero(self.words >> 1 != UNKNOWN), shapes)
-
 
 class Sought:
     """Runs of words of some items, which are searched for in other texts.
@@ -304,9 +301,6 @@ class Sought:
         self._bitmap[self.values >> self._shift] = True
         self._lines, self._sources = np.zeros((2, len(self.values)), dtype=np.int64)
         self._documents: list[Numbers] = []  # pairs of a run and a document
-
-    def __len__(self) -> int:
-        return len(self._places)
 
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
         """Return the places in ``hashes`` of those that are sought, and their places in ``values``."""
@@ -337,13 +331,9 @@ class Sought:
             lines[np.bincount(pairs[0], minlength=len(lines)) > MAX_DOCUMENTS] = 0
         return lines[self.inverse]
 
-    def sources(self) -> Numbers:
-        """Return, for each run, the number of the text in which it was found."""
-        return self._sources[self.inverse]
-
     def by_item(self) -> dict[int, tuple[int, int, int]]:
         """Return, by item, the place in words of the first run that was found, its line and its source."""
-        lines, sources = self.lines(), self.sources()
+        lines, sources = self.lines(), self._sources[self.inverse]
         runs = np.flatnonzero(lines)
         items, first = np.unique(self._items.item_of[self._places[runs]], return_index=True)
         return {
@@ -374,14 +364,3 @@ class EvaluatedPart:
         self.ngrams = Sought(items, items.ngrams(self.n), by_document=True)
         self.short_ngrams = Sought(items, items.ngrams(MIN_NGRAM))
         self.sentences = Sought(items, items.sentences())
-
-
-def search_train(parts: Sequence[EvaluatedPart], train: Items) -> None:
-    """Search training items for the runs of all evaluated parts."""
-    ngrams = {n: train.ngrams(n) for n in {part.n for part in parts} | {MIN_NGRAM}}
-    around, sentences = train.around_words(), train.sentences()
-    for part in parts:
-        part.gaps.search(train, around)
-        part.ngrams.search(train, ngrams[part.n])
-        part.short_ngrams.search(train, ngrams[MIN_NGRAM])
-        part.sentences.search(train, sentences)

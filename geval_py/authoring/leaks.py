@@ -42,13 +42,12 @@ from geval_py.authoring.leak_search import (
     Vocabulary,
     one_item,
     read_items,
-    search_train,
     skeleton,
 )
 from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.places import Place
 from geval_py.checking.rules import Problem, Report, Rule, file_problem
-from geval_py.errors import DataError, MissingFileError, TooLargeError, UsageError
+from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading import compression
 from geval_py.reading.answers import INFO_FILE, STATE_FILE
 from geval_py.reading.challenge import Challenge
@@ -64,6 +63,7 @@ from geval_py.reading.splits import (
     find_answers,
     is_usual_name,
     read_header,
+    sets_in,
 )
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
@@ -80,7 +80,6 @@ FEW = 2  # gaps that any text may repeat: they are never many
 MANY_READABLE, SOME_READABLE = 0.05, 0.01  # of a part's items, above which E404 and W404 speak
 OVERLAPPING = 0.05  # of the training items
 OVERLAP = 0.5  # of an item's n-grams, which are in other items of its document
-MIN_WORDS_OF_TEXT = 7  # on average in a column, for it to be searched for gaps
 IN_ORDER = 0.1  # of the runs of answers: above it, a text has them in order
 SAME_WORDS = 0.9  # of the words, above which two lists are the same
 PERFECT = 0.98  # of the answers, above which an output is no model's
@@ -244,7 +243,13 @@ def find_leaks(
                 ngrams.append(sample)
                 hashes.append(items.whole())
                 groups.append(items.groups)
-                search_train(evaluated, items)
+                runs = {n: items.ngrams(n) for n in {part.n for part in evaluated} | {MIN_NGRAM}}
+                around, sentences = items.around(), items.sentences()
+                for part in evaluated:
+                    part.gaps.search(items, around)
+                    part.ngrams.search(items, runs[part.n])
+                    part.short_ngrams.search(items, runs[MIN_NGRAM])
+                    part.sentences.search(items, sentences)
         parts.append((sources[0], np.concatenate(hashes), np.concatenate(groups)))
         _find_overlaps(paths[0], np.concatenate(ngrams), np.concatenate(owners), len(parts[0][1]), leaks)
     parts += [(part.files, part.items.whole(), part.items.groups) for part in evaluated]
@@ -252,7 +257,7 @@ def find_leaks(
     for part in evaluated:
         for other in sorted(evaluated, key=lambda other: other is not part):
             items = other.items.without_answers() if other is part else other.items
-            around, source = items.around_words(AROUND_OR_BESIDE), paths.index(other.files.path)
+            around, source = items.around(shapes=AROUND_OR_BESIDE), paths.index(other.files.path)
             part.gaps_in_sets.search(items, around, source, in_same=other is part)
         _compare_texts(part, leaks, paths)
     leaks.sum_up({files.path: len(hashes) for files, hashes, _ in parts}, max_places)
@@ -415,7 +420,7 @@ def find_sources(
     task = challenge.task
     header = read_header(directory, task.in_header)
     expected_header = read_header(directory, task.out_header)
-    names = (name for name in challenge.split_names if name == TRAINING_SET or name.startswith(("dev", "test")))
+    names = [name for name in sets_in(directory) if name == TRAINING_SET or not name.startswith(TRAINING_SET)]
     folders = (directory,) if answers is None else (answers, directory)
     file = task.expected_file or EXPECTED_FILE
     sources = []
@@ -469,7 +474,7 @@ def _search_public(
 
     Also name the files that are too large to be compared (W412).
     """
-    sets = sorted(name for name in names_in(folder, "directory") if name.startswith(HIDDEN_BEGINNING))
+    sets = [name for name in sets_in(folder) if name.startswith(HIDDEN_BEGINNING)]
     in_public = [path for name in sets for path in answers_in(os.path.join(folder, name))]
     for path in in_public:
         leaks.add_file("E401", path, "the answers of a hidden set lie in the public folder")
@@ -494,14 +499,15 @@ def _search_public(
                 if os.path.basename(file) not in (STATE_FILE, INFO_FILE):
                     with open(file, "rb") as stream:
                         originals.add(sha256(stream.read()).digest())
-    if not keys and not any(len(part.gaps_in_public) for part in parts):
-        return
     budget = Budget()
     searched: list[str] = []
 
     def search(path: str, text: str) -> str:
         """Search a text for gaps; return how answers stand in it, "" if they do not."""
-        _search_gaps(parts, text, len(searched), vocabulary)
+        item = one_item(vocabulary.numbers(text.replace("\\n", " ").split()))
+        around = item.around()
+        for part in parts:
+            part.gaps_in_public.search(item, around, len(searched))
         searched.append(path)
         is_output = os.path.basename(path).startswith("out")
         for words in sequences(text, vocabulary) if keys else ():
@@ -523,9 +529,6 @@ def _search_public(
                 leaks.add_file("E401", name, message)
     for files in sources:
         for name, cells in other_columns(files):
-            if sum(cell.count(" ") for cell in cells) >= (MIN_WORDS_OF_TEXT - 1) * len(cells):
-                _search_gaps(parts, "\n".join(cells), len(searched), vocabulary)
-                searched.append(files.path)
             words = vocabulary.numbers(cells)
             for key in keys:
                 if files.part != key.name and (message := key.stands_in(words)):
@@ -535,21 +538,14 @@ def _search_public(
         if not is_named and any(key.is_likely_in(text) for key in keys) and (message := search(name, text)):
             leaks.add_file("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}")
     for part in parts:
-        readable = np.flatnonzero(part.gaps_in_public.lines())
+        readable = part.gaps_in_public.by_item()
         if _are_many(len(readable), part, MANY_IN_TEXTS):
-            texts, counts = np.unique(part.gaps_in_public.sources()[readable], return_counts=True)
-            others = f" and {len(texts) - 1} other texts" if len(texts) > 1 else ""
+            (most, _), *others = Counter(source for _, _, source in readable.values()).most_common()
+            more = f" and {len(others)} other texts" if others else ""
             share = f"{len(readable) / len(part.items):.0%} of the gaps of {part.files.part}"
-            leaks.add_file("E401", searched[int(texts[np.argmax(counts)])], f"{share} can be read in it{others}")
+            leaks.add_file("E401", searched[most], f"{share} can be read in it{more}")
     for path in dict.fromkeys(budget.unread):
         leaks.add_file("W412", path, "it is too large, or damaged, and was not compared with the answers")
-
-
-def _search_gaps(parts: Sequence[EvaluatedPart], text: str, source: int, vocabulary: Vocabulary) -> None:
-    item = one_item(vocabulary.numbers(text.replace("\\n", " ").split()))
-    around = item.around(np.arange(len(item.words)))
-    for part in parts:
-        part.gaps_in_public.search(item, around, source)
 
 
 class AnswerKey:
@@ -678,26 +674,20 @@ def texts_in(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, str]
     """
     packed = compression.compression_of(data[: compression.MAGIC_BYTES])
     if packed is not None:
+        stream = io.BufferedReader(compression.Decompressed(io.BytesIO(data), packed, path, None))
         try:
-            stream = io.BufferedReader(compression.Decompressed(io.BytesIO(data), packed, path, MAX_BYTES))
             unpacked = budget.read(stream, path)
-        except TooLargeError:
-            budget.unread.append(path)
-            return
         except _DAMAGED:
             return
         if unpacked is None:
             return
         data = unpacked
-    if not _is_archive(data):
-        yield path, text_of(data)
-        return
-    for name, member in _members(path, data, budget):
-        inner = f"{path}/{name}"
-        if _is_archive(member) or compression.compression_of(member[: compression.MAGIC_BYTES]):
-            budget.unread.append(inner)
-        else:
-            yield inner, text_of(member)
+    for name, member in _members(path, data, budget) if _is_archive(data) else [(path, data)]:
+        if name != path and (_is_archive(member) or compression.compression_of(member[: compression.MAGIC_BYTES])):
+            budget.unread.append(name)
+            continue
+        encoding = "utf-16" if member.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+        yield name, member.decode(encoding, "replace")
 
 
 def _is_archive(data: bytes) -> bool:
@@ -718,16 +708,11 @@ def _members(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, byte
             if budget.size <= 0:
                 budget.unread.append(path)
                 return
-            stream = opened()
-            if stream is not None and (content := budget.read(stream, f"{path}/{name}")) is not None:
-                yield name, content
+            stream, place = opened(), f"{path}/{name}"
+            if stream is not None and (content := budget.read(stream, place)) is not None:
+                yield place, content
     except _DAMAGED:
         budget.unread.append(path)
-
-
-def text_of(data: bytes) -> str:
-    """Decode bytes: UTF-16 by its mark, else UTF-8, in which wrong bytes become U+FFFD."""
-    return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig", "replace")
 
 
 def git_texts(directory: str, excluded: Collection[str], budget: Budget) -> Iterator[tuple[str, str]]:
