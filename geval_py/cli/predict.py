@@ -146,11 +146,11 @@ def run_baseline(args: argparse.Namespace) -> int:
     with terminal.ProgressBar("items", unit="items") as progress:
 
         def watched() -> Iterator[items.Item]:
-            for item in _without_answers(test):
+            for item in _gaps(test, contexts):
                 progress(item.line, size)
                 yield item
 
-        write_output(output, predicting.predict(model, corpus.with_contexts(watched(), contexts)))
+        write_output(output, predicting.predict(model, watched()))
     print(f"wrote {named(output)}")
     return 0
 
@@ -165,49 +165,46 @@ def run_predict(args: argparse.Namespace) -> int:
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
     start = time.monotonic()
-    with predicting.opened_journal(path, described, anew=args.force) as journal:
-        first = len(journal)
+    with predicting.opened_journal(path, described, anew=args.force) as (done, add):
+        first = len(done)
         if first:
             terminal.note(f"{first} of {counted(size, 'item')} are done already; this goes on behind them")
         if first < size:
             settings = {name: getattr(args, name) for name in ("parallel", "dtype", "threads")}
             model = predicting.open_model(args.model, asked, **settings)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
-            train = _train_of(challenge)
+            train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
             if not needs_none or (train and train.input and train.expected):
                 _fit(model, args.model, challenge, contexts, keep=True)
             last = None if most is None else first + most
-            rest = islice(corpus.with_contexts(_without_answers(test), contexts), first, last)
+            rest = islice(_gaps(test, contexts), first, last)
             start = time.monotonic()
             try:
                 with terminal.ProgressBar("items", unit="items") as progress:
                     for line in predicting.predict(model, rest):
-                        journal.add(line)
-                        progress(len(journal), size)
+                        add(line)
+                        progress(len(done), size)
             except (GevalError, KeyboardInterrupt):
-                if len(journal):
-                    kept = f"{len(journal)} of {counted(size, 'item')} are done and kept"
+                if done:
+                    kept = f"{len(done)} of {counted(size, 'item')} are done and kept"
                     terminal.note(f"{kept}: the same command goes on")
                 raise
-        done, seconds = len(journal), time.monotonic() - start
-        if done == size:
-            write_output(output, journal.lines)
+        seconds = time.monotonic() - start
+        if len(done) == size:
+            write_output(output, done)
             with rewriting.written_whole(output.removesuffix(".tsv") + KEPT_ENDING) as file:
                 file.write(json.dumps(described, indent=2).encode() + b"\n")
             os.unlink(path)
-    if done == size:
+    if len(done) == size:
         print("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
         return 0
     if args.estimate:
-        each = seconds / max(1, done - first)
-        print(f"{counted(done - first, 'item')} took {_duration(seconds)}, {each:.2f} s each")
-        print(f"the other {size - done:,} would take {_duration(each * (size - done))}")
-    print(f"{done} of {counted(size, 'item')} are done and kept: the same command goes on")
+        computed, left = len(done) - first, size - len(done)
+        each = seconds / max(1, computed)
+        print(f"{counted(computed, 'item')} took {_duration(seconds)}, {each:.2f} s each")
+        print(f"the other {left:,} would take {_duration(each * left)}")
+    print(f"{len(done)} of {counted(size, 'item')} are done and kept: the same command goes on")
     return 0
-
-
-def _train_of(challenge: Challenge) -> DataSet | None:
-    return challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
 
 
 def _described(
@@ -215,7 +212,7 @@ def _described(
 ) -> dict[str, Any]:
     """Return what decides about each line."""
     kind, _, place = args.model.partition(":")
-    train = _train_of(challenge)
+    train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
     files = {
         "model_file": [None if kind == "openai" else place],
         "test_set": [test.input],
@@ -251,7 +248,7 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
             path = os.path.join(folder, os.path.basename(path))
             model = baselines.baseline(baselines.DEFAULT)
             _fit(model, baselines.DEFAULT, challenge, contexts, keep=True)
-            write_output(path, predicting.predict(model, corpus.with_contexts(_without_answers(test), contexts)))
+            write_output(path, predicting.predict(model, _gaps(test, contexts)))
         mixture = mixing.mix([evaluation, evaluate(challenge, test.name, out=path)])
         with_baseline = f"geval mix with {baselines.DEFAULT}"
         mixed = number(mixture.held_out, 2)
@@ -259,9 +256,9 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
     yield "; ".join(parts)
 
 
-def _without_answers(test: DataSet) -> DataSet:
-    """Return a test set without its answers, which no model may see."""
-    return replace(test, expected=None)
+def _gaps(test: DataSet, contexts: tuple[str, str]) -> Iterator[items.Item]:
+    """Return the items of a test set with their contexts, without the answers, which no model may see."""
+    return corpus.with_contexts(replace(test, expected=None), contexts)
 
 
 def _fit(
@@ -273,16 +270,13 @@ def _fit(
         if path is None:
             place = os.path.join(challenge.path, splits.TRAINING_SET, file)
             raise MissingFileError(what="There is nothing to train on", path=place)
-    if not isinstance(model, baselines.NgramGapModel) or not keep:
-        model.fit(corpus.with_contexts(train, contexts))
-        return
-    sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
-    digest = gap_models.digest_of([path for path in (train.input, train.expected) if path], sides, reading)
-    learnt = gap_models.load(digest)
-    if learnt is None:
-        learnt = gap_models.learn(corpus.texts_of(corpus.with_contexts(train, contexts)), sides)
-        gap_models.save(digest, learnt)
-    model.take(learnt)
+    items = corpus.with_contexts(train, contexts)
+    if isinstance(model, baselines.NgramGapModel) and keep:
+        sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
+        paths = [path for path in (train.input, train.expected) if path]
+        model.fit(items, gap_models.digest_of(paths, sides, reading))
+    else:
+        model.fit(items)
 
 
 def _file_name(name: str, address: str, asked: predicting.Asked) -> str:

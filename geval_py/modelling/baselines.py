@@ -40,8 +40,7 @@ class ShareModel:
     """
 
     def __init__(self, top: int, *, kind: str) -> None:
-        self._top, self._kind = top, kind
-        self._line = ":1"
+        self._top, self._kind, self._line = top, kind, ":1"
 
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
@@ -133,14 +132,10 @@ class NgramGapModel:
         self._model: gap_models.GapModel | None = None
         self._texts: backoff.Texts = np.empty(0, np.object_)
 
-    def fit(self, items: Iterable[Item]) -> None:
-        """Train the models on the items' texts, in which windows are joined."""
-        self.take(gap_models.learn(corpus.texts_of(items), self._sides))
-
-    def take(self, learnt: gap_models.GapCounts) -> None:
-        """Use models that were trained before."""
-        self._model = gap_models.GapModel(learnt, self._top)
-        self._texts = learnt.sides[0].texts
+    def fit(self, items: Iterable[Item], digest: str = "") -> None:
+        """Train the models, as :func:`geval_py.modelling.gap_models.learn_items`."""
+        learnt = gap_models.learn_items(items, self._sides, digest)
+        self._model, self._texts = gap_models.GapModel(learnt, self._top), learnt.sides[0].texts
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item; raises UsageError if the model was not trained."""

@@ -17,6 +17,7 @@ import io
 import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import file_digest, sha256
 from itertools import islice
 from typing import NamedTuple, TypeAlias
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from geval_py import errors, version
 from geval_py.modelling import backoff, corpus, estimation
 from geval_py.reading import rewriting, sources
+from geval_py.reading.items import Item
 
 ORDER = 4
 AT_A_TIME = 1024  # items whose contexts are looked up together
@@ -111,10 +113,40 @@ class GapModel:
         return candidates[chosen], probabilities[chosen]
 
 
-def cache_folder() -> str:
-    """Return the folder in which trained models are kept between runs; it need not exist."""
+def learn_items(items: Iterable[Item], sides: int, digest: str = "") -> GapCounts:
+    """Train the models on the texts of items, in which windows are joined.
+
+    With the ``digest`` of what they depend on, they are kept between runs in the folder that the environment names
+    (GEVAL_CACHE), or in geval-py among the user's caches, if it can be written.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.environ.get("GEVAL_CACHE") or os.path.join(base, "geval-py")
+    path = os.path.join(os.environ.get("GEVAL_CACHE") or os.path.join(base, "geval-py"), f"{digest}.npz")
+    models = []
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            words = arrays["words"].tobytes().split(b"\n")
+            for side in range(sides):
+                rows = ({field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS} for order in range(ORDER))
+                levels = tuple(backoff.Ngrams(**of_order) for of_order in rows)
+                models.append(backoff.BackoffModel(words=words, levels=levels))
+            return GapCounts(arrays["counts"], tuple(models))
+    except (OSError, ValueError, KeyError, EOFError):  # it is missing, or broken
+        learnt = learn(corpus.texts_of(items), sides)
+    if digest:
+        named: dict[str, NDArray[np.generic]] = {
+            "words": np.frombuffer(b"\n".join(learnt.sides[0].words), np.uint8),
+            "counts": learnt.counts,
+        }
+        for side, model in enumerate(learnt.sides):
+            for order, level in enumerate(model.levels):
+                named |= {f"{field}-{side}-{order}": getattr(level, field) for field in _FIELDS}
+        data = io.BytesIO()
+        np.savez(data, allow_pickle=False, **named)
+        with suppress(OSError, errors.UsageError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with rewriting.written_whole(path) as file:
+                file.write(data.getvalue())
+    return learnt
 
 
 def digest_of(paths: Sequence[str], sides: int, reading: Sequence[object]) -> str:
@@ -130,44 +162,3 @@ def digest_of(paths: Sequence[str], sides: int, reading: Sequence[object]) -> st
         with sources.naming(path), open(path, "rb") as file:
             digest.update(file_digest(file, "sha256").digest())
     return digest.hexdigest()
-
-
-def load(digest: str) -> GapCounts | None:
-    """Load the models trained on the files of a digest; None if they are missing or broken."""
-    try:
-        with np.load(_path(digest), allow_pickle=False) as arrays:
-            words = arrays["words"].tobytes().split(b"\n")
-            sides = []
-            for side in range(int(arrays["sides"])):
-                orders = range(int(arrays[f"order-{side}"]))
-                rows = ({field: arrays[f"{field}-{side}-{order}"] for field in _FIELDS} for order in orders)
-                levels = tuple(backoff.Ngrams(**of_order) for of_order in rows)
-                sides.append(backoff.BackoffModel(words=words, levels=levels))
-            return GapCounts(arrays["counts"], tuple(sides))
-    except (OSError, ValueError, KeyError, EOFError):
-        return None
-
-
-def save(digest: str, learnt: GapCounts) -> None:
-    """Store trained models, if the folder can be written."""
-    arrays: dict[str, NDArray[np.generic]] = {
-        "words": np.frombuffer(b"\n".join(learnt.sides[0].words), np.uint8),
-        "counts": learnt.counts,
-        "sides": np.array(len(learnt.sides)),
-    }
-    for side, model in enumerate(learnt.sides):
-        arrays[f"order-{side}"] = np.array(model.order)
-        for order, level in enumerate(model.levels):
-            arrays |= {f"{field}-{side}-{order}": getattr(level, field) for field in _FIELDS}
-    data = io.BytesIO()
-    np.savez(data, allow_pickle=False, **arrays)
-    try:
-        os.makedirs(cache_folder(), exist_ok=True)
-        with rewriting.written_whole(_path(digest)) as file:
-            file.write(data.getvalue())
-    except (OSError, errors.UsageError):
-        return
-
-
-def _path(digest: str) -> str:
-    return os.path.join(cache_folder(), f"{digest}.npz")

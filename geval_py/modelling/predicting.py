@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
-from itertools import islice
-from typing import IO, Any, NamedTuple
+from itertools import count, islice
+from typing import Any, NamedTuple
 
 from geval_py.errors import UsageError
 from geval_py.modelling import (
@@ -74,21 +74,15 @@ def predict(
 
 
 def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
-    taken = answers = 0
-
-    def counted() -> Iterator[Item]:
-        nonlocal taken
-        for item in items:
-            taken += 1
-            yield item
-
-    source = counted()
-    for answer in model.predict(source):
-        answers += 1
+    taken, answers = count(), count()
+    source = (item for item, _ in zip(items, taken, strict=False))
+    for answer, _ in zip(model.predict(source), answers, strict=False):
         yield answer if isinstance(answer, str) else writing.format_line(answer)
-    taken += sum(1 for _ in source)
-    if answers != taken:
-        raise UsageError(message=f"the model gave {answers} answers to {taken} items")
+    for _ in source:
+        pass
+    number, size = next(answers), next(taken)
+    if number != size:
+        raise UsageError(message=f"the model gave {number} answers to {size} items")
 
 
 def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselines.WordModel:
@@ -239,75 +233,54 @@ def _line(words: Sequence[str], shares: Sequence[float]) -> str:
 # The journal
 
 
-class Journal:
-    """The lines of an output that are done, in a file beside it, which is empty until the first line is."""
-
-    def __init__(self, file: IO[bytes], head: bytes, done: list[bytes]) -> None:
-        self._file, self._head, self._done = file, head, done
-
-    @property
-    def lines(self) -> Sequence[str]:
-        """The lines that are done."""
-        return [line.decode() for line in self._done]
-
-    def __len__(self) -> int:
-        return len(self._done)
-
-    def add(self, line: str) -> None:
-        """Keep a line; the first replaces what is in the file of other work."""
-        if not self._done:
-            self._file.truncate(0)
-            self._file.write(self._head + b"\n")
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        self._done.append(line.encode())
-
-
 @contextmanager
-def opened_journal(path: str, work: Mapping[str, Any], *, anew: bool = False) -> Iterator[Journal]:
-    """Open a journal, or begin it; ``work`` says what it is of, ``anew`` forgets what is done of other work.
+def opened_journal(
+    path: str, work: Mapping[str, Any], *, anew: bool = False
+) -> Iterator[tuple[Sequence[str], Callable[[str], None]]]:
+    """Open a journal, or begin it; yield the lines that are done, and a function that adds one.
 
-    The names of digests in ``work`` end in ``DIGESTS``: an error says that the file has changed, without the digests.
-    A last line that was not written whole is forgotten; what is done is in the file at every moment, and a journal
+    ``work`` says what the journal is of; ``anew`` forgets what is done of other work, as soon as a line is added. The
+    names of digests in ``work`` end in ``DIGESTS``: an error says that the file has changed, without the digests. A
+    last line that was not written whole is forgotten; what is done is in the file at every moment, and a journal
     without a line is removed. Raises UsageError for the lines of other work, unless ``anew``, and for a journal that
     another process has open.
     """
     head = json.dumps(work, sort_keys=True).encode()
-    with _naming(path), open(path, "ab+") as file:
-        with suppress(ImportError):  # Windows keeps others from writing by itself
-            import fcntl
+    try:
+        with open(path, "ab+") as file:
+            with suppress(ImportError):  # Windows keeps others from writing by itself
+                import fcntl
+
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    message = f"another process writes {named(path)}; wait until it has ended"
+                    raise UsageError(message=message) from error
+            file.seek(0)
+            whole, _, _ = file.read().rpartition(b"\n")
+            first, *stored = whole.split(b"\n")
+            done: list[str] = []
+            if stored and first == head:
+                file.truncate(len(whole) + 1)
+                done = [line.decode() for line in stored]
+            elif stored and not anew:
+                difference = f"is of another model, input or options: {_difference(first, work)}"
+                raise UsageError(message=f"{named(path)} {difference}\n  --force begins anew")
+
+            def add(line: str) -> None:
+                if not done:
+                    file.truncate(0)
+                    file.write(head + b"\n")
+                file.write(line.encode() + b"\n")
+                file.flush()
+                done.append(line)
 
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                message = f"another process writes {named(path)}; wait until it has ended"
-                raise UsageError(message=message) from error
-        file.seek(0)
-        whole, _, _ = file.read().rpartition(b"\n")
-        first, *done = whole.split(b"\n")
-        has_lines = bool(done)
-        if not done or (anew and first != head):
-            done = []
-        elif first != head:
-            raise UsageError(
-                message=f"{named(path)} is of another model, input or options: {_difference(first, work)}"
-                "\n  --force begins anew"
-            )
-        else:
-            file.truncate(len(whole) + 1)
-        journal = Journal(file, head, done)
-        try:
-            yield journal
-        finally:
-            if not has_lines and not journal.lines:
-                with suppress(OSError):  # Windows removes no open file
-                    os.unlink(path)
-
-
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
-    try:
-        yield
+                yield done, add
+            finally:
+                if not stored and not done:
+                    with suppress(OSError):  # Windows removes no open file
+                        os.unlink(path)
     except OSError as error:
         if error.filename is None:  # not of this file
             raise
