@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import repeat, tee
+from itertools import count, repeat, tee
 from tempfile import TemporaryFile
 
 from geval_py.cli import commands, terminal
@@ -18,8 +18,7 @@ from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm
 from geval_py.modelling.texts import blocks_of_files, text_blocks
 from geval_py.reading import compression, config, rewriting, sources
 from geval_py.tables import numbers
-from geval_py.tables.formats import Shown
-from geval_py.tables.table import Column
+from geval_py.tables.table import Column, Table
 from geval_py.text import named
 
 DESCRIPTION = "Train n-gram language models, compute the perplexity of texts, and predict next words."
@@ -145,7 +144,10 @@ def run_train(args: argparse.Namespace) -> int:
         arpa.write_arpa(model, file)
     if isinstance(model, estimation.Estimated):
         if args.arpa != sources.STANDARD_INPUT:
-            terminal.write_table(estimation.training_table(model))
+            names = ("order", "n-grams", "kept", "D1", "D2", "D3+")
+            amounts = ([f"{amount:.6g}" for amount in of_order.amounts] for of_order in model.discounts)
+            rows = zip(count(1), model.counts, model.kept, *zip(*amounts, strict=True), strict=False)
+            terminal.write_table(Table([Column(name=name) for name in names], rows))
         orders = [str(order) for order, discounts in enumerate(model.discounts, 1) if discounts.fell_back]
         if orders:
             terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
@@ -227,7 +229,8 @@ def run_perplexity(args: argparse.Namespace) -> int:
             f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
         )
     if args.sentences:
-        terminal.write_table(ngram_model.sentences_table(score, args.precision))
+        columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name="OOVs")]
+        terminal.write_table(Table(columns, zip(score.logs.tolist(), score.oov.tolist(), strict=True)))
         return 0
     intervals = None
     if args.bootstrap is not None:
@@ -235,9 +238,7 @@ def run_perplexity(args: argparse.Namespace) -> int:
             intervals = score.intervals(
                 args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress
             )
-    table = ngram_model.perplexity_table(score, intervals, args.precision)
-    document = ngram_model.perplexity_document(score, intervals)
-    terminal.show(Shown(document=document, people=table, as_tabs=True), args)
+    terminal.show(ngram_model.perplexity_shown(score, intervals, args.precision), args)
     return 0
 
 
@@ -255,12 +256,11 @@ def run_info(args: argparse.Namespace) -> int:
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
     is_binary = kenlm_models.is_binary(args.model)
-    document = backoff.model_document((kenlm_models.read_head if is_binary else arpa.read_arpa)(args.model))
-    table = backoff.model_table(document)
+    sizes = backoff.model_shown((kenlm_models.read_head if is_binary else arpa.read_arpa)(args.model))
     if args.format == "text":
-        terminal.write_listing(table)
+        terminal.write_listing(sizes.table())
     else:
-        terminal.show(Shown(document=document, people=table), args)
+        terminal.show(sizes, args)
     return 0
 
 
@@ -363,9 +363,7 @@ def run_mix(args: argparse.Namespace) -> int:
     models = {path: _loaded_file(path) for path in dict.fromkeys(args.models)}
     texts = [line.decode(errors="surrogateescape") for line in _lines(args.on)]
     mixture = ngram_model.NgramModel.mix(models.values(), args.weights, on=None if args.weights else texts)
-    document = ngram_model.mixture_document(models, mixture, texts)
-    table = ngram_model.mixture_table(document, args.precision)
-    terminal.show(Shown(document=document, people=table, as_tabs=True), args)
+    terminal.show(ngram_model.mixture_shown(models, mixture, texts, args.precision), args)
     return 0
 
 

@@ -28,6 +28,7 @@ from geval_py.modelling.corpus import (
 )
 from geval_py.modelling.kenlm_models import BinaryHead
 from geval_py.scoring.kernel.backends import choose_backend
+from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
@@ -77,11 +78,6 @@ class Ngrams:
             return np.full(len(wanted), -1, np.int32)
         rows = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(keys[rows] == wanted, rows, -1).astype(np.int32)
-
-    def followers(self, contexts: Ids) -> tuple[Longs, Longs]:
-        """Return the first row of the n-grams with each context, and the row behind the last."""
-        starts = key_of(contexts, np.int32(0))
-        return np.searchsorted(self.keys, starts), np.searchsorted(self.keys, starts + (1 << 32))
 
 
 def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
@@ -143,17 +139,6 @@ class BackoffModel:
         columns = self.words_of(length, np.array([row], np.int32))
         return visible(b" ".join(self.words[int(column[0])] for column in columns).decode(errors="replace"))
 
-    def rows_of(self, tokens: Ids, depths: Ids) -> list[Ids]:
-        """Return, for each length, the row of the n-gram that ends at each token of a sentence; -1 if none does."""
-        rows = [tokens]
-        for length in range(2, self.order + 1):
-            below, longer = rows[-1], np.full(len(tokens), -1, np.int32)
-            places = np.flatnonzero(depths >= length - 1)
-            places = places[below[places - 1] >= 0]
-            longer[places] = self.levels[length - 1].find(below[places - 1], tokens[places])
-            rows.append(longer)
-        return rows
-
     def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
         """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line.
 
@@ -191,13 +176,17 @@ class BackoffModel:
 
         Tokens at depth 0 are predicted without a context. The length of an unknown word is 1.
         """
-        rows = self.rows_of(tokens, depths)
+        rows = [tokens]  # for each length, the row of the n-gram that ends at each token; -1 if none does
         logs = self.levels[0].log_probabilities[tokens]
         lengths = np.ones(len(tokens), np.int32)
-        for length in range(2, self.order + 1):
-            places = np.flatnonzero(rows[length - 1] >= 0)
-            logs[places] = self.levels[length - 1].log_probabilities[rows[length - 1][places]]
-            lengths[places] = length
+        for length, level in enumerate(self.levels[1:], 2):
+            below, longer = rows[-1], np.full(len(tokens), -1, np.int32)
+            places = np.flatnonzero(depths >= length - 1)
+            places = places[below[places - 1] >= 0]
+            longer[places] = level.find(below[places - 1], tokens[places])
+            places = places[longer[places] >= 0]
+            logs[places], lengths[places] = level.log_probabilities[longer[places]], length
+            rows.append(longer)
         for length in range(1, self.order):
             behind = np.flatnonzero((depths >= length) & (lengths <= length))
             contexts = rows[length - 1][behind - 1]
@@ -223,12 +212,12 @@ class BackoffModel:
             is_known, factors = row >= 0, np.ones(len(row))
             factors[is_known] = 10.0 ** level.log_backoffs[row[is_known]]
             scales.insert(0, scales[0] * factors)
-        ranges = [level.followers(row) for level, row in zip(self.levels[1:], rows, strict=True)]
-        bounds = zip(*(zip(starts.tolist(), ends.tolist(), strict=True) for starts, ends in ranges), strict=True)
-        per_item = zip(*(scale.tolist() for scale in scales), strict=True)
-        for item_scales, item_bounds in zip(per_item, bounds if ranges else repeat(()), strict=False):
+        firsts = [np.stack([key_of(row, np.int32(0)), key_of(row + 1, np.int32(0))]) for row in rows]
+        bounds = [np.searchsorted(level.keys, keys) for level, keys in zip(self.levels[1:], firsts, strict=True)]
+        for item in range(len(contexts)):
             seen, probabilities = np.zeros(0, np.int32), np.zeros(0)
-            for level, (start, end), factor in zip(self.levels[1:], item_bounds, item_scales[1:], strict=True):
+            for level, (starts, ends), scale in zip(self.levels[1:], bounds, scales[1:], strict=True):
+                start, end, factor = starts[item], ends[item], scale[item]
                 if start == end:
                     continue
                 longer, shares = level.words[start:end], level.probabilities[start:end] * factor
@@ -242,7 +231,7 @@ class BackoffModel:
                     probabilities = np.insert(probabilities, at[new], 0.0)
                     at = np.searchsorted(seen, longer)
                 probabilities[at] = shares
-            yield Followers(seen.astype(np.int64), probabilities, item_scales[0])
+            yield Followers(seen.astype(np.int64), probabilities, float(scales[0][item]))
 
     @cached_property
     def _by_share(self) -> Longs:
@@ -302,28 +291,17 @@ def most_probable(words: Longs, probabilities: Doubles, size: int) -> Longs:
     return chosen[np.lexsort((words[chosen], -probabilities[chosen]))][:size]
 
 
-def model_document(model: BackoffModel | BinaryHead) -> dict[str, Any]:
-    """Return the sizes of a model as a JSON document, with all words of an ARPA file's vocabulary."""
+def model_shown(model: BackoffModel | BinaryHead) -> Shown:
+    """Return the sizes of a model: a table, and JSON, with all words of an ARPA file's vocabulary."""
     if isinstance(model, BinaryHead):  # its words are known to kenlm alone
-        return {"order": len(model.counts), "ngrams": list(model.counts), "binary": model.kind}
-    counts = list(model.kept)
-    counts[0] -= len(model.missing)  # as the ARPA file counts them
-    return {
-        "order": model.order,
-        "ngrams": counts,
-        "missing": sorted(mark.decode() for mark in model.missing),
-        "vocabulary": model.texts[len(MARKS) :].tolist(),
-    }
-
-
-def model_table(document: dict[str, Any]) -> Table:
-    """Return a table of such a document."""
-    rows: list[Sequence[object]] = [("order", document["order"])]
-    rows += [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
-    if "binary" in document:
-        rows.append(("binary", document["binary"]))
+        document: dict[str, Any] = {"order": len(model.counts), "ngrams": list(model.counts), "binary": model.kind}
+        others: list[tuple[str, object]] = [("binary", model.kind)]
     else:
-        rows.append(("words", len(document["vocabulary"])))
-    if document.get("missing"):
-        rows.append(("missing", " ".join(document["missing"])))
-    return Table([Column(name="what"), Column(name="value")], rows)
+        counts = list(model.kept)
+        counts[0] -= len(model.missing)  # as the ARPA file counts them
+        missing, words = sorted(mark.decode() for mark in model.missing), model.texts[len(MARKS) :].tolist()
+        document = {"order": model.order, "ngrams": counts, "missing": missing, "vocabulary": words}
+        others = [("words", len(words)), *([("missing", " ".join(missing))] if missing else [])]
+    sizes = [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
+    rows: list[tuple[str, object]] = [("order", document["order"]), *sizes, *others]
+    return Shown(document=document, people=Table([Column(name="what"), Column(name="value")], rows))

@@ -40,7 +40,6 @@ from geval_py.modelling.corpus import (
     Longs,
     sorted_with_ranks,
 )
-from geval_py.tables.table import Column, Table
 
 FALLBACK = (0.5, 1.0, 1.5)
 MAX_ORDER = 100
@@ -171,18 +170,6 @@ class Estimated:
                 rows = below.contexts.read(first, stop)[rows - first]
             backoffs = level.log_backoffs.read(start, start + size)[kept] if length < len(self.levels) else None
             yield columns[::-1], _log10(level.probabilities.read(start, start + size)[kept]), backoffs
-
-
-def training_table(estimated: Estimated) -> Table:
-    """Return a table with a row for each order: n-grams, kept n-grams, discounts."""
-    columns = [Column(name=name) for name in ("order", "n-grams", "kept", "D1", "D2", "D3+")]
-    rows = [
-        (order, count, kept, *(f"{amount:.6g}" for amount in discounts.amounts))
-        for order, (count, kept, discounts) in enumerate(
-            zip(estimated.counts, estimated.kept, estimated.discounts, strict=True), 1
-        )
-    ]
-    return Table(columns, rows)
 
 
 def estimate(corpus: Corpus, how: Estimation) -> Estimated:

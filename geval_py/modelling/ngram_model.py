@@ -325,45 +325,36 @@ def _rows_of_texts(models: Sequence[NgramModel], texts: TextSource) -> tuple[Dou
     return logs, np.concatenate([[unknown for _, unknown, _ in block] for block in blocks], axis=1)
 
 
-def perplexity_table(
+def perplexity_shown(
     score: TextScore,
     intervals: tuple[significance.Interval, significance.Interval] | None = None,
     precision: int | None = None,
-) -> table.Table:
-    """Return a table of the perplexities in the words of KenLM's query, with 95 % intervals if they are given."""
-    values = (score.perplexity_including_oov, score.perplexity_excluding_oov)
-    shown = [numbers.number(value, precision) for value in values]
-    for n, interval in enumerate(intervals or ()):
-        if not math.isnan(interval.middle):
-            shown[n] = numbers.with_half_width(interval.middle, interval.half_width, precision)
-    rows = [
-        ("Perplexity including OOVs", shown[0]),
-        ("Perplexity excluding OOVs", shown[1]),
-        ("OOVs", int(score.oov.sum())),
-        ("Tokens", int(score.tokens.sum())),
-    ]
-    return table.Table([table.Column(name="what"), table.Column(name="value")], rows)
+) -> formats.Shown:
+    """Return the perplexities, with 95 % intervals if they are given: a table in the words of KenLM's query.
+
+    The JSON document also has the convention for <unk>.
+    """
+    values = {"including": score.perplexity_including_oov, "excluding": score.perplexity_excluding_oov}
+    oov, tokens = int(score.oov.sum()), int(score.tokens.sum())
+    document: dict[str, Any] = {f"perplexity_{name}_oov": value for name, value in values.items()}
+    document |= {"oov": oov, "tokens": tokens, "sentences": len(score.tokens), "unknown_words": UNKNOWN_CONVENTION}
+    rows: list[tuple[str, object]] = []
+    for (name, value), interval in zip(values.items(), intervals or (None, None), strict=True):
+        shown = numbers.number(value, precision)
+        if interval is not None:
+            document[f"interval_{name}_oov"] = interval.to_dict()
+            if not math.isnan(interval.middle):
+                shown = numbers.with_half_width(interval.middle, interval.half_width, precision)
+        rows.append((f"Perplexity {name} OOVs", shown))
+    columns = [table.Column(name="what"), table.Column(name="value")]
+    people = table.Table(columns, [*rows, ("OOVs", oov), ("Tokens", tokens)])
+    return formats.Shown(document=document, people=people, as_tabs=True)
 
 
-def perplexity_document(
-    score: TextScore, intervals: tuple[significance.Interval, significance.Interval] | None = None
-) -> dict[str, Any]:
-    """Return the perplexities as a JSON document, with the convention for <unk>."""
-    document: dict[str, Any] = {
-        "perplexity_including_oov": score.perplexity_including_oov,
-        "perplexity_excluding_oov": score.perplexity_excluding_oov,
-        "oov": int(score.oov.sum()),
-        "tokens": int(score.tokens.sum()),
-        "sentences": len(score.tokens),
-        "unknown_words": UNKNOWN_CONVENTION,
-    }
-    for name, interval in zip(("including", "excluding"), intervals or (), strict=False):
-        document[f"interval_{name}_oov"] = interval.to_dict()
-    return document
-
-
-def mixture_document(models: Mapping[str, NgramModel], mixture: NgramModel, texts: TextSource) -> dict[str, Any]:
-    """Return the perplexities of models, by file, and of their mixture as a JSON document, with the weights.
+def mixture_shown(
+    models: Mapping[str, NgramModel], mixture: NgramModel, texts: TextSource, precision: int | None = None
+) -> formats.Shown:
+    """Return the perplexities of models, by file, and of their mixture, with the weights: a table, and JSON.
 
     Shared tokens are those that all models have: only on them do models with different vocabularies compare.
     """
@@ -381,12 +372,7 @@ def mixture_document(models: Mapping[str, NgramModel], mixture: NgramModel, text
         }
         for name, weight, own, absent in zip(names, [*map(float, weights), None], logs, unknown, strict=True)
     ]
-    common = {"tokens": len(shared), "shared_tokens": int(shared.sum())}
-    return common | {"models": rows[:-1], "mixture": rows[-1]}
-
-
-def mixture_table(document: dict[str, Any], precision: int | None = None) -> table.Table:
-    """Return the table of such a document: a row a model, and the mixture's."""
+    document = {"tokens": len(shared), "shared_tokens": int(shared.sum()), "models": rows[:-1], "mixture": rows[-1]}
     write = partial(numbers.number, precision=precision)
     columns = [
         table.Column(name="model", cut="middle"),
@@ -395,7 +381,8 @@ def mixture_table(document: dict[str, Any], precision: int | None = None) -> tab
         table.Column(name="OOVs", alignment="right"),
         table.Column(name="of shared tokens", alignment="right", write=write),
     ]
-    return table.Table(columns, [tuple(row.values()) for row in (*document["models"], document["mixture"])])
+    people = table.Table(columns, [tuple(row.values()) for row in rows])
+    return formats.Shown(document=document, people=people, as_tabs=True)
 
 
 class WordListing(formats.Listing):
@@ -415,11 +402,3 @@ class WordListing(formats.Listing):
     def documents(self) -> Iterator[dict[str, Any]]:
         names = [column.name for column in self._table.columns]
         return (dict(zip(names, row, strict=True)) for row in self._table.rows)
-
-
-def sentences_table(score: TextScore, precision: int | None = None) -> table.Table:
-    """Return a table with a row for each sentence: log10 of its probability, and the words out of vocabulary."""
-    write = partial(numbers.number, precision=precision)
-    columns = [table.Column(name="log10", write=write), table.Column(name="OOVs")]
-    rows = zip(score.logs.tolist(), score.oov.tolist(), strict=True)
-    return table.Table(columns, rows)
