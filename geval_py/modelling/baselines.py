@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -32,6 +33,7 @@ def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -
     return ("%s:%.6g " * len(words)) % tuple(pairs) + f":{max(rest, 0.0):.6g}"
 
 
+@dataclass
 class ShareModel:
     """Answers each item alike: the most frequent words, by their share of the text (``unigram``) or ``uniform``.
 
@@ -39,24 +41,25 @@ class ShareModel:
     The kind ``rest`` knows no word.
     """
 
-    def __init__(self, top: int, *, kind: str) -> None:
-        self._top, self._kind, self._line = top, kind, ":1"
+    top: int
+    kind: str
+    line: str = ":1"
 
     def fit(self, items: Iterable[Item]) -> None:
         """Count the words."""
-        if self._kind == "rest":
+        if self.kind == "rest":
             return
         shares, rest = unigram_shares(corpus.texts_of(items))
-        if self._kind == "uniform":
+        if self.kind == "uniform":
             rest = 1 / (len(shares) + 1)
             shares = dict.fromkeys(shares, rest)
-        listed = dict(list(shares.items())[: self._top or None])
+        listed = dict(list(shares.items())[: self.top or None])
         unlisted = rest + sum(list(shares.values())[len(listed) :])
-        self._line = line_of([word.decode() for word in listed], list(listed.values()), unlisted)
+        self.line = line_of([word.decode() for word in listed], list(listed.values()), unlisted)
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item by the same line."""
-        return (self._line for _ in items)
+        return (self.line for _ in items)
 
 
 def unigram_shares(texts: Iterable[corpus.Sentence]) -> tuple[dict[bytes, float], float]:

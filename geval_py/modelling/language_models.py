@@ -11,10 +11,10 @@ import ctypes
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import groupby
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from geval_py.text import named, visible
 from geval_py.version import installs
 
 Logits: TypeAlias = NDArray[np.float32]
-Answer = TypeVar("Answer")
 MAX_TOKENS = 2048  # that are computed together
 MAX_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
 MAX_TOKEN_BYTES = 256  # bytes of a token
@@ -45,40 +44,34 @@ class Prefixed:
 
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return what comes next behind a prefix with each continuation."""
-
-        def answer(_: Tokens, logits: Sequence[Logits]) -> NextTokens:
+        answers: dict[int, NextTokens] = {}
+        for place, logits in self._logits(prefix, continuations, last=True):
             shares: Logits = np.exp(logits[-1] - logits[-1].max())
-            shares /= shares.sum()
-            return NextTokens(None, shares)
-
-        return self._answers(prefix, continuations, answer, last=True)
+            answers[place] = NextTokens(None, shares / shares.sum())
+        return [answers[place] for place in range(len(continuations))]
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each token of each continuation."""
-
-        def answer(tokens: Tokens, logits: Sequence[Logits]) -> Doubles:
+        answers: dict[int, Doubles] = {}
+        for place, logits in self._logits(prefix, continuations, last=False):
             values = []
-            for row, token in zip(logits, tokens, strict=True):
+            for row, token in zip(logits, continuations[place], strict=True):
                 greatest = row.max()
                 values.append(float(row[token]) - float(greatest) - float(np.log(np.exp(row - greatest).sum())))
-            return np.array(values)
+            answers[place] = np.array(values)
+        return [answers[place] for place in range(len(continuations))]
 
-        return self._answers(prefix, continuations, answer, last=False)
+    def _logits(
+        self, prefix: Sequence[int], continuations: Sequence[Tokens], *, last: bool
+    ) -> Iterator[tuple[int, Sequence[Logits]]]:
+        """Yield the place of each continuation, and the logits behind its ``last`` token, or before each token.
 
-    def _answers(
-        self,
-        prefix: Sequence[int],
-        continuations: Sequence[Tokens],
-        answer: Callable[[Tokens, Sequence[Logits]], Answer],
-        *,
-        last: bool,
-    ) -> list[Answer]:
-        """Answer each continuation by the logits behind its ``last`` token, or before each of its tokens."""
+        The logits hold until the next ones are asked for.
+        """
         if self._prefix != list(prefix):
             self._prefix = []  # in case that what follows fails
             self._first = self._begin(prefix)
             self._prefix = list(prefix)
-        answers: dict[int, Answer] = {}
         by_length = sorted(range(len(continuations)), key=lambda place: len(continuations[place]))
         for length, of_length in groupby(by_length, key=lambda place: len(continuations[place])):
             places, computed = list(of_length), length if last else length - 1
@@ -87,13 +80,11 @@ class Prefixed:
             size = max(1, min(AT_A_TIME, MAX_TOKENS // tokens_of_row, MAX_LOGITS // logits_of_row))
             for start in range(0, len(places), size):
                 block = places[start : start + size]
-                rows = [continuations[place] for place in block]
-                tokens = [row[:computed] for row in rows]
-                behind = self._behind(tokens, last=last) if computed > 0 else [[]] * len(rows)
-                for place, row, logits in zip(block, rows, behind, strict=True):
-                    before = [] if last and computed else [self._first]
-                    answers[place] = answer(row, [*before, *logits])
-        return [answers[place] for place in range(len(continuations))]
+                tokens = [continuations[place][:computed] for place in block]
+                behind = self._behind(tokens, last=last) if computed > 0 else [[]] * len(block)
+                before = [] if last and computed else [self._first]
+                for place, logits in zip(block, behind, strict=True):
+                    yield place, [*before, *logits]
 
     def _begin(self, prefix: Sequence[int]) -> Logits:
         """Compute a prefix and keep it; return the logits behind it."""
@@ -127,12 +118,11 @@ class LlamaCpp(Prefixed):
         self._batch = llama.llama_batch_init(max(MAX_TOKENS, MAX_CONTEXT), 0, 1)
         tokens = range(llama.llama_vocab_n_tokens(vocabulary))
         ends = frozenset(token for token in tokens if llama.llama_vocab_is_eog(vocabulary, token))
-        super().__init__([self._text(token) for token in tokens], ends)
-
-    def _text(self, token: int) -> bytes:
-        buffer = ctypes.create_string_buffer(MAX_TOKEN_BYTES)
-        size = self._llama.llama_token_to_piece(self._vocabulary, token, buffer, MAX_TOKEN_BYTES, 0, False)
-        return buffer.raw[: max(0, size)]
+        buffer, texts = ctypes.create_string_buffer(MAX_TOKEN_BYTES), []
+        for token in tokens:
+            size = llama.llama_token_to_piece(vocabulary, token, buffer, MAX_TOKEN_BYTES, 0, False)
+            texts.append(buffer.raw[: max(0, size)])
+        super().__init__(texts, ends)
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""

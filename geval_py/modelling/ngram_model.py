@@ -82,14 +82,13 @@ class TextScore:
             np.where(weights @ infinite > 0, -np.inf, weights @ finite)
             for weights in statistics.bootstrap_weights(len(columns), samples, seed, progress)
         ]
-        logs, tokens, known_logs, known_tokens = np.concatenate(tables).T
-        tail = significance.expanded_tail(len(columns))
-
-        def interval(sums: Doubles, counts: Doubles) -> significance.Interval:
-            values = [_perplexity(log, count) for log, count in zip(sums, counts, strict=True) if count > 0]
-            return significance.Interval.of(values or [math.nan], samples=samples, seed=seed, tail=tail)
-
-        return interval(logs, tokens), interval(known_logs, known_tokens)
+        sums, tail = np.concatenate(tables), significance.expanded_tail(len(columns))
+        including, excluding = (
+            [_perplexity(log, count) for log, count in sums[:, first : first + 2] if count > 0] or [math.nan]
+            for first in (0, 2)
+        )
+        interval = partial(significance.Interval.of, samples=samples, seed=seed, tail=tail)
+        return interval(including), interval(excluding)
 
 
 def _perplexity(log: float, tokens: float) -> float:

@@ -80,19 +80,13 @@ class Words(NamedTuple):
     rest: float
 
 
-class _Kinds:
+class _Kinds(NamedTuple):
     """What tokens do, by token: begin a word behind a space, begin it or go on with it, end it, end the text."""
 
-    def __init__(self, texts: Sequence[bytes], ends: frozenset[int], end: re.Pattern[bytes]) -> None:
-        self.size = len(texts)
-        ended = [end.match(text) is not None for text in texts]
-        spaced = [text[:1] == b" " and not end.match(text, 1) for text in texts]
-        self.begin_spaced: Flags = np.array(spaced, np.bool_)
-        self.go_on: Flags = np.array(
-            [text != b"" and not ends_word for text, ends_word in zip(texts, ended, strict=True)], np.bool_
-        )
-        self.stop: Flags = np.array([token in ends for token in range(len(texts))], np.bool_)
-        self.end: Flags = self.stop | np.array(ended, np.bool_)
+    begin_spaced: Flags
+    go_on: Flags
+    end: Flags
+    stop: Flags
 
     def begin(self, lead: str) -> Flags:
         """Return which tokens begin a word behind a space or, without a ``lead``, a text."""
@@ -112,7 +106,7 @@ class WordSearch:
     ) -> None:
         self._model, self._count, self._right, self._rescored = model, count, right, rescored
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
-        self._known = _Kinds(model.texts, model.ends, self._end)
+        self._known: _Kinds | None = None
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
         """Return the likeliest words behind a text, or between two texts; ``candidates`` are words to try as well."""
@@ -151,8 +145,19 @@ class WordSearch:
         return surprisals
 
     def _kinds(self) -> _Kinds:
-        if self._known.size != len(self._model.texts):
-            self._known = _Kinds(self._model.texts, self._model.ends, self._end)
+        """Return the kinds of the model's tokens, which may have become more."""
+        texts = self._model.texts
+        if self._known is None or len(self._known.stop) != len(texts):
+            ended = [self._end.match(text) is not None for text in texts]
+            stop = np.array([token in self._model.ends for token in range(len(texts))], np.bool_)
+            self._known = _Kinds(
+                begin_spaced=np.array(
+                    [text[:1] == b" " and not self._end.match(text, 1) for text in texts], np.bool_
+                ),
+                go_on=np.array([text != b"" and not flag for text, flag in zip(texts, ended, strict=True)], np.bool_),
+                end=stop | np.array(ended, np.bool_),
+                stop=stop,
+            )
         return self._known
 
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
