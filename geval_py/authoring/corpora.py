@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -176,14 +175,10 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
             raise _unreadable(path, number, f"a line is not JSON ({error})") from error
         if not isinstance(values, dict):
             raise _unreadable(path, number, "a line is not an object with a text")
-        cells = {name: "" if value is None else value for name, value in values.items()}
-        yield (
-            number,
-            {
-                name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                for name, value in cells.items()
-            },
-        )
+        for name, value in values.items():
+            if not isinstance(value, str):
+                values[name] = "" if value is None else json.dumps(value, ensure_ascii=False)
+        yield number, values
 
 
 def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -197,11 +192,6 @@ def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         if text in values:
             values[text] = values[text].replace("\\n", "\n")
         yield number, values
-
-
-def column_names(documents: Sequence[Document]) -> tuple[str, ...]:
-    """Return the names of the columns, which all documents share."""
-    return tuple(documents[0].columns) if documents else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,10 +219,6 @@ class Cut:
     def step(self) -> int:
         """The least number of words from a gap to the next."""
         return self.window if self.every is None else self.every
-
-    def takes(self, word: str) -> bool:
-        """Whether a word may be a gap."""
-        return self.words.search(word) is not None and (self.frequent is None or word in self.frequent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,29 +252,13 @@ def cut_gaps(document: Document, cut: Cut) -> Iterator[Gap]:
     while place + context < len(bounds):
         start, end = bounds[place]
         word = text[start:end]
-        if is_half(text, start, end) or not cut.takes(word):
-            place += 1
+        is_half = text.startswith("-\n", end - 1) or text.startswith("-\n", max(0, start - 2), start)
+        if is_half or not cut.words.search(word) or (cut.frequent is not None and word not in cut.frequent):
+            place += 1  # a half is one of a word that is hyphenated at a line end
             continue
         left, right = text[bounds[place - context][0] : start], text[end : bounds[place + context][1]]
         yield Gap(document, place, left.rstrip(" \t"), word, right.lstrip(" \t"))
         place += cut.step + (draw(f"{cut.seed} {place}", document.id, cut.step) if cut.random else 0)
-
-
-def is_half(text: str, start: int, end: int) -> bool:
-    r"""Whether a word is a half of a word that is hyphenated at a line end.
-
-    >>> is_half("rail-\nroad ends", 0, 5), is_half("rail-\nroad ends", 6, 10), is_half("rail-\nroad ends", 11, 15)
-    (True, True, False)
-    """
-    return text.startswith("-\n", end - 1) or text.startswith("-\n", max(0, start - 2), start)
-
-
-def frequent_words(documents: Iterable[Document], least: int) -> frozenset[str]:
-    """Return the words that occur at least ``least`` times in the documents."""
-    counts: Counter[str] = Counter()
-    for document in documents:
-        counts.update(document.text.split())
-    return frozenset(word for word, count in counts.items() if count >= least)
 
 
 def read_pattern(text: str) -> re.Pattern[str]:

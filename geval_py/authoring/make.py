@@ -8,6 +8,7 @@ from __future__ import annotations
 import lzma
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -109,7 +110,7 @@ def make_challenge(
         [part.groups for part in parts],
         out,
         answers,
-        columns=(*corpora.column_names(documents), *CONTEXTS),
+        columns=(*documents[0].columns, *CONTEXTS),
         group=recipe.group,
         metrics=recipe.metrics,
         title=recipe.title,
@@ -128,7 +129,7 @@ def cut_challenge(
     """
     if not documents:
         raise UsageError(message="there is no text: the folders hold no file")
-    columns = corpora.column_names(documents)
+    columns = tuple(documents[0].columns)
     for name in CONTEXTS:
         if name in columns:
             raise UsageError(message=f"a document's column cannot have the name {name}, which the gaps' texts have")
@@ -141,7 +142,8 @@ def cut_challenge(
             f"  --every takes {cut.window} or more, with --context {cut.context}; --train-every may be less"
         )
     if recipe.least_frequency > 1:
-        cut = replace(cut, frequent=corpora.frequent_words(documents, recipe.least_frequency))
+        counts = Counter(word for document in documents for word in document.text.split())
+        cut = replace(cut, frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
     groups = [one.id if recipe.group is None else one.columns[recipe.group] for one in documents]
     parts, done = [], 0
     for name, dealt in _deal(list(zip(documents, groups, strict=True)), groups, recipe.parts).items():
@@ -180,8 +182,9 @@ def columns_with_answers(parts: Sequence[CutPart]) -> list[tuple[str, float]]:
     """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
     gaps = [gap for part in parts for gap in part.gaps[: leaks.SAMPLED_ITEMS]]
     answers = [gap.word for gap in gaps]
-    names = corpora.column_names([gap.document for gap in gaps[:1]])
-    columns = {name: [gap.document.columns[name] for gap in gaps] for name in names}
+    columns = {
+        name: [gap.document.columns[name] for gap in gaps] for name in (gaps[0].document.columns if gaps else ())
+    }
     shares = {name: leaks.share_in_column(cells, answers) for name, cells in columns.items()}
     return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
 
@@ -232,8 +235,12 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     ``group`` is the column whose values stay in one part, by default the first. Raises MissingFileError,
     LineCountError, EmptyFileError, UnreadableFileError (a line with a wrong number of columns) and UsageError.
     """
-    header = _header_beside(folder, splits.IN_HEADER_FILE)
-    names = tuple(columns) or header
+    headers = []  # of in.tsv and of expected.tsv
+    for file in (splits.IN_HEADER_FILE, splits.OUT_HEADER_FILE):
+        places = (folder, os.path.dirname(os.path.abspath(folder)))
+        place = next((place for place in places if os.path.isfile(os.path.join(place, file))), "")
+        headers.append(splits.read_header(place, file) if place else ())
+    names = tuple(columns) or headers[0]
     if not names:
         message = f"the columns of in.tsv have no names: there is no {splits.IN_HEADER_FILE}"
         raise UsageError(message=f"{message}\n  --columns FileId,… names them")
@@ -246,8 +253,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     if expected is None:
         place = os.path.join(folder, splits.EXPECTED_FILE)
         raise MissingFileError(what="No file with the expected results", path=place)
-    out_header = _header_beside(folder, splits.OUT_HEADER_FILE)
-    answers = list(read_lines(expected, header=out_header[0] if out_header else None))
+    answers = list(read_lines(expected, header=headers[1][0] if headers[1] else None))
     lines = list(read_lines(path, header=names[0]))
     if len(lines) != len(answers):
         raise LineCountError(
@@ -261,13 +267,6 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
             raise UnreadableFileError(path=path, reason=reason)
     groups = [line.split("\t")[names.index(chosen)] for line in lines]
     return ItemPool(lines=lines, answers=answers, groups=groups, columns=names, group=chosen)
-
-
-def _header_beside(folder: str, name: str) -> tuple[str, ...]:
-    for place in (folder, os.path.dirname(os.path.abspath(folder))):
-        if os.path.isfile(os.path.join(place, name)):
-            return splits.read_header(place, name)
-    return ()
 
 
 def split_items(
@@ -369,9 +368,20 @@ def _publish(
             done += len(data)
             if progress is not None:
                 progress(done, sum(map(len, inputs)))
-    pages = _challenge_page(title, sizes, columns, group, metrics, how_cut), _answers_page(title, sizes[-1][1])
+    heading = f"Hidden answers: {title}"
+    answers_page = f"""{heading}
+{"=" * len(heading)}
+
+The {sizes[-1][1]} answers of `{splits.HIDDEN_SET}`. Keep this folder secret: it is not part of the public one.
+
+It is a challenge of its own, which can be scored and validated:
+
+    geval -t {splits.HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION
+    geval --validate --expected-directory THIS
+"""
+    challenge_page = _challenge_page(title, sizes, columns, group, metrics, how_cut)
     with new_folder(out), new_folder(answers):
-        for folder, files, page in ((out, public, pages[0]), (answers, private, pages[1])):
+        for folder, files, page in ((out, public, challenge_page), (answers, private, answers_page)):
             digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
             write_files(folder, files | {README_FILE: page.encode(), DIGESTS_FILE: digests.encode()})
     return sizes
@@ -395,36 +405,18 @@ def _challenge_page(
     whole = "Each document is" if group is None else f"All items with the same `{group}` are"
     return "\n".join(
         [
-            _heading(title, "="),
+            f"{title}\n{'=' * len(title)}\n",
             "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
             "".join(f"| {' | '.join(row)} |\n" for row in cells),
-            _heading("The data", "-"),
+            "The data\n--------\n",
             "Each line of `in.tsv.xz` is a gap; its columns, split by TAB, are\n",
             *(f"* `{name}`" for name in columns),
             "",
             "Each line of `expected.tsv` is the missing word. The words of `test-A` are hidden.\n",
             *how_cut,
             f"{whole} in one part only, which a hash of the name chooses, so that new texts do not move old ones.\n",
-            _heading("Outputs", "-"),
+            "Outputs\n-------\n",
             "An output has a line for each gap, as `river:0.5 road:0.2 :0.3`; the last entry is for all other words.",
             f"Scored by {', '.join(f'`{metric}`' for metric in metrics)}: `geval -t dev-0`.\n",
         ]
     )
-
-
-def _answers_page(title: str, count: int) -> str:
-    """Write the README of the folder with the hidden answers."""
-    return "\n".join(
-        [
-            _heading(f"Hidden answers: {title}", "="),
-            f"The {count} answers of `{splits.HIDDEN_SET}`. "
-            "Keep this folder secret: it is not part of the public one.\n",
-            "It is a challenge of its own, which can be scored and validated:\n",
-            f"    geval -t {splits.HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION",
-            "    geval --validate --expected-directory THIS\n",
-        ]
-    )
-
-
-def _heading(text: str, rule: str) -> str:
-    return f"{text}\n{rule * len(text)}\n"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -135,20 +133,18 @@ def _score_faults(
 
 
 def _perfect_output(expected: str, header: str | None, metric: Metric) -> Iterator[bytes]:
+    """Yield the lines that are certain of the answers, in a metric's format: ``the:1.0`` or the answer itself."""
     for word in read_lines(expected, header=header):
-        yield f"{perfect_line(word, metric)}\n".encode()
-
-
-def perfect_line(word: str, metric: Metric) -> str:
-    """Return the line that is certain of an answer, in a metric's format: ``the:1.0`` or the answer itself."""
-    if metric.perfect is not None:
-        return metric.perfect(word)
-    if metric.answers == "any":
-        return word.partition("\t")[0]
-    if metric.has_entries:
-        return word if metric.answers == "shares" else f"{word}:1.0"
-    plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
-    return word if plain else f"{word}:1.0"
+        plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
+        if metric.perfect is not None:
+            line = metric.perfect(word)
+        elif metric.answers == "any":
+            line = word.partition("\t")[0]
+        elif metric.answers == "shares" if metric.has_entries else plain:
+            line = word
+        else:
+            line = f"{word}:1.0"
+        yield f"{line}\n".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,17 +182,17 @@ def validate_challenge(directory: str, given: config.Task | None = None) -> Vali
     if not sets:
         expected = f"expected `{splits.DEV_SET}` and/or `{splits.HIDDEN_SET}` directory"
         faults.append(Fault(f"No directories with test data, {expected}", directory))
-    for name in sets:
-        faults += _set_faults(directory, name, task, schemes)
     warnings: tuple[str, ...] = ()
     training = os.path.join(directory, splits.TRAINING_SET)
     if os.path.isdir(training):
-        sets.append(splits.TRAINING_SET)
         if files_named(training, OLD_TRAIN_FILE):
             warnings = OLD_TRAIN_WARNINGS
         else:
-            faults += _set_faults(directory, splits.TRAINING_SET, task, schemes)
-    faults += _header_faults(directory, task, sets)
+            sets.append(splits.TRAINING_SET)
+    files: dict[str, list[str]] = {splits.INPUT_FILE: [], splits.EXPECTED_FILE: []}
+    for name in sets:
+        faults += _set_faults(directory, name, task, schemes, files)
+    faults += _header_faults(directory, task, files)
     return Validation(faults=tuple(dict.fromkeys(faults)), warnings=warnings)
 
 
@@ -231,20 +227,14 @@ def _read_config(
 
 def files_named(folder: str, pattern: str) -> list[str]:
     """Return the files of a folder, compressed or not, whose names match a pattern, in order."""
-    patterns = [pattern + end for end in ("", *compression.COMPRESSED_ENDINGS)]
-    with os.scandir(folder) as entries:
-        names = sorted(entry.name for entry in entries if entry.is_file())
-    return [os.path.join(folder, name) for name in names if any(fnmatchcase(name, one) for one in patterns)]
+    endings = ("", *compression.COMPRESSED_ENDINGS)
+    return sorted(path for ending in endings for path in sources.matching_files(folder, pattern + ending))
 
 
-def _answers_in(folder: str) -> list[str]:
-    """Return the files with the answers of a set, or where there is no expected.tsv those in another format."""
-    paths = files_named(folder, splits.EXPECTED_FILE)
-    other = None if paths else find_answers(os.path.join(folder, splits.EXPECTED_FILE))
-    return paths if other is None else [other]
-
-
-def _set_faults(directory: str, name: str, task: config.Task, schemes: Sequence[evaluate.Named]) -> Iterator[Fault]:
+def _set_faults(
+    directory: str, name: str, task: config.Task, schemes: Sequence[evaluate.Named], files: dict[str, list[str]]
+) -> Iterator[Fault]:
+    """Find the faults of a set; its inputs and answers are added to ``files``, by their usual names."""
     folder = os.path.join(directory, name)
     lines: dict[str, int] = {}
     expected: list[str] = []
@@ -255,10 +245,13 @@ def _set_faults(directory: str, name: str, task: config.Task, schemes: Sequence[
         (splits.EXPECTED_FILE, "the expected results", "expected", one_answer),
     ):
         try:
-            paths = files_named(folder, file) if kind == "input" else _answers_in(folder)
+            paths = files_named(folder, file)
+            if not paths and kind == "expected" and (other := find_answers(os.path.join(folder, file))):
+                paths = [other]
         except DataError as error:
             yield Fault(str(error))
             continue
+        files[file] += paths
         expected = paths if kind == "expected" else []
         if not paths:
             hint = _HIDDEN if kind == "expected" and name.startswith("test-") else ""
@@ -281,7 +274,7 @@ def _set_faults(directory: str, name: str, task: config.Task, schemes: Sequence[
         yield from _score_faults(task, name, expected[0], schemes)
 
 
-def _header_faults(directory: str, task: config.Task, names: Sequence[str]) -> Iterator[Fault]:
+def _header_faults(directory: str, task: config.Task, files: dict[str, list[str]]) -> Iterator[Fault]:
     """Find the faults of the files of headers, which GEval does not look at; a missing one is found in scoring."""
     for header, file in ((task.in_header, splits.INPUT_FILE), (task.out_header, splits.EXPECTED_FILE)):
         path = os.path.join(directory, header or "")
@@ -292,15 +285,10 @@ def _header_faults(directory: str, task: config.Task, names: Sequence[str]) -> I
         if lines is not None and lines > 1:
             yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
         width = _first_width(path)
-        for name in names:
-            folder = os.path.join(directory, name)
-            paths: list[str] = []
-            with suppress(DataError):  # a fault of the set
-                paths = _answers_in(folder) if file == splits.EXPECTED_FILE else files_named(folder, file)
-            for items in paths:
-                if width is not None and (own := _first_width(items)) is not None and own != width:
-                    detail = f"the header has {width}, line 1 has {own}"
-                    yield Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
+        for items in files[file]:
+            if width is not None and (own := _first_width(items)) is not None and own != width:
+                detail = f"the header has {width}, line 1 has {own}"
+                yield Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
 
 
 def _first_width(path: str) -> int | None:
