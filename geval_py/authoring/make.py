@@ -22,7 +22,6 @@ from geval_py.reading import config, sources, splits
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
-from geval_py.reading.splits import find_answers
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import no_progress
 from geval_py.text import named, visible
@@ -249,7 +248,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     path = sources.find_file(os.path.join(folder, splits.INPUT_FILE))
     if path is None:
         raise MissingFileError(what="No file with the input", path=os.path.join(folder, splits.INPUT_FILE))
-    expected = find_answers(os.path.join(folder, splits.EXPECTED_FILE))
+    expected = splits.find_answers(os.path.join(folder, splits.EXPECTED_FILE))
     if expected is None:
         place = os.path.join(folder, splits.EXPECTED_FILE)
         raise MissingFileError(what="No file with the expected results", path=place)

@@ -13,7 +13,6 @@ from geval_py.errors import DataError, GevalError, MissingPackageError, UsageErr
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.reading.lines import LineReader, is_utf8, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output
-from geval_py.reading.splits import find_answers
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
@@ -246,7 +245,7 @@ def _set_faults(
     ):
         try:
             paths = files_named(folder, file)
-            if not paths and kind == "expected" and (other := find_answers(os.path.join(folder, file))):
+            if not paths and kind == "expected" and (other := splits.find_answers(os.path.join(folder, file))):
                 paths = [other]
         except DataError as error:
             yield Fault(str(error))
