@@ -12,52 +12,13 @@ import io
 import lzma
 import sys
 import zlib
+from collections.abc import Callable
 from typing import IO, Any, NamedTuple
 
 from geval_py.errors import CorruptFileError, TooLargeError
 
 COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
-
-
-class Compression(NamedTuple):
-    """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
-
-    ``padding`` is allowed between and after members.
-    """
-
-    name: str
-    ending: str
-    magic: tuple[bytes, ...]
-    padding: bytes = b""
-
-
-# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
-# in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
-_BZIP2_MAGIC = tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90"))
-_ZSTD_MAGIC = (b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16)))
-COMPRESSIONS = (
-    Compression(name="xz", ending=".xz", magic=(b"\xfd7zXZ\0",), padding=b"\0"),
-    Compression(name="gzip", ending=".gz", magic=(b"\x1f\x8b\x08",), padding=b"\0"),
-    Compression(name="bzip2", ending=".bz2", magic=_BZIP2_MAGIC),
-    Compression(name="zstd", ending=".zst", magic=_ZSTD_MAGIC),
-)
-COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
-MAGIC_BYTES = max(len(magic) for compression in COMPRESSIONS for magic in compression.magic)
-
-
-def compression_of(head: bytes) -> Compression | None:
-    """Return the compression with a file's first bytes, None if it is not compressed."""
-    return next((one for one in COMPRESSIONS if head.startswith(one.magic)), None)
-
-
-def compression_by_ending(path: str) -> str | None:
-    """Return the name of the compression with a path's ending, None if it has no such ending.
-
-    >>> compression_by_ending("out.tsv.xz"), compression_by_ending("out.tsv")
-    ('xz', None)
-    """
-    return next((one.name for one in COMPRESSIONS if path.endswith(one.ending)), None)
 
 
 def zstd_module() -> Any:
@@ -67,26 +28,6 @@ def zstd_module() -> Any:
     else:
         from backports import zstd
     return zstd
-
-
-def compressor(file: IO[bytes], compression: str | None) -> IO[bytes] | io.BufferedIOBase:
-    """Return a writer that compresses into an open file by the compression of that name; the file itself for None.
-
-    It leaves the file open. Equal bytes give equal files.
-    """
-    match compression:
-        case None:
-            return file
-        case "xz":
-            return lzma.LZMAFile(file, "wb")
-        case "gzip":
-            return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
-        case "bzip2":
-            return bz2.BZ2File(file, "wb")
-    zstd = zstd_module()
-    stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
-    stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
-    return stream
 
 
 class _Gunzip:
@@ -110,6 +51,80 @@ class _Gunzip:
         return out
 
 
+class Compression(NamedTuple):
+    """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
+
+    ``padding`` is allowed between and after members. ``decompressor`` returns a decompressor of one member, and the
+    error that it raises; ``compressor`` returns a writer that compresses into an open file, and leaves that open.
+    """
+
+    name: str
+    ending: str
+    magic: tuple[bytes, ...]
+    decompressor: Callable[[], tuple[Any, type[Exception]]]
+    compressor: Callable[[IO[bytes]], io.BufferedIOBase]
+    padding: bytes = b""
+
+
+def _open_zstd(file: IO[bytes]) -> io.BufferedIOBase:
+    zstd = zstd_module()
+    stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
+    stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
+    return stream
+
+
+# Magic numbers: the xz file format 1.2.1, section 2.1.1.1; RFC 1952; bzip2 ("BZh", a level, and the digits of pi or,
+# in an empty file, of its square root); RFC 8878, sections 3.1.1 and 3.1.2.
+COMPRESSIONS = (
+    Compression(
+        name="xz",
+        ending=".xz",
+        magic=(b"\xfd7zXZ\0",),
+        padding=b"\0",
+        decompressor=lambda: (lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError),
+        compressor=lambda file: lzma.LZMAFile(file, "wb"),
+    ),
+    Compression(
+        name="gzip",
+        ending=".gz",
+        magic=(b"\x1f\x8b\x08",),
+        padding=b"\0",
+        decompressor=lambda: (_Gunzip(), zlib.error),
+        compressor=lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),  # equal for equal bytes
+    ),
+    Compression(
+        name="bzip2",
+        ending=".bz2",
+        magic=tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
+        decompressor=lambda: (bz2.BZ2Decompressor(), OSError),
+        compressor=lambda file: bz2.BZ2File(file, "wb"),
+    ),
+    Compression(
+        name="zstd",
+        ending=".zst",
+        magic=(b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
+        decompressor=lambda: (zstd_module().ZstdDecompressor(), zstd_module().ZstdError),
+        compressor=_open_zstd,
+    ),
+)
+COMPRESSED_ENDINGS = tuple(compression.ending for compression in COMPRESSIONS)
+MAGIC_BYTES = max(len(magic) for compression in COMPRESSIONS for magic in compression.magic)
+
+
+def compression_of(head: bytes) -> Compression | None:
+    """Return the compression with a file's first bytes, None if it is not compressed."""
+    return next((one for one in COMPRESSIONS if head.startswith(one.magic)), None)
+
+
+def compression_by_ending(path: str) -> str | None:
+    """Return the name of the compression with a path's ending, None if it has no such ending.
+
+    >>> compression_by_ending("out.tsv.xz"), compression_by_ending("out.tsv")
+    ('xz', None)
+    """
+    return next((one.name for one in COMPRESSIONS if path.endswith(one.ending)), None)
+
+
 class Decompressed(io.RawIOBase):
     """The decompressed bytes of all members of a stream; raises CorruptFileError if it is damaged.
 
@@ -121,21 +136,9 @@ class Decompressed(io.RawIOBase):
     ) -> None:
         self._compressed, self._compression, self._path, self._max_bytes = compressed, compression, path, max_bytes
         self._size = 0
-        self._member, self._error = self._decompressor()
+        self._member, self._error = compression.decompressor()
         self._pending = b""
         self._ended = False
-
-    def _decompressor(self) -> tuple[Any, type[Exception]]:
-        """Return a decompressor of one member, and the error that it raises."""
-        match self._compression.name:
-            case "xz":
-                return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError
-            case "gzip":
-                return _Gunzip(), zlib.error
-            case "bzip2":
-                return bz2.BZ2Decompressor(), OSError
-        zstd = zstd_module()
-        return zstd.ZstdDecompressor(), zstd.ZstdError
 
     def readable(self) -> bool:
         return True
@@ -172,7 +175,7 @@ class Decompressed(io.RawIOBase):
             following += more
         if compression_of(following) is not self._compression:
             raise self._corrupt("something else follows its end mark")
-        self._member, self._error = self._decompressor()
+        self._member, self._error = self._compression.decompressor()
         self._pending = following
 
     def _corrupt(self, reason: str) -> CorruptFileError:

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError, MissingFileError, UsageError
-from geval_py.reading.items import ScoredItem, has_name
+from geval_py.reading.items import ScoredItem, column_name
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import find_file
 from geval_py.text import nearest, shorten, suggestion, visible
@@ -220,9 +220,9 @@ class Fields:
         self.header = tuple(header)
         self._columns = []
         for index, name in enumerate(self.header):
-            has_own_name = has_name(self.header, index) and name != str(index + 1)
-            kind = FieldKind.NAMED_COLUMN if has_own_name else FieldKind.NUMBERED_COLUMN
-            self._columns.append(Field(kind, name if has_own_name else "", index))
+            is_named = column_name(self.header, index) == name != str(index + 1)
+            kind = FieldKind.NAMED_COLUMN if is_named else FieldKind.NUMBERED_COLUMN
+            self._columns.append(Field(kind, name if is_named else "", index))
         self._by_name = {field.column_name: field for field in self._columns}
 
     def column(self, index: int) -> Field:

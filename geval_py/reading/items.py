@@ -62,37 +62,22 @@ def column_name(header: Sequence[str], index: int) -> str:
     >>> [column_name(("Year", "Text", "Text", "7"), index) for index in range(5)]
     ['Year', 'Text', '3', '4', '5']
     """
-    return header[index] if has_name(header, index) else str(index + 1)
-
-
-def has_name(header: Sequence[str], index: int) -> bool:
-    """Whether the header gives a column a name that is unique and not the number of another column."""
-    if index >= len(header) or header.index(header[index]) != index:
-        return False
-    name = header[index]
-    return not name.isdigit() or name == str(index + 1)
-
-
-def unused_name(column: int, header: Sequence[str], taken: Collection[str]) -> str:
-    """Return a name for an input column, counted from 0, in a table with other columns.
-
-    >>> unused_name(1, ("Year", "line"), {"line", "Year"})
-    'in<line>'
-    """
-    name = header[column] if column < len(header) else str(column + 1)
-    names = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
-    return next(name for name in names if name not in taken)
+    name, number = header[index] if index < len(header) else "", str(index + 1)
+    is_own = index < len(header) and header.index(name) == index and (not name.isdigit() or name == number)
+    return name if is_own else number
 
 
 def column_names(width: int, header: Sequence[str], taken: Collection[str]) -> list[str]:
     """Return unique names for all input columns of a table with other columns.
 
-    >>> column_names(3, ["Year", "line"], {"line"})
-    ['Year', 'in<line>', '3']
+    >>> column_names(3, ["Year", "line"], {"line"}), column_names(1, ["line"], {"line", "in<line>"})
+    (['Year', 'in<line>', '3'], ['in<1>'])
     """
     used = dict.fromkeys(taken)
     for column in range(width):
-        used[unused_name(column, header, used)] = None
+        name = header[column] if column < len(header) else str(column + 1)
+        names = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
+        used[next(name for name in names if name not in used)] = None
     return list(used)[len(used) - width :]
 
 

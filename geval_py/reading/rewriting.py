@@ -21,7 +21,7 @@ from io import BufferedIOBase
 from typing import IO, Protocol
 
 from geval_py.errors import ExistingFileError, MissingFileError, UsageError
-from geval_py.reading.compression import compressor
+from geval_py.reading.compression import COMPRESSIONS
 from geval_py.reading.sources import STANDARD_INPUT, is_address, is_remote, naming
 from geval_py.text import named, visible
 
@@ -86,7 +86,7 @@ def written_whole(
     try:
         with _refusing(target, verb):
             file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
-            stream = compressor(file, compression)
+            stream = next((one.compressor(file) for one in COMPRESSIONS if one.name == compression), file)
         draft = Draft(stream)
         try:
             yield draft

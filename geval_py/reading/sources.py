@@ -93,13 +93,12 @@ class VirtualFile(str):
         token: str = "",
     ) -> VirtualFile:
         self = super().__new__(cls, path)
-        self.read, self.options, self.list_files, self.read_rows, self.token = (
-            read, options, list_files, read_rows, token,
-        )  # fmt: skip
+        self.read, self.options, self.list_files, self.read_rows = read, options, list_files, read_rows
+        self.token = token
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return VirtualFile, (str(self), self.read, self.options, self.list_files, self.read_rows, self.token)
+        return VirtualFile, (str(self), *vars(self).values())
 
     def pieces(self, max_bytes: int | None = None) -> Generator[bytes]:
         """Yield the lines, encoded and ended by LF, several in a piece; raises as ``read``."""
@@ -369,8 +368,7 @@ def join(folder: str, path: str) -> str:
 def absolute(path: str) -> str:
     """Return a path that does not depend on the current folder; one with a scheme, also http(s), stays as it is."""
     if isinstance(path, VirtualFile):
-        place = path if path.token else absolute(str(path))
-        return VirtualFile(place, path.read, path.options, path.list_files, path.read_rows, path.token)
+        return path if path.token else VirtualFile(absolute(str(path)), *vars(path).values())
     return path if is_address(path) or is_remote(path) else os.path.abspath(path)
 
 
@@ -496,26 +494,26 @@ def parts_of(path: str) -> tuple[str, ...]:
         return (path,)
     parts = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
     counts = {part.total: other for part, other in parts}
-    if len(counts) > 1:
-        *others, last = sorted(counts)
-        reason = f"there are parts of {', '.join(map(str, others))} and of {last}"
-        raise PartsError(path=path, reason=reason, names=tuple(counts.values()))
     count = next(iter(counts), wanted.total)
     by_number: dict[int, list[str]] = {}
     for part, other in parts:
         by_number.setdefault(part.number or 0, []).append(other)
-    for number, same in sorted(by_number.items()):
+    faults = [(number, same) for number, same in sorted(by_number.items()) if number >= count or len(same) > 1]
+    missing = count - len(by_number)
+    if len(counts) > 1:
+        *others, last = sorted(counts)
+        reason, names = f"there are parts of {', '.join(map(str, others))} and of {last}", list(counts.values())
+    elif faults:
+        number, names = faults[0]
+        reason = f"part {number} of {count} is there twice"
         if number >= count:
             reason = f"of {count} parts there is no part {number}: they are numbered from 0"
-            raise PartsError(path=path, reason=reason, names=tuple(same))
-        if len(same) > 1:
-            raise PartsError(path=path, reason=f"part {number} of {count} is there twice", names=tuple(same))
-    missing = count - len(by_number)
-    if missing:
+    elif missing:
         first = range(min(count, len(by_number) + MAX_NAMED_PARTS))  # a stranger's file name may give any count
-        numbers = [number for number in first if number not in by_number][:MAX_NAMED_PARTS]
+        numbers = [str(number) for number in first if number not in by_number][:MAX_NAMED_PARTS]
         more = f" and {missing - MAX_NAMED_PARTS} more" if missing > MAX_NAMED_PARTS else ""
-        named_ones = f"parts {', '.join(map(str, numbers))}{more} of {count} are missing"
-        one = f"part {numbers[0]} of {count} is missing"
-        raise PartsError(path=path, reason=one if missing == 1 else named_ones)
-    return tuple(os.path.join(folder, by_number[number][0]) for number in sorted(by_number))
+        which = f"part {numbers[0]}" if missing == 1 else f"parts {', '.join(numbers)}{more}"
+        reason, names = f"{which} of {count} {'is' if missing == 1 else 'are'} missing", []
+    else:
+        return tuple(os.path.join(folder, by_number[number][0]) for number in sorted(by_number))
+    raise PartsError(path=path, reason=reason, names=tuple(names))
