@@ -45,8 +45,7 @@ from geval_py.authoring.leak_search import (
     skeleton,
 )
 from geval_py.checking.check import DEFAULT_MAX_PLACES
-from geval_py.checking.places import Place
-from geval_py.checking.rules import Problem, Report, Rule, file_problem
+from geval_py.checking.rules import Place, Problem, Report, Rule, file_problem
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading import compression
 from geval_py.reading.answers import INFO_FILE, STATE_FILE

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from geval_py.checking import subwords
-from geval_py.checking.places import Place
+from geval_py.checking import word_checks
+from geval_py.checking.places import place_of
 from geval_py.checking.rules import (
     COUNTED,
     MEND_FIRST,
@@ -19,11 +19,11 @@ from geval_py.checking.rules import (
     RULES,
     RULES_BY_CODE,
     UNREADABLE,
+    Place,
     Problem,
     Report,
     Uncounted,
     file_problem,
-    place_of,
     select_rules,
 )
 from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
@@ -257,17 +257,8 @@ def _sum_up(
     of_file: dict[str, Problem] = {}
     summaries: dict[str, str] = {}
 
-    def add_file(code: str, message: str, *, count: int = 1, line: int = 0, column: int = 0, token: str = "") -> None:
-        of_file[code] = file_problem(
-            RULES_BY_CODE[code],
-            target.output,
-            message,
-            count=count,
-            lines=total.lines,
-            line=line,
-            column=column,
-            token=token,
-        )
+    def add_file(code: str, message: str, **place: Any) -> None:
+        of_file[code] = file_problem(RULES_BY_CODE[code], target.output, message, lines=total.lines, **place)
 
     if has_mark:
         add_file("W211", "the file begins with a byte order mark", line=1, column=1, token="\ufeff")
@@ -305,8 +296,8 @@ def _sum_up(
         message = f"no label of the output is among the answers, such as {answers}"
         add_file("W303", message, count=total.lines)
     if target.is_of_words:
-        sample = total.texts[: subwords.SAMPLED_LINES]
-        of_file |= {p.rule.code: p for p in subwords.subword_problems(target, sample, total.max_places)}
+        sample = total.texts[: word_checks.SAMPLED_LINES]
+        of_file |= {p.rule.code: p for p in word_checks.subword_problems(target, sample, total.max_places)}
     problems: list[Problem] = []
     for rule in RULES:
         if rule.code in of_file and rule.code in codes:

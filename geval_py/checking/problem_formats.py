@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from geval_py.checking.places import Place
-from geval_py.checking.rules import Problem, Report, Rule
+from geval_py.checking.rules import Place, Problem, Report, Rule
 from geval_py.reading.formats import format_of
 from geval_py.tables.escapes import json_text
 from geval_py.tables.layout import picture, wrapped

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-from geval_py.checking import places
-from geval_py.checking.places import Place
 from geval_py.errors import DataError, UsageError
 from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
@@ -31,9 +28,8 @@ class Rule:
     """A kind of problem.
 
     ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. A line of word gaps breaks it
-    if it has all of the first flags, and none of the second, of a pair in ``flags``. ``place`` makes the place of a
-    line from its text, its number and what was found. ``fixable``: ``geval check --fix`` mends it without guessing.
-    ``needs_answers``: it can be found only with the answers.
+    if it has all of the first flags, and none of the second, of a pair in ``flags``. ``fixable``: ``geval check
+    --fix`` mends it without guessing. ``needs_answers``: it can be found only with the answers.
     """
 
     code: str
@@ -42,7 +38,6 @@ class Rule:
     why: str
     mend: str
     flags: tuple[tuple[int, int], ...] = ()
-    place: Callable[..., Place] = places.stated
     fixable: bool = False
     needs_answers: bool = False
 
@@ -50,6 +45,20 @@ class Rule:
     def severity(self) -> Severity:
         """Errors keep a submission from being scored; warnings do not."""
         return "error" if self.code.startswith("E") else "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place of a problem: line and column from 1 (the column in characters), the token there, the message.
+
+    ``line`` 0 is the file as a whole. ``text`` is the whole line, to be shown with a caret; it may be "".
+    """
+
+    line: int
+    column: int
+    token: str
+    message: str
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,37 +118,37 @@ RULES = (
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
         "Write `:1` for no guess; write no blank line at the end.",
-        ((kernel.EMPTY_LINE, 0),), places.malformed,
+        ((kernel.EMPTY_LINE, 0),),
     ),
     Rule(
         "E112", "stray-space", "a space too many: at the beginning, at the end, or two in a row",
         "GEval says `Unexpected data [colon expected]` and stops.",
         "Write exactly one space between entries, and none at the ends.",
-        ((kernel.STRAY_SPACE, 0),), places.malformed, fixable=True,
+        ((kernel.STRAY_SPACE, 0),), fixable=True,
     ),
     Rule(
         "E113", "no-colon", "an entry, or a whole line, without a colon",
         "GEval takes a line without a colon for a vector of log probabilities, and stops at an entry without one.",
         "Write `word:probability`; a word cannot have a space.",
-        ((kernel.NO_COLON, 0),), places.malformed,
+        ((kernel.NO_COLON, 0),),
     ),
     Rule(
         "E114", "not-a-number", "what follows the last colon is not a number",
         "GEval says `Unexpected data` and stops.",
         "Write digits with a decimal point: 0.25, -1.5 or 2.5e-3.",
-        ((kernel.NOT_A_NUMBER, 0),), places.malformed,
+        ((kernel.NOT_A_NUMBER, 0),),
     ),
     Rule(
         "E115", "wrong-vector-length", "a line without a colon has not one number a bucket",
         "GEval says `Unexpected data [unexpected number of log probs]` and stops.",
         "Write `word:probability` entries, or as many log probabilities as there are buckets (1024).",
-        ((kernel.WRONG_LENGTH, 0),), places.malformed,
+        ((kernel.WRONG_LENGTH, 0),),
     ),
     Rule(
         "E116", "number-too-large", "a number is too large for a double",
         "GEval takes it for infinity, and the score becomes Infinity or NaN.",
         "Look for an overflow in the model's code.",
-        ((kernel.NUMBER_TOO_LARGE, 0),), places.malformed,
+        ((kernel.NUMBER_TOO_LARGE, 0),),
     ),
     Rule(
         "E117", "not-in-format", "a line is not what the challenge's metric reads: a number, a point, tags",
@@ -150,20 +159,20 @@ RULES = (
         "E118", "separated-by-tabs", "TABs separate the entries of all lines",
         "Only a space separates entries: GEval scores each line as one entry with a long word, which is never right.",
         "Separate entries by one space.",
-        place=places.wrong_separator, fixable=True,
+        fixable=True,
     ),
     Rule(
         "W201", "read-as-logs", "a value outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
         "Clip probabilities to [0,1]; a tiny overshoot is mended by --fix.",
-        ((kernel.LOOKS_LIKE_PROBABILITIES, 0),), places.read_as_logs, fixable=True,
+        ((kernel.LOOKS_LIKE_PROBABILITIES, 0),), fixable=True,
     ),
     Rule(
         "W202", "sum-above-one", "the probabilities sum to more than one, by more than rounding explains",
         "GEval divides the line by its sum without a message. Half a unit in the last place of each number with "
         "decimals is taken for rounding, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
-        ((kernel.ABOVE_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),), places.wrong_sum, fixable=True,
+        ((kernel.ABOVE_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),), fixable=True,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, by more than rounding explains",
@@ -171,7 +180,7 @@ RULES = (
         "Half a unit in the last place of each number with decimals is taken for rounding, and 1e-8 for the sum.",
         "Give the missing mass to the rest entry, if other words should have it.",
         ((kernel.HAS_REST | kernel.BELOW_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),),
-        partial(places.wrong_sum, with_rest=" with the rest entry"), fixable=True,
+        fixable=True,
     ),
     Rule(
         "W204", "no-rest-mass", "no mass is left for other words",
@@ -179,43 +188,42 @@ RULES = (
         "End the line with a small rest, as `:0.01`; --fix --rest-mass 0.01 does it.",
         ((0, kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO),
          (kernel.ZERO_REST, 0)),
-        places.no_rest_mass, fixable=True,
+        fixable=True,
     ),
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
         "The logarithm 0 is the probability 1: `:0` stands for all words alike, `word:0` for that word alone.",
         "Write `:1` for no guess.",
-        ((kernel.ALL_ZERO, 0),), places.zero_read_as_certainty,
+        ((kernel.ALL_ZERO, 0),),
     ),
     Rule(
         "W206", "repeated-word", "a word stands on the line more than once",
         "GEval adds its entries up.",
         "Write each word once, with its whole probability.",
-        ((kernel.REPEATED, 0),), places.repeated_word, fixable=True,
+        ((kernel.REPEATED, 0),), fixable=True,
     ),
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
         "It changes nothing: a word that is not listed has a share of the rest, and so has this one.",
         "Leave it out.",
-        ((kernel.ZERO_ENTRY, kernel.LOGARITHMS),), places.zero_entry, fixable=True,
+        ((kernel.ZERO_ENTRY, kernel.LOGARITHMS),), fixable=True,
     ),
     Rule(
         "W208", "odd-character", "a no-break space, a control character or a byte order mark inside a word",
         "It is a part of the word, which is then another word.",
         "Clean the words before writing them.",
-        place=places.odd_character,
     ),
     Rule(
         "W209", "wrong-separator", "two entries look split by a comma, a semicolon or a TAB",
         "Only a space separates entries: GEval takes both for one entry with a long word.",
         "Separate entries by one space.",
-        ((kernel.SEPARATOR, 0),), places.wrong_separator,
+        ((kernel.SEPARATOR, 0),),
     ),
     Rule(
         "W210", "carriage-return", "lines have carriage returns",
         "GEval drops them, wherever they are.",
         "Write line ends as LF: newline=\"\\n\" in Python's open.",
-        ((kernel.CARRIAGE_RETURN, 0),), places.carriage_return, fixable=True,
+        ((kernel.CARRIAGE_RETURN, 0),), fixable=True,
     ),
     Rule(
         "W211", "byte-order-mark", "the file begins with a byte order mark",
@@ -227,7 +235,6 @@ RULES = (
         "W212", "not-utf-8", "bytes that are not UTF-8",
         "They are replaced by U+FFFD, and the word is then another word.",
         "Write the file as UTF-8.",
-        place=places.not_utf8,
     ),
     Rule(
         "W213", "mixed-scales", "some lines hold probabilities, others logarithms",
@@ -239,7 +246,7 @@ RULES = (
         "All words have the same probability there: the loss of each such line is ln 1024. CalibrationError compares "
         "no guess with the answer, and is 0, the best, for such lines.",
         "Give at least the most frequent words with their frequencies.",
-        ((kernel.REST_ALONE, 0),), places.no_guess,
+        ((kernel.REST_ALONE, 0),),
     ),
     Rule(
         "W215", "header-as-data", "the first line is the header's name",
@@ -250,19 +257,16 @@ RULES = (
         "W216", "unknown-class", "a class that is not in the training set",
         "It is compared with the expected class as it is: a misspelt class is another class.",
         "Write the classes as train/expected.tsv does.",
-        place=places.unknown_class,
     ),
     Rule(
         "W217", "empty-text", "a line is empty, where the challenge's metric is not of word gaps",
         "It is scored as it is: as no word, no class or no label.",
         "Write a line for each item; an empty one only where that is the answer.",
-        place=places.empty_text,
     ),
     Rule(
         "W218", "certainty", "a probability of 0 or 1, where the challenge's metric is logarithmic",
         "One such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
         "Clip the probabilities, for example to [0.001, 0.999].",
-        place=places.certainty,
     ),
     Rule(
         "W219", "subword-marks", "many lines have words with the marks of a subword tokenizer, as `Ġthe` or `##ing`",
@@ -286,14 +290,14 @@ RULES = (
         "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
         "The mean loss, and so the perplexity, of the whole file is infinite.",
         "End every line with a rest, as `:0.01`.",
-        place=places.impossible_word, needs_answers=True,
+        needs_answers=True,
     ),
     Rule(
         "W302", "case-mismatch", "many expected words are listed in another case, or the output has no capitals",
         "Words are compared as they are: a word in lower case does not match its capitalised form. One line in "
         "twenty must show it; on fewer lines it happens to every model.",
         "Do not lower-case the training text, or give both forms.",
-        place=places.case_mismatch, needs_answers=True,
+        needs_answers=True,
     ),
     Rule(
         "W303", "no-known-label", "no label of the output is among the answers",
@@ -368,18 +372,6 @@ def pointless_rules(metrics: Sequence[Metric]) -> frozenset[str]:
     if not any(metric.measure.in_nats for metric in metrics):
         return frozenset({"W204", "W214", "W301"})
     return frozenset() if any(metric.answers == "shares" for metric in metrics) else frozenset({"W204", "W214"})
-
-
-def place_of(code: str, text: str, line: int, *more: object) -> Place:
-    """Return the place of a rule's problem on a line; on a very long line, its beginning.
-
-    A malformed line is parsed whatever its length, because its error stops the scoring too, with the same place.
-    """
-    rule = RULES_BY_CODE[code]
-    if len(text) > places.MAX_LINE and rule.place is not places.malformed:
-        message = f"{rule.summary} (the line has {len(text)} characters, too many to say where)"
-        return Place(line=line, column=1, token="", message=message)
-    return rule.place(text, line, *more)
 
 
 def file_problem(

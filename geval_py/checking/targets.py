@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem, pointless_rules
@@ -26,12 +27,12 @@ from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import OUTPUT_FILE, find_outputs, output_at
 from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.splits import find_answers
-from geval_py.scoring.evaluate import preparation_for, select_schemes
 from geval_py.scoring.metrics import find_metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
 
 if TYPE_CHECKING:
-    from geval_py.reading.outputs import Output
+    from typing import Any
+
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.metrics.base import Metric
 
@@ -39,6 +40,7 @@ MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines 
 DATA_FILES = frozenset(
     name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
 )
+SUBMITTED = ("dev-", "test-")  # the beginnings of the names of test sets
 CANNOT_BE_READ = "what there is of its test set cannot be read"
 _LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
 _NO_OUTPUT = "there is no output for this test set"
@@ -107,6 +109,7 @@ def find_targets(
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
     if challenge is not None:
         _check_challenge(challenge, tests)
+    options_of = cache(partial(read_options, metrics=tuple(metrics)))
     for path in paths:
         if challenge is None and os.path.isdir(path) and test_sets(path):
             _check_challenge(path, tests)
@@ -118,7 +121,7 @@ def find_targets(
         else:
             targets = _submission_targets(path, challenge or path, tests)
         for target in targets:
-            yield with_options(target, target.challenge, metrics) if isinstance(target, Target) else target
+            yield with_options(target, *options_of(target.challenge)) if isinstance(target, Target) else target
 
 
 def _missing(path: str, reason: str | DataError) -> Problem:
@@ -141,7 +144,7 @@ def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
     if tests:
         return any(os.path.isdir(os.path.join(path, test)) for test in tests)
     try:
-        return bool(_submitted_sets(path))
+        return bool(_folders_in(path, SUBMITTED))
     except UnreadableFileError:
         return True
 
@@ -162,7 +165,14 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
         base = os.curdir if is_here or challenge is None else challenge
         folder = None if test is None else os.path.join(base, test)
         try:
-            outputs = _outputs_at(path) if folder is None else splits.outputs_named(folder, path)
+            if folder is not None:
+                outputs = splits.outputs_named(folder, path)
+            else:
+                is_stream = path == sources.STANDARD_INPUT or sources.is_address(path)
+                existing = path if is_stream else sources.find_file(path)
+                matching = sources.matching_files("", path) if existing is None and _is_pattern(path) else ()
+                paths = sorted(matching, key=natural_order) if existing is None else [existing]
+                outputs = tuple(map(output_at, paths))
         except DataError as error:
             yield _missing(error.path, error)
             continue
@@ -181,7 +191,13 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             is_far = sources.is_address(output.path) or sources.is_remote(output.path)
             in_no_folder = is_far or output.path == sources.STANDARD_INPUT
             place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
-            yield _with_test_set(output.path, *_test_set_of(place, challenge, test), notes=_notes_on(output.path))
+            name, notes = sources.name_of(output.path), list[str]()
+            if name.endswith(".json") and not name.endswith(FORMAT_ENDINGS):
+                notes.append(
+                    f"{named(output.path)} is read as text, a line an item; the formats {READ_ENDINGS} are known by "
+                    "their endings, and geval convert writes each"
+                )
+            yield _with_test_set(output.path, *_test_set_of(place, challenge, test), notes=tuple(notes))
 
 
 def _leads_outside(path: str, folder: str) -> bool:
@@ -189,15 +205,6 @@ def _leads_outside(path: str, folder: str) -> bool:
         return False
     root = os.path.realpath(folder)
     return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in sources.parts_of(path))
-
-
-def _outputs_at(path: str) -> tuple[Output, ...]:
-    is_stream = path == sources.STANDARD_INPUT or sources.is_address(path)
-    existing = path if is_stream else sources.find_file(path)
-    if existing is not None:
-        return (output_at(existing),)
-    matching = sources.matching_files("", path) if _is_pattern(path) else ()
-    return tuple(map(output_at, sorted(matching, key=natural_order)))
 
 
 def _is_pattern(path: str) -> bool:
@@ -219,21 +226,12 @@ def _no_such_file(path: str) -> str:
     return "there is no such file"
 
 
-def _notes_on(path: str) -> tuple[str, ...]:
-    """Return a note on an output whose name says that it is JSON, but whose lines are read as they are."""
-    name = sources.name_of(path)
-    if not name.endswith(".json") or name.endswith(FORMAT_ENDINGS):
-        return ()
-    return (
-        f"{named(path)} is read as text, a line an item; the formats {READ_ENDINGS} are known by their endings, and "
-        "geval convert writes each",
-    )
-
-
 def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iterator[Target | Problem]:
     """Yield the outputs in a submission's folder, and those beside the folders of test sets without one (E107)."""
     try:
-        names = tests or sorted({*_submitted_sets(path), *_submitted_sets(challenge)}, key=natural_order)
+        names = tests or sorted(
+            {*_folders_in(path, SUBMITTED), *_folders_in(challenge, SUBMITTED)}, key=natural_order
+        )
     except UnreadableFileError as error:
         yield _missing(error.path, error)
         return
@@ -296,19 +294,15 @@ def _with_test_set(
         try:
             path = find_answers(os.path.join(folder, name))
             if path is not None and not sources.can_be_reread(path):  # it might never end
-                unreadable.append(UnreadableFileError(path=path, reason="it is not a regular file"))
-                path = None
+                raise UnreadableFileError(path=path, reason="it is not a regular file")
         except DataError as error:
             unreadable.append(error)
+            path = None
         paths.append(path)
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
-    return replace(
-        target,
-        expected=paths[0],
-        input=paths[1],
-        without_count=CANNOT_BE_READ if unreadable else nothing,
-        unreadable=tuple(unreadable),
-    )
+    reason = CANNOT_BE_READ if unreadable else nothing
+    expected, inputs = paths
+    return replace(target, expected=expected, input=inputs, without_count=reason, unreadable=tuple(unreadable))
 
 
 # The folders of challenges and submissions
@@ -340,22 +334,25 @@ def _test_set_of(
 def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
     """Raise UsageError if a folder is no challenge, or has test sets, but not all of ``tests``."""
     reason, sets = "", list[str]()
-    if not os.path.isdir(path):
+    if not os.path.exists(path):
+        folder, name = os.path.split(os.path.normpath(path))
+        close = (
+            nearest(name, sources.names_in(folder or os.curdir, "directory"))
+            if os.path.isdir(folder or ".")
+            else None
+        )
+        advice = f"\n  did you mean `{visible(os.path.normpath(os.path.join(folder, close)))}`?" if close else ""
+        reason = f"there is no such folder{advice}"
+    elif not os.path.isdir(path):
         reason = "it is a file, not a folder"
-        if not os.path.exists(path):
-            folder, name = os.path.split(os.path.normpath(path))
-            close = nearest(name, _folders_in(folder or os.curdir))
-            advice = f"\n  did you mean `{visible(os.path.join(folder, close))}`?" if close else ""
-            reason = f"there is no such folder{advice}"
     else:
-        sets = test_sets(path)
         try:
-            names = _names_in(path)
-        except OSError as error:
-            reason = f"it cannot be read: {error.strerror}"
+            folders, sets = _folders_in(path), test_sets(path)
+        except UnreadableFileError as error:
+            reason = f"it cannot be read: {error.reason}"
         else:
-            has_training = any(name.startswith(splits.TRAINING_SET) for name in _folders_in(path))
-            if not sets and config.CONFIG_FILE not in names and not has_training:
+            is_configured = os.path.lexists(os.path.join(path, config.CONFIG_FILE))
+            if not sets and not is_configured and not any(name.startswith(splits.TRAINING_SET) for name in folders):
                 reason = f"it has no {config.CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or "
                 reason += splits.EXPECTED_FILE
                 if holds_data(path):
@@ -371,7 +368,10 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
 
 def test_sets(challenge: str) -> list[str]:
     """Return the names of the folders with answers or inputs, without training sets, in natural order."""
-    names = (name for name in _folders_in(challenge) if not name.startswith(splits.TRAINING_SET))
+    try:
+        names = [name for name in _folders_in(challenge) if not name.startswith(splits.TRAINING_SET)]
+    except UnreadableFileError:
+        return []
     return sorted((name for name in names if holds_data(os.path.join(challenge, name))), key=natural_order)
 
 
@@ -380,85 +380,69 @@ def holds_data(folder: str) -> bool:
     try:
         return not DATA_FILES.isdisjoint(os.listdir(folder))
     except PermissionError:
-        return os.path.basename(folder).startswith(("dev-", "test-"))
+        return os.path.basename(folder).startswith(SUBMITTED)
     except OSError:
         return False
 
 
-def _submitted_sets(submission: str) -> list[str]:
-    """Return the folders of a submission that have names of test sets; raises UnreadableFileError."""
-    with sources.naming(submission):
-        names = _names_in(submission)
-    return [name for name in names if name.startswith(("dev-", "test-")) and _is_folder(submission, name)]
-
-
-def _names_in(folder: str) -> list[str]:
-    """List a folder; raises OSError, also if the folder may be listed, but not entered."""
-    os.stat(os.path.join(folder, os.curdir))
-    return os.listdir(folder)
-
-
-def _folders_in(folder: str) -> list[str]:
+def _folders_in(folder: str, beginnings: str | tuple[str, ...] = "") -> list[str]:
+    """Return the names of the folders in a folder; raises UnreadableFileError, also if it may only be listed."""
     try:
-        return [name for name in _names_in(folder) if _is_folder(folder, name)]
-    except OSError:
-        return []
-
-
-def _is_folder(folder: str, name: str) -> bool:
-    return os.path.isdir(os.path.join(folder, name))
+        os.stat(os.path.join(folder, os.curdir))
+        names = [name for name in os.listdir(folder) if name.startswith(beginnings)]
+    except OSError as error:
+        raise UnreadableFileError(path=folder, reason=error.strerror or str(error)) from error
+    return [name for name in names if os.path.isdir(os.path.join(folder, name))]
 
 
 # The options of a challenge
 
 
-def with_options(target: Target, challenge: str, metrics: Sequence[str] = ()) -> Target:
-    """Add what a challenge's options tell: the headers, the rules that apply, and notes on what cannot be known.
+def read_options(
+    challenge: str, metrics: Sequence[str] = ()
+) -> tuple[config.Task | DataError | SchemeError, dict[str, Any]]:
+    """Return a challenge's options, or the error that they have, and fields of a Target that they tell.
 
-    ``metrics`` replace the challenge's.
+    ``metrics`` replace the challenge's. Raises UsageError where parts of JSON lines are scored.
     """
-    notes = list(target.notes)
+    options: config.Task | DataError | SchemeError
     try:
-        options, broken = config.config_task(challenge), None
+        options = task = config.config_task(challenge)
     except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
-        options, broken = config.Task(), error
+        options, task = error, config.Task()
+    if task.selector is not None:
+        path = named(os.path.join(challenge, config.CONFIG_FILE))
+        raise UsageError(message=f"{path} has --selector: parts of JSON lines are not checked, only scored")
     if metrics:
-        options, broken = replace(options, alt_metrics=tuple(metrics), select_metrics=()), None
+        options = task = replace(task, alt_metrics=tuple(metrics), select_metrics=())
     has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
-    headers: list[str | None] = []
-    for name in (options.out_header or (splits.OUT_HEADER_FILE if has_header else None), options.in_header):
+    fields: dict[str, Any] = {"header_is_skipped": task.out_header is not None, "notes": ()}
+    out_header = task.out_header or (splits.OUT_HEADER_FILE if has_header else None)
+    for field, name in (("header", out_header), ("in_header", task.in_header)):
         try:
-            headers.append(next(iter(splits.read_header(challenge, name)), None))
+            fields[field] = next(iter(splits.read_header(challenge, name)), None)
         except DataError as error:
-            notes.append(f"{_one_line(error)}; so no line is taken for a header")
-            headers.append(None)
-    target = replace(
-        target,
-        header=headers[0],
-        in_header=headers[1],
-        header_is_skipped=options.out_header is not None,
-        training=find_answers(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE)),
-    )
-    target = _with_metric(target, options, challenge, broken, notes)
-    return replace(target, notes=tuple(notes))
+            fields["notes"] += (f"{_one_line(error)}; so no line is taken for a header",)
+    fields["training"] = find_answers(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
+    return options, fields
 
 
-def _with_metric(
-    target: Target, options: config.Task, challenge: str, broken: DataError | SchemeError | None, notes: list[str]
-) -> Target:
-    """Choose the rules by the metrics or, with a note, where these are not known, by the output's first lines."""
-    path = os.path.join(challenge, config.CONFIG_FILE)
-    if options.selector is not None:
-        raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
+def with_options(target: Target, options: config.Task | DataError | SchemeError, fields: Mapping[str, Any]) -> Target:
+    """Add what :func:`read_options` returned for the target's challenge, and the rules that apply.
+
+    The metrics choose these or, with a note, where they are not known, the output's first lines.
+    """
+    path, notes = os.path.join(target.challenge, config.CONFIG_FILE), (*target.notes, *fields["notes"])
+    target = replace(target, **{**fields, "notes": notes})
     try:
-        if broken is not None:
-            raise broken
+        if not isinstance(options, config.Task):
+            raise options
         schemes = options.schemes()
         metrics = [find_metric(scheme.metric) for scheme in schemes]
         if not schemes:
             reason = "names no metric" if sources.exists(path) else "is not there"
-            notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
-            return target
+            note = f"{named(path)} {reason}; so the rules of word gaps apply"
+            return replace(target, notes=(*notes, note))
         of_shares = any(metric.answers == "shares" for metric in metrics)
         target = replace(
             target,
@@ -476,6 +460,8 @@ def _with_metric(
             return target
         if any(metric.has_entries and not metric.has_classes for metric in metrics):
             return replace(target, pointless=pointless_rules(metrics))
+        from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
+
         (scheme, _), *_ = select_schemes(replace(options, select_metrics=()))
         return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
@@ -483,8 +469,7 @@ def _with_metric(
         is_text = bool(texts) and not any(map(_is_distribution, texts))
         what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
         place = "" if isinstance(error, DataError) else f"; in {named(path)}"
-        notes.append(f"{_one_line(error)}{place}; so {what}")
-        return replace(target, is_text=is_text)
+        return replace(target, is_text=is_text, notes=(*notes, f"{_one_line(error)}{place}; so {what}"))
 
 
 def _has_classes(target: Target) -> bool:

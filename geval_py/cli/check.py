@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from geval_py.checking import check, problem_formats, rules, targets
-from geval_py.cli import commands, score, terminal
+from geval_py.cli import commands, terminal
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
@@ -22,6 +23,9 @@ from geval_py.text import named, shows_colours, visible, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from geval_py.scoring.blocks import Workers
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
@@ -153,7 +157,13 @@ def _targets_of(args: argparse.Namespace) -> Iterator[targets.Target | rules.Pro
 def _report(args: argparse.Namespace) -> int:
     outputs = list(_targets_of(args))
     codes = rules.select_rules(*chosen_rules(args))
-    with score.workers_at(args.cluster) as workers:
+    if args.cluster is None:
+        opened: AbstractContextManager[Workers | None] = nullcontext()
+    else:
+        from geval_py.cli.score import workers_at
+
+        opened = workers_at(args.cluster)
+    with opened as workers:
         report = check.check_targets(
             outputs,
             codes,

@@ -4,8 +4,8 @@ import pytest
 
 from geval_py.checking.check import check_output
 from geval_py.checking.rules import RULES
-from geval_py.checking.subwords import SPECIAL_TOKENS
 from geval_py.checking.targets import Target
+from geval_py.checking.word_checks import SPECIAL_TOKENS
 
 OURS = {"W219", "W220", "W221"}
 ALL = [rule.code for rule in RULES]
