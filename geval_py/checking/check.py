@@ -29,7 +29,7 @@ from geval_py.checking.rules import (
 from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
 from geval_py.checking.word_checks import Findings, check_words
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
-from geval_py.reading import formats, lines, sources, wordprobs
+from geval_py.reading import lines, sources, wordprobs
 from geval_py.scoring.blocks import Threads, map_blocks, no_progress
 from geval_py.text import named, shorten, visible
 from geval_py.version import __version__
@@ -221,7 +221,7 @@ def check_output(
         if error.path != target.output and not is_part:
             raise
         if isinstance(error, UnreadableFileError):
-            mend = READ_FORMATS if formats.format_of(target.output) is None else MEND_FIRST
+            mend = MEND_FIRST if sources.format_ending(target.output) else READ_FORMATS
             problem = _unreadable(target.output, error.reason, mend)
         else:
             if isinstance(error, CorruptFileError):

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import Place, Problem, Report, Rule
-from geval_py.reading.formats import format_of
+from geval_py.reading.sources import format_ending
 from geval_py.tables.escapes import json_text
 from geval_py.tables.layout import picture, wrapped
 from geval_py.tables.numbers import counted
@@ -243,7 +243,7 @@ def _what_to_do(rule: Rule, problem: Problem | None = None) -> str:
     if problem is not None and problem.mend:
         return problem.mend
     mend = f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
-    is_other = problem is not None and "--fix" in mend and format_of(problem.path) is not None
+    is_other = problem is not None and "--fix" in mend and format_ending(problem.path)
     return f"{mend} It needs TSV, which geval convert writes." if is_other else mend
 
 
