@@ -82,9 +82,9 @@ def uploaded(board, tmp_path):
     """Invite somebody, who signs in and uploads a file, which waits."""
     with board.writing() as connection:
         account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW), NOW)
-        accounts.start_session(connection, account.id, NOW)
+        accounts.issue(connection, accounts.SESSION, NOW, account_id=account.id)
         accounts.make_token(connection, account.id, now=NOW)
-        accounts.issue(connection, accounts.SIGN_IN, accounts.SIGN_IN_TIME, NOW)
+        accounts.issue(connection, accounts.SIGN_IN, NOW)
         server = replace(board.settings.server, webhooks=(Webhook(name="Chat", url="CHAT"),))
         notices.tell_of_withdrawal(connection, replace(board.settings, server=server), "0" * 12, "gone", NOW)
         site = "https://school.example"

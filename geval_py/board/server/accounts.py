@@ -35,7 +35,12 @@ from geval_py.text import visible
 SECRET_BYTES = 32
 INVITATION, SESSION, TOKEN, SIGN_IN = "invitation", "session", "token", "sign-in"  # the kinds of secrets
 INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
-SIGN_IN_TIME = timedelta(minutes=15)  # that somebody may be away, at another site
+LIFETIMES = {
+    INVITATION: timedelta(days=INVITATION_DAYS),
+    SESSION: timedelta(days=SESSION_DAYS),
+    TOKEN: timedelta(days=TOKEN_DAYS),
+    SIGN_IN: timedelta(minutes=15),  # that somebody may be away, at another site
+}
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
 MAX_EMAIL = 254  # characters, RFC 5321
@@ -91,17 +96,18 @@ class Identity:
 def issue(
     connection: Connection,
     kind: str,
-    lifetime: timedelta,
     now: datetime,
     *,
     account_id: int | None = None,
     data: Mapping[str, Any] | None = None,
+    days: int | None = None,
 ) -> str:
     """Make a secret of a kind, and return it; it is not shown again. Expired ones are forgotten."""
     secret, moment = random.token_urlsafe(SECRET_BYTES), now.astimezone(UTC)
     connection.execute(delete(secrets).where(secrets.c.expires < moment))
+    expires = moment + (LIFETIMES[kind] if days is None else timedelta(days=days))
     values = {"digest": digest_of(secret), "kind": kind, "account_id": account_id, "made": moment}
-    values |= {"expires": moment + lifetime, "data": escape_unstorable(dict(data or {}))}
+    values |= {"expires": expires, "data": escape_unstorable(dict(data or {}))}
     connection.execute(insert(secrets).values(values))
     return secret
 
@@ -140,13 +146,12 @@ def account_named(connection: Connection, name: str) -> Account:
 
 def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
     """Return the accounts that are not closed and fulfil some conditions, by name."""
-    query = select(accounts, submitters.c.name.label("team")).where(accounts.c.disabled.is_(None), *conditions)
-    query = query.outerjoin(submitters, submitters.c.id == accounts.c.submitter_id).order_by(accounts.c.key)
-    names = ("id", "name", "email", "role", "submitter_id", "owner", "mailed")
-    return [
-        Account(**{name: getattr(row, name) for name in names}, team=row.team or "")
-        for row in connection.execute(query)
-    ]
+    a = accounts.c
+    team = func.coalesce(submitters.c.name, "").label("team")
+    query = select(a.id, a.name, a.email, a.role, a.submitter_id, a.owner, a.mailed, team)
+    query = query.outerjoin(submitters, submitters.c.id == a.submitter_id).order_by(a.key)
+    rows = connection.execute(query.where(a.disabled.is_(None), *conditions)).mappings()
+    return [Account(**dict(row)) for row in rows]
 
 
 def close(connection: Connection, account_id: int, now: datetime) -> None:
@@ -167,7 +172,7 @@ def invite(
     role: str = SUBMITTER,
     team: str | None = None,
     owner: bool = True,
-    days: int = INVITATION_DAYS,
+    days: int | None = None,
 ) -> str:
     """Make an invitation, and return its secret; for the name of an account, it signs in to that account.
 
@@ -183,9 +188,9 @@ def invite(
         check_name(team)
     data: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
     account_id = None
-    for known in all_accounts(connection, accounts.c.key == casefolded(name)):
-        account_id, data = known.id, data | {"name": known.name, "role": known.role, "team": known.team}
-    return issue(connection, INVITATION, timedelta(days=days), now, account_id=account_id, data=data)
+    for own in all_accounts(connection, accounts.c.key == casefolded(name)):
+        account_id, data = own.id, data | {"name": own.name, "role": own.role, "team": own.team}
+    return issue(connection, INVITATION, now, account_id=account_id, data=data, days=days)
 
 
 def refuse_taken(connection: Connection, name: str, needed: str = "") -> None:
@@ -214,10 +219,15 @@ def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
     connection.execute(update(secrets).where(secrets.c.id == row.id).values(used=now.astimezone(UTC)))
     if row.account_id is None:
         return _new_account(connection, **row.data, now=now)
-    known = account(connection, row.account_id)
-    if known is None:
+    return _open_account(connection, row.account_id)
+
+
+def _open_account(connection: Connection, account_id: int) -> Account:
+    """Return an account; raises RefusedError if it was closed."""
+    match = account(connection, account_id)
+    if match is None:
         raise RefusedError(reason=CLOSED)
-    return known
+    return match
 
 
 def _new_account(
@@ -241,21 +251,15 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
     their address, or the one of the latest invitation to it. Raises RefusedError if it was closed.
     """
     condition = (identities.c.issuer == who.issuer, identities.c.subject == who.subject)
-    known = connection.execute(select(identities.c.account_id).where(*condition)).scalar()
-    if known is not None:
-        match = account(connection, known)
-        if match is None:
-            raise RefusedError(reason=CLOSED)
-        return match
+    account_id = connection.execute(select(identities.c.account_id).where(*condition)).scalar()
+    if account_id is not None:
+        return _open_account(connection, account_id)
     match = account(connection, signed_in) if signed_in is not None else None
     if match is None and who.email:
         email = who.email.lower()
-        query = select(accounts.c.id, accounts.c.disabled).where(func.lower(accounts.c.email) == email)
-        rows = connection.execute(query).all()
-        if len(rows) == 1:
-            match = account(connection, rows[0].id)
-            if match is None:
-                raise RefusedError(reason=CLOSED)
+        ids = connection.execute(select(accounts.c.id).where(func.lower(accounts.c.email) == email)).scalars().all()
+        if len(ids) == 1:
+            match = _open_account(connection, ids[0])
         else:
             is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now.astimezone(UTC)
             invited = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
@@ -288,20 +292,14 @@ def _remember(connection: Connection, who: Identity, owner: Account, now: dateti
 # Sessions, and tokens for programs
 
 
-def start_session(connection: Connection, account_id: int, now: datetime) -> str:
-    """Start a session, and return its secret, which is always a new one; the old sessions stay."""
-    return issue(connection, SESSION, timedelta(days=SESSION_DAYS), now, account_id=account_id)
-
-
 def session_account(board: Board, secret: str, now: datetime) -> Account | None:
     """Return the account of a session, None if it is none; a session that is used lasts longer."""
     with board.reading() as connection:
         row = find(connection, SESSION, secret, now)
         used_by = None if row is None else account(connection, row.account_id)
-    lifetime = timedelta(days=SESSION_DAYS)
-    if row is not None and used_by is not None and row.expires - now < lifetime - PROLONGED_AFTER:
+    expires = now.astimezone(UTC) + LIFETIMES[SESSION]
+    if row is not None and used_by is not None and row.expires < expires - PROLONGED_AFTER:
         with board.writing() as connection:
-            expires = now.astimezone(UTC) + lifetime
             connection.execute(update(secrets).where(secrets.c.id == row.id).values(expires=expires))
     return used_by
 
@@ -313,32 +311,18 @@ def make_token(
     now: datetime,
     name: str = "",
     scope: str = SUBMIT,
-    days: int = TOKEN_DAYS,
+    days: int | None = None,
 ) -> str:
     """Make a token of an account, and return it; it is not shown again. Raises UsageError for an unknown scope."""
     if scope not in SCOPES:
         raise UsageError(message=f"there is no scope `{visible(scope)}`: the scopes are {', '.join(SCOPES)}")
-    data = {"name": name[:100], "scope": scope}
-    return issue(connection, TOKEN, timedelta(days=days), now, account_id=account_id, data=data)
+    return issue(connection, TOKEN, now, account_id=account_id, data={"name": name[:100], "scope": scope}, days=days)
 
 
 def token_account(connection: Connection, secret: str, now: datetime) -> tuple[Account | None, str]:
     """Return the account of a token and its scope; None and "" if it is none."""
     row = find(connection, TOKEN, secret, now)
     return (None, "") if row is None else (account(connection, row.account_id), row.data["scope"])
-
-
-def tokens_of(connection: Connection, account_id: int, now: datetime) -> list[Row[Any]]:
-    """Return the tokens of an account that are not expired, the latest first."""
-    is_own = secrets.c.account_id == account_id, secrets.c.kind == TOKEN
-    query = select(secrets).where(*is_own, secrets.c.expires >= now.astimezone(UTC))
-    return list(connection.execute(query.order_by(secrets.c.id.desc())))
-
-
-def end_token(connection: Connection, account_id: int, number: int) -> None:
-    """End a token of an account."""
-    is_own = secrets.c.account_id == account_id, secrets.c.kind == TOKEN
-    connection.execute(delete(secrets).where(secrets.c.id == number, *is_own))
 
 
 # Rates and the audit log
@@ -349,35 +333,27 @@ def count_try(connection: Connection, name: str, most: int, now: datetime) -> No
 
     The hours begin with the clock's, so that a count needs one row.
     """
-    hour, tries = check_tries(connection, name, most, now)
+    hour = check_tries(connection, name, most, now)
     connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MAX_KEPT_HOURS)))
-    if tries is None:
+    this = update(rates).where(rates.c.name == name, rates.c.hour == hour)
+    if not connection.execute(this.values(tries=rates.c.tries + 1)).rowcount:
         connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
-    else:
-        is_this = rates.c.name == name, rates.c.hour == hour
-        connection.execute(update(rates).where(*is_this).values(tries=tries + 1))
 
 
-def check_tries(connection: Connection, name: str, most: int, now: datetime) -> tuple[datetime, int | None]:
-    """Return the hour, and how often something was tried in it, None if never; raises TooOftenError from ``most`` on.
+def check_tries(connection: Connection, name: str, most: int, now: datetime) -> datetime:
+    """Return the hour; raises TooOftenError if something was tried ``most`` times in it, or more.
 
     It only reads, so that what is refused takes no lock from those who write.
     """
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    query = select(rates.c.tries).where(rates.c.name == name, rates.c.hour == hour)
-    tries: int | None = connection.execute(query).scalar()
+    tries = connection.execute(select(rates.c.tries).where(rates.c.name == name, rates.c.hour == hour)).scalar()
     if tries is not None and tries >= most:
         end_of_hour = f"{hour + timedelta(hours=1):%H:%M} UTC"
         raise TooOftenError(reason=f"more than {most} times in one hour; try again after {end_of_hour}")
-    return hour, tries
+    return hour
 
 
 def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:
     """Write a line of the audit log."""
     texts = escape_unstorable({"who": who, "action": action, "subject": subject, "detail": detail})
     connection.execute(insert(audit).values(moment=now.astimezone(UTC), **texts))
-
-
-def audit_log(connection: Connection, most: int = 200) -> list[Row[Any]]:
-    """Return the latest lines of the audit log, the latest first."""
-    return list(connection.execute(select(audit).order_by(audit.c.id.desc()).limit(most)))

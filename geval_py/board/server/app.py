@@ -61,8 +61,8 @@ def public(request: Request) -> Response:
 
 def script(_: Request) -> Response:
     """Return the script of the pages of the server."""
-    text = resources.files("geval_py.board.server").joinpath("server.js").read_text(encoding="utf-8")
-    return Response(text, media_type="text/javascript", headers={"Cache-Control": "no-cache"})
+    path = resources.files("geval_py.board.server").joinpath("server.js")
+    return FileResponse(str(path), media_type="text/javascript", headers={"Cache-Control": "no-cache"})
 
 
 def health(request: Request) -> Response:
@@ -136,10 +136,8 @@ async def put_upload(request: Request) -> Response:
     server = server_of(request)
     account = await run_in_threadpool(server.changer, request)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
-    chunks = request.stream()
-    accepted = await _receive(server, account, request.path_params["name"], test, chunks, dry=dry)
-    told = {"number": accepted.number, "note": accepted.note, "receipt": accepted.receipt}
-    return JSONResponse({**told, "state": f"/api/uploads/{accepted.number}"}, 200 if accepted.note else 201)
+    told = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
+    return JSONResponse({**told, "state": f"/api/uploads/{told['number']}"}, 200 if told["note"] else 201)
 
 
 async def upload_form(request: Request) -> Response:
@@ -162,13 +160,13 @@ async def upload_form(request: Request) -> Response:
                 yield chunk
 
         test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
-        accepted = await _receive(server, account, name, test, chunks(), dry=dry)
-    return RedirectResponse(f"/me/uploads/{accepted.number}", 303)
+        told = await _receive(server, account, name, test, chunks(), dry=dry)
+    return RedirectResponse(f"/me/uploads/{told['number']}", 303)
 
 
 async def _receive(
     server: ServerContext, account: Account, name: str, test: str, chunks: AsyncIterator[bytes], *, dry: bool
-) -> uploads.Accepted:
+) -> dict[str, str]:
     """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off.
 
     An account sends few at once: slow ones of a single sender would use up the files that the server can open.

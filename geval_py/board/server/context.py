@@ -127,7 +127,7 @@ class ServerContext:
 
     def welcome(self, connection: Connection, account: Account, how: str, outdated: str = "") -> Response:
         """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""
-        session = accounts.start_session(connection, account.id, self.clock())
+        session = accounts.issue(connection, accounts.SESSION, self.clock(), account_id=account.id)
         accounts.log(connection, account.name, how, now=self.clock())
         answer = RedirectResponse("/me", 303)
         self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)

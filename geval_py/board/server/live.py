@@ -36,7 +36,7 @@ except GevalError as error:
     sys.exit(f"geval: {error}")
 """
 LOOK_SECONDS = 1  # between two looks whether the site is out of date
-REST = 3  # times as long as a site took to build, no other one is built, except after a deadline
+REST = 3  # times as long as a site took to build, no other one is built, unless a reader waits for one
 FAILED_SECONDS = 30  # until a site that could not be built is tried again
 BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
 
@@ -46,22 +46,20 @@ class LiveBoard:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
         self._stamp = _stamp(settings_path(folder))
         self._board = Board.open(folder)
         self.error = ""
 
     def board(self) -> Board:
         """Return the board with the settings of now."""
-        with self._lock:
-            stamp = _stamp(settings_path(self._folder))
-            if stamp != self._stamp:
-                self._stamp = stamp
-                try:
-                    self._board, self.error = Board.open(self._folder), ""
-                except GevalError as error:
-                    self.error = str(error)
-            return self._board
+        stamp = _stamp(settings_path(self._folder))
+        if stamp != self._stamp:
+            self._stamp = stamp
+            try:
+                self._board, self.error = Board.open(self._folder), ""
+            except GevalError as error:
+                self.error = str(error)
+        return self._board
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -92,28 +90,26 @@ class LiveSite:
 
     def __init__(self, live: LiveBoard, place: str, clock: Callable[[], datetime]) -> None:
         self.folder = os.path.join(place, "site")
+        self.error = ""
         self._live, self._place, self._clock = live, place, clock
-        self._changed = threading.Condition()
         self._built: SiteState | None = None
         self._number, self._before = 0, ""  # of the sites that were built; the folder that readers may still read
-        self._ending = False
-        self._ended = self._seconds = 0.0  # when the last one was built, and how long that took
+        self._seconds = 0.0  # that the last look took, if it built one
+        self._asked, self._changed, self._ending = threading.Event(), threading.Condition(), False
         self._keeper = threading.Thread(target=self._keep, daemon=True)
         self._building: subprocess.Popen[str] | None = None
-        self.error = ""
 
     def start(self) -> None:
         """Build the site, and keep it up to date from now on; raises GevalError if it cannot be built at all."""
-        self._build(self._clock())
+        self._build()
         if self._built is None:
             raise UsageError(message=f"the site of the board cannot be built\n  {self.error}")
         self._keeper.start()
 
     def stop(self) -> None:
         """Build no more; one that is being built is given up, or it would be written after its folder is removed."""
-        with self._changed:
-            self._ending = True
-            self._changed.notify_all()
+        self._ending = True
+        self._asked.set()
         while self._keeper.is_alive():  # it may be starting one
             if self._building is not None:
                 self._building.terminate()
@@ -127,31 +123,28 @@ class LiveSite:
             return self._built is not None and self._built[0] == phase
 
         if not is_current():
+            self._asked.set()
             with self._changed:
-                self._changed.notify_all()
                 self._changed.wait_for(is_current, BUILD_SECONDS)
         return is_current()
 
     def _keep(self) -> None:
+        """Build the site when it is out of date; in between, leave the cores to those that score."""
         while not self._ending:
+            self._asked.wait(FAILED_SECONDS if self.error else max(LOOK_SECONDS, REST * self._seconds))
+            self._asked.clear()
             try:
-                now = self._clock()
-                state = site_state(self._live.board(), now)
-                if (state != self._built or self.error) and self._is_rested(state):
-                    self._build(now)
+                self._build()
             except GevalError as error:  # the database may be back in a moment
                 self.error = str(error)
-            with self._changed:
-                self._changed.wait(FAILED_SECONDS if self.error else LOOK_SECONDS)
 
-    def _is_rested(self, state: SiteState) -> bool:
-        """Whether a site may be built, which takes a core from those that score; after a deadline it must be."""
-        is_same_phase = self._built is not None and self._built[0] == state[0]
-        return not is_same_phase or time.monotonic() - self._ended > REST * self._seconds
-
-    def _build(self, now: datetime) -> None:
-        began, board = time.monotonic(), self._live.board()
+    def _build(self) -> None:
+        """Build a site, unless the last one is of this state and was built without an error."""
+        began, now, board = time.monotonic(), self._clock(), self._live.board()
         state = site_state(board, now)
+        if state == self._built and not self.error:
+            self._seconds = 0.0
+            return
         self._number += 1
         folder = os.path.join(self._place, f"site-{self._number}")
         words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat()]
@@ -159,8 +152,7 @@ class LiveSite:
         with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
             self._building = run
             errors = run.communicate()[1]
-        self._ended = time.monotonic()
-        self._seconds = self._ended - began
+        self._seconds = time.monotonic() - began
         with self._changed:
             self.error = errors.strip() if run.returncode else ""
             if not run.returncode:

@@ -108,8 +108,8 @@ async def choose_name(request: Request) -> Response:
 
 def _keep(server: ServerContext, answer: Response, data: dict[str, Any]) -> Response:
     with server.board().writing() as connection:
-        secret = accounts.issue(connection, accounts.SIGN_IN, accounts.SIGN_IN_TIME, server.clock(), data=data)
-    seconds = int(accounts.SIGN_IN_TIME.total_seconds())
+        secret = accounts.issue(connection, accounts.SIGN_IN, server.clock(), data=data)
+    seconds = int(accounts.LIFETIMES[accounts.SIGN_IN].total_seconds())
     server.set_cookie(answer, _cookie(server), secret, seconds)
     return answer
 

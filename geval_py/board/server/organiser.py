@@ -6,7 +6,7 @@ from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, submissions, submitters
+from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, audit, submissions, submitters
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.ranking.likeness import likenesses
@@ -16,7 +16,7 @@ from geval_py.board.server.delivery import undelivered
 from geval_py.board.site.view import announcements_of
 
 HOME = "/organiser"
-MAX_LISTED = 200  # submissions, the latest
+MAX_LISTED = 200  # submissions, and lines of the audit log, the latest
 
 
 def home(request: Request) -> Response:
@@ -44,8 +44,9 @@ def log(request: Request) -> Response:
     """Show the latest lines of the audit log."""
     server = server_of(request)
     server.organiser(request)
+    latest = select(audit).order_by(audit.c.id.desc()).limit(MAX_LISTED)
     with server.board().reading() as connection:
-        return server.page("audit", "Audit log", lines=accounts.audit_log(connection))
+        return server.page("audit", "Audit log", lines=connection.execute(latest).all())
 
 
 def alike(request: Request) -> Response:

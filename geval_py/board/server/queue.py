@@ -41,7 +41,7 @@ MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
 DIED = "its worker died twice"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died."""
 
@@ -107,14 +107,8 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
             row = connection.execute(_next(now).with_for_update(skip_locked=True, of=jobs)).first()
             if row is None:
                 return None
-            job = Job(
-                id=row.id,
-                kind=row.kind,
-                submitter_id=row.submitter_id,
-                dry=row.dry,
-                lease=row.lease + 1,
-                deaths=row.deaths + (row.state == LEASED),
-            )
+            deaths = row.deaths + (row.state == LEASED)
+            job = Job(row.id, row.kind, row.submitter_id, row.dry, row.lease + 1, deaths)
             if job.needs_alone and not alone:
                 return None
             values = {"state": LEASED, "lease": job.lease, "deaths": job.deaths, "started": now.astimezone(UTC)}

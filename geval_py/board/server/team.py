@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Row, update
+from sqlalchemy import Connection, Row, delete, select, update
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from geval_py.board.database import schema
+from geval_py.board.database.schema import secrets
 from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
@@ -44,6 +45,8 @@ def me(request: Request) -> Response:
     """Show a team's uploads, quota, tokens and members, and the phase that is open."""
     server = server_of(request)
     account, board, now = server.account(request), server.board(), server.clock()
+    own_tokens = secrets.c.account_id == account.id, secrets.c.kind == accounts.TOKEN
+    tokens = select(secrets).where(*own_tokens, secrets.c.expires >= now.astimezone(UTC))
     with board.reading() as connection:
         own = uploads.uploads_of(connection, account.submitter_id) if account.submitter_id else []
         return server.page(
@@ -51,7 +54,7 @@ def me(request: Request) -> Response:
             "My page",
             account=account,
             uploads=own,
-            tokens=accounts.tokens_of(connection, account.id, now),
+            tokens=connection.execute(tokens.order_by(secrets.c.id.desc())).all(),
             members=accounts.all_accounts(connection, schema.accounts.c.submitter_id == account.submitter_id)
             if account.submitter_id
             else [],
@@ -70,7 +73,7 @@ def who(request: Request) -> Response:
 # Uploads
 
 
-def own_upload(request: Request) -> tuple[Account, uploads.UploadView]:
+def own_upload(request: Request) -> tuple[Account, Row[Any]]:
     """Return who asks, and the upload of their team that is asked for; raises HTTPException."""
     server = server_of(request)
     account = server.account(request)
@@ -89,7 +92,7 @@ def upload_page(request: Request) -> Response:
     return server.page("upload", f"Upload {upload.number}", account=account, upload=upload, explained=explained)
 
 
-def _explainable(server: ServerContext, upload: uploads.UploadView) -> list[Row[Any]]:
+def _explainable(server: ServerContext, upload: Row[Any]) -> list[Row[Any]]:
     """Return the outputs of an upload for tests whose answers are public."""
     settings = server.board().settings
     tests = [test.name for test in settings.tests if public_answers(settings, test.name)]
@@ -116,7 +119,7 @@ def upload_state(request: Request) -> Response:
         quota = quota_of(connection, settings, account, now)
     names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
     document = {name: getattr(upload, name) for name in names}
-    document |= {"settled": upload.is_settled, "arrived": written(upload.arrived), "problems": list(upload.problems)}
+    document |= {"settled": upload.is_settled, "arrived": written(upload.arrived), "problems": upload.problems}
     left = {name: quota[name] for name in ("used", "allowed", "day")} | {"zone": str(settings.zone)}
     return JSONResponse(document | {"scores": scores, "quota": left})
 
@@ -185,7 +188,9 @@ def new_token(change: ChangeRequest) -> Response:
 @action()
 def end_token(change: ChangeRequest) -> None:
     """End a token."""
-    accounts.end_token(change.connection, change.account.id, change.request.path_params["number"])
+    number, account_id = change.request.path_params["number"], change.account.id
+    own = secrets.c.id == number, secrets.c.account_id == account_id, secrets.c.kind == accounts.TOKEN
+    change.connection.execute(delete(secrets).where(*own))
     change.log("ended a token")
 
 

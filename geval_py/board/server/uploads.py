@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, exists, select
+from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
 
 from geval_py.board.database.schema import SCORED, blobs, files, jobs, outputs, submissions, submitters
 from geval_py.board.database.store import Board, pack_file, store_content, write_content
 from geval_py.board.intake.identity import is_archive, upload_name_problem
-from geval_py.board.operations.receipts import OPEN, WAITING, check_quota
+from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_quota
 from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.settings import BoardSettings
@@ -54,15 +54,6 @@ class Received:
     dry: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
-    """An upload that is stored: its number, its receipt as JSON; ``note`` if it was uploaded before."""
-
-    number: str
-    receipt: str
-    note: str = ""
-
-
 def file_name(name: str, test: str, settings: BoardSettings) -> str:
     """Check the name of an uploaded file, without its folders, and return it; raises RefusedError.
 
@@ -84,19 +75,20 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     return name
 
 
-def accept(board: Board, account: Account, received: Received, key: Ed25519PrivateKey, most: int) -> Accepted:
-    """Store an upload with its content, its job and its receipt; ``most`` uploads of a team may come in an hour.
+def accept(board: Board, account: Account, received: Received, key: Ed25519PrivateKey, most: int) -> dict[str, str]:
+    """Store an upload with its content, its job and its receipt; return its ``number``, ``receipt`` and a ``note``.
 
-    A file that waits already, or became a submission, is not stored again: its receipt is returned. Raises
-    RefusedError for an account that was closed meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
+    At most ``most`` uploads of a team may come in an hour. A file that waits already, or became a submission, is not
+    stored again: the note says so, and its receipt is returned. Raises RefusedError for an account that was closed
+    meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
     """
     packed = pack_file(received.path)
     with board.writing() as connection:
-        known = accounts.account(connection, account.id)
-        if known is None or not known.may_submit or known.submitter_id is None:
+        sender = accounts.account(connection, account.id)
+        if sender is None or not sender.may_submit:
             raise RefusedError(reason="this account may not submit; ask the organiser")
-        accounts.count_try(connection, f"uploads {known.submitter_id}", most, received.arrived)
-        own = known.submitter_id
+        own = sender.submitter_id
+        accounts.count_try(connection, f"uploads {own}", most, received.arrived)
         if not received.dry:
             same = connection.execute(
                 select(jobs)
@@ -105,8 +97,8 @@ def accept(board: Board, account: Account, received: Received, key: Ed25519Priva
                 .order_by(jobs.c.id)
             ).first()
             if same is not None:  # one that failed or was refused is tried again
-                return Accepted(number=same.number, receipt=same.receipt, note=KNOWN)
-            check_quota(connection, board.settings, own, known.team, received.arrived, (), with_uploads=True)
+                return {"number": same.number, "receipt": same.receipt, "note": KNOWN}
+            check_quota(connection, board.settings, own, sender.team, received.arrived, (), with_uploads=True)
         store_content(connection, received.sha256, packed)
         number, arrived = secrets.token_hex(queue.NUMBER_BYTES), received.arrived.astimezone(UTC)
         values = {name: getattr(received, name) for name in ("test", "sha256", "bytes")}
@@ -116,14 +108,14 @@ def accept(board: Board, account: Account, received: Received, key: Ed25519Priva
             | {
                 "number": number,
                 "board": board.settings.title,
-                "submitter": known.team,
+                "submitter": sender.team,
                 "file": received.name,
                 "arrived": arrived.isoformat(timespec="microseconds"),
             },
         )
         values |= {"number": number, "name": received.name, "dry": received.dry, "receipt": receipt}
-        queue.enqueue(connection, queue.UPLOAD, arrived, account_id=known.id, submitter_id=own, **values)
-    return Accepted(number=number, receipt=receipt)
+        queue.enqueue(connection, queue.UPLOAD, arrived, account_id=sender.id, submitter_id=own, **values)
+    return {"number": number, "receipt": receipt, "note": ""}
 
 
 # What a worker does with an upload.
@@ -162,65 +154,35 @@ def remove_content(connection: Connection, row: Row[Any]) -> None:
 # What a team sees of its uploads.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadView:
-    """An upload and what became of it: ``state`` is that of the submission, once there is one."""
-
-    number: str
-    name: str
-    test: str
-    arrived: datetime
-    ended: datetime | None
-    dry: bool
-    state: str
-    reason: str
-    code: str
-    cost: int
-    charge: str
-    is_final: bool
-    problems: Sequence[Mapping[str, Any]]
-    receipt: str
-    sha256: str
-    bytes: int
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing changes any more by itself."""
-        return self.state != WAITING
-
-
 def uploads_of(
     connection: Connection, submitter_id: int, *, number: str | None = None, most: int = 200
-) -> list[UploadView]:
-    """Return a team's uploads, the latest first; with a ``number`` that one alone."""
-    names = ("code", "state", "reason", "problems", "withdrawn", "cost", "charge", "final")
-    own = [submissions.c[name].label(f"own_{name}") for name in names]
-    query = select(jobs, *own).outerjoin(submissions, submissions.c.id == jobs.c.submission_id)
-    query = query.where(jobs.c.submitter_id == submitter_id, jobs.c.kind == queue.UPLOAD)
+) -> list[Row[Any]]:
+    """Return a team's uploads, the latest first; with a ``number`` that one alone.
+
+    ``state``, ``reason`` and ``problems`` are those of the submission, once there is one. If it ``is_settled``,
+    nothing changes any more by itself.
+    """
+    s, j = submissions.c, jobs.c
+    is_stored, is_withdrawn, has_ended = s.id.is_not(None), s.withdrawn.is_not(None), j.ended.is_not(None)
+    query: Select[Any] = select(
+        *(j.number, j.name, j.test, j.arrived, j.ended, j.dry, j.receipt, j.sha256, j.bytes),
+        case((is_withdrawn, WITHDRAWN), (is_stored, s.state), (has_ended, j.state), else_=WAITING).label("state"),
+        case((is_withdrawn, ""), (is_stored, s.reason), (has_ended, j.reason), else_="").label("reason"),
+        case((is_stored, s.problems), else_=j.problems).label("problems"),
+        func.coalesce(s.code, "").label("code"),
+        func.coalesce(s.cost, 0).label("cost"),
+        func.coalesce(s.charge, "").label("charge"),
+        s.final.is_not(None).label("is_final"),
+        has_ended.label("is_settled"),
+    )
+    query = query.join_from(jobs, submissions, s.id == j.submission_id, isouter=True)
+    query = query.where(j.submitter_id == submitter_id, j.kind == queue.UPLOAD)
     if number is not None:
-        query = query.where(jobs.c.number == number)
-    views = []
-    for row in connection.execute(query.order_by(jobs.c.id.desc()).limit(most)):
-        is_known = row.submission_id is not None
-        state = row.own_state if is_known else row.state if row.ended else WAITING
-        state = "withdrawn" if is_known and row.own_withdrawn is not None else state
-        reason = row.own_reason if is_known else row.reason
-        told = ("number", "name", "test", "arrived", "ended", "dry", "receipt", "sha256", "bytes")
-        view = UploadView(
-            **{name: getattr(row, name) for name in told},
-            state=state,
-            reason=reason if state not in ("withdrawn", WAITING) else "",
-            code=row.own_code if is_known else "",
-            cost=row.own_cost if is_known else 0,
-            charge=row.own_charge if is_known else "",
-            is_final=is_known and row.own_final is not None,
-            problems=row.own_problems if is_known else row.problems,
-        )
-        views.append(view)
-    return views
+        query = query.where(j.number == number)
+    return list(connection.execute(query.order_by(j.id.desc()).limit(most)))
 
 
-def outputs_of(connection: Connection, one: UploadView, tests: Sequence[str]) -> list[Row[Any]]:
+def outputs_of(connection: Connection, one: Row[Any], tests: Sequence[str]) -> list[Row[Any]]:
     """Return the outputs for some tests that an upload was scored with: ``id``, ``test``, ``name``, ``sha256``."""
     query = select(outputs.c.id, outputs.c.test, files.c.name, files.c.sha256).join_from(outputs, files)
     query = query.join(submissions, submissions.c.id == outputs.c.submission_id)

@@ -111,7 +111,7 @@ def sessions(board, names):
     with board.writing() as connection:
         links = [accounts.invite(connection, name, now=now()) for name in names]
         made = [accounts.accept(connection, link, now()) for link in links]
-        return [f"geval={accounts.start_session(connection, one.id, now())}" for one in made]
+        return [f"geval={accounts.issue(connection, accounts.SESSION, now(), account_id=one.id)}" for one in made]
 
 
 def tokens(board, names):

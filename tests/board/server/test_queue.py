@@ -17,7 +17,7 @@ from geval_py.board.database import store
 from geval_py.board.database.schema import blobs, jobs, submissions, submitters
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake import sandbox
-from geval_py.board.server import live, queue, worker
+from geval_py.board.server import queue, worker
 from geval_py.board.server import uploads as queue_of_uploads
 from geval_py.board.server.worker import Worker
 from geval_py.cli.board import pages
@@ -346,17 +346,6 @@ def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
     monkeypatch.setattr(store, "pack_file", None)
     served.work()
     assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
-
-
-def test_a_site_rests_unless_a_deadline_has_passed(served, tmp_path):
-    """A site is built again at once if the last one is not of this phase; else not before three times as long."""
-    site = live.LiveSite(live.LiveBoard(served.board.folder), str(tmp_path), served.clock)
-    assert site._is_rested(("dev", 1, (0, 0), (0, 0)))
-    site._built, site._ended, site._seconds = ("dev", 1, (0, 0), (0, 0)), time.monotonic(), 100
-    assert not site._is_rested(("dev", 2, (0, 0), (0, 0)))
-    assert site._is_rested(("test", 2, (0, 0), (0, 0)))
-    site._ended -= 301
-    assert site._is_rested(("dev", 2, (0, 0), (0, 0)))
 
 
 def test_a_trial_is_checked_as_in_its_phase(served):

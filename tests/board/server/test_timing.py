@@ -57,10 +57,9 @@ def tokens_that_are_none(served):
         with served.board.writing() as connection:
             account = accounts.account_named(connection, name)
             made = NOW - timedelta(days=400) if name == "old" else NOW
-            yield accounts.make_token(connection, account.id, now=made)
+            yield (token := accounts.make_token(connection, account.id, now=made))
             if name == "ended":
-                for row in accounts.tokens_of(connection, account.id, NOW):
-                    accounts.end_token(connection, account.id, row.id)
+                accounts.end(connection, accounts.TOKEN, token)
             elif name == "closed":
                 accounts.close(connection, account.id, NOW)
 
