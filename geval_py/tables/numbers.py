@@ -142,13 +142,13 @@ def several(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """Write a number of things.
 
-    >>> counted(1, "line"), counted(2322, "line")
-    ('1 line', '2,322 lines')
+    >>> counted(1, "line"), counted(2322, "line"), counted(2, "entry", "entries")
+    ('1 line', '2,322 lines', '2 entries')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def p_value_text(p_value: float | None) -> str:

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from geval_py.board.settings import BoardSettings, Digits, Phase, Test
 from geval_py.board.site import rendering
 from geval_py.board.site.pages import pages
-from geval_py.board.site.view import Figures, FileView, OutputView, SiteView, SubmissionView
+from geval_py.board.site.view import Figures, OutputView, SiteView, SubmissionView
 from geval_py.board.submission import Entry, Standings
 
 START = datetime(2026, 10, 1, 9, tzinfo=UTC)
@@ -58,7 +58,7 @@ def submission(number, *, submitter, score, rng, **changes):
         "tags": (own["model"], "neural" if own["model"] in ("lstm", "transformer") else "counts"),
         "params": {"lr": str(rng.choice([0.1, 0.01, 0.001]))},
         "scorer": "0.4.0",
-        "files": (FileView(name="test-A/out.tsv", bytes=1234567, sha256=f"{number:064x}"),),
+        "files": ({"name": "test-A/out.tsv", "bytes": 1234567, "sha256": f"{number:064x}"},),
         "outputs": outputs,
     }
     return SubmissionView(**(values | changes))

@@ -297,7 +297,7 @@ class BoardMachine(Machine):
                 dry=dry,
             )
             accepted = uploads.accept(self.board, account, received, self.key, 1_000_000)
-            self.receipts.append(accepted.receipt)
+            self.receipts.append(accepted["receipt"])
 
         self.perform(Action("upload", act, after(lambda model: model.accept(name, content, form, dry=dry))), kill)
 

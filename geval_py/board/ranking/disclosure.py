@@ -160,7 +160,7 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
     for start in range(0, len(ids), AT_A_TIME):
         query = select(e.id, e.score, e.low, e.high).where(e.id.in_(ids[start : start + AT_A_TIME]))
         figures |= {number: tuple(own) for number, *own in connection.execute(query)}
-    infinite = math.inf if measure_of(settings.metric).direction == "lower" else -math.inf
+    infinite = measure_of(settings.metric).sign * math.inf
     rows = []
     for output, (rung, digits) in new.items():
         for metric, evaluation in rung.evaluations.items():
@@ -178,16 +178,17 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
-    """An output of a submission: its evaluations by metric, its score by the ranking metric, who climbs with it.
+    """An output of a submission: its evaluations by metric, and who climbs with it.
 
-    It is not ``informed`` if the answers are hidden and its score is worse than that of knowing nothing.
+    Its ``badness`` is its score by the ranking metric, turned so that lower is better. It is not ``informed`` if the
+    answers are hidden and it is worse than knowing nothing.
     """
 
     id: int
     submission: int
     climber: int
     evaluations: Mapping[str, int]
-    score: float | None
+    badness: float | None
     informed: bool
 
 
@@ -213,8 +214,8 @@ def _shown_in(
     firsts = steps = candidates
     if test.show == BEST:
         groups = [list(group) for _, group in groupby(candidates, key=lambda one: one.submission)]
-        firsts = [next((one for one in group if one.score is not None), group[0]) for group in groups]
-        steps = [min(group, key=partial(_rank, settings, digits.score)) for group in groups]
+        firsts = [next((one for one in group if one.badness is not None), group[0]) for group in groups]
+        steps = [min(group, key=partial(_rank, digits.score)) for group in groups]
     climbs = test.ladder and digits.score and not is_decided
     rungs = _climbed(connection, settings, phase, test, digits.score, steps) if climbs else {}
     by_id = {step.id: step for step in steps}
@@ -239,7 +240,7 @@ def _final_submissions(connection: Connection, settings: BoardSettings, public: 
     named = list(connection.execute(query).scalars())
     by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
     for output in public:
-        ranks, rank = by_climber.setdefault(output.climber, {}), _rank(settings, MAX_DIGITS, output)
+        ranks, rank = by_climber.setdefault(output.climber, {}), _rank(MAX_DIGITS, output)
         ranks[output.submission] = min(rank, ranks.get(output.submission, rank))
     final: set[int] = set()
     for ranks in by_climber.values():
@@ -267,6 +268,7 @@ def _scored_outputs(
         .order_by(submissions.c.arrived, submissions.c.id, scores.c.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
+    sign = measure_of(settings.metric).sign
     rows = {output: list(own) for output, own in groupby(connection.execute(query), key=lambda row: row.output_id)}
     scores_of = {output: {row.metric: (row.evaluation_id, row.score) for row in own} for output, own in rows.items()}
     if part:
@@ -277,15 +279,14 @@ def _scored_outputs(
     for output, (first, *_) in rows.items():
         scored = scores_of[output]
         _, score = scored.get(settings.metric, (0, None))
+        badness = None if score is None else sign * score
         yield _Output(
             id=output,
             submission=first.id,
             climber=first.climber,
             evaluations={metric: evaluation for metric, (evaluation, _) in scored.items()},
-            score=score,
-            informed=floor is None
-            or score is None
-            or _badness(settings, score) - _badness(settings, floor) <= NOISE * abs(floor),
+            badness=badness,
+            informed=floor is None or badness is None or badness - sign * floor <= NOISE * abs(floor),
         )
 
 
@@ -297,20 +298,13 @@ def arrived_in(
     return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
 
 
-def _badness(settings: BoardSettings, score: float) -> float:
-    """Return a score turned so that lower is better."""
-    return score if measure_of(settings.metric).direction == "lower" else -score
-
-
-def _rank(settings: BoardSettings, digits: int, output: _Output) -> tuple[bool, bool, float]:
+def _rank(digits: int, output: _Output) -> tuple[bool, bool, float]:
     """Return a key by which the best output is the first: finite scores, infinite ones, none.
 
     Scores are compared as they are shown, so that which variant is the best tells no more than its figure.
     """
-    score = significant(output.score, digits or MAX_DIGITS)
-    if score is None:
-        return True, True, 0.0
-    return False, math.isinf(score), _badness(settings, score)
+    badness = significant(output.badness, digits or MAX_DIGITS)
+    return badness is None, badness is not None and math.isinf(badness), badness or 0.0
 
 
 def _climbed(
@@ -364,19 +358,19 @@ def _climb(
     for step in steps:
         evaluation = step.evaluations.get(settings.metric, 0)
         row = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
-        if step.score is None or row is None:
+        badness = step.badness
+        if badness is None or row is None:
             yield step.id
             continue
         if not step.informed:
             yield step.id if ladder.shown is None else ladder.shown
             continue
-        badness = _badness(settings, step.score)
         if measure.of_losses and row.losses is not None:
             losses = np.array(unpack(row.losses, row.lines)[0])
         elif math.isinf(measure.best):
             losses = np.arcsinh([badness])
         else:
-            losses = np.log([max(abs(step.score - measure.best), SMALLEST)])
+            losses = np.log([max(abs(badness - measure.sign * measure.best), SMALLEST)])
         yield ladder.climb(step.id, losses, badness)
 
 

@@ -14,7 +14,7 @@ import math
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -162,18 +162,15 @@ def _known(what: str, name: str, names: Sequence[str]) -> str:
 
 def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
     """Return an entry without its range; without any figure unless figures may be shown."""
-    names = (*order.TOLD, "submitter", "variant", "baseline", "arrived", "output_id", "evaluation_id")
-    told = {name: row[name] for name in names}
-    told |= {"tags": tuple(row["tags"]), "params": {**row["params"], **row["variant_params"]}}
-    told["links"] = tuple((str(title), str(url)) for title, url in row["links"])
-    figures = {"place": row["place"], "score": row["value"], "low": row["low"], "high": row["high"]}
-    return Entry(
-        **told,
-        **(figures if shown else dict.fromkeys(figures)),
-        shared=row["shared"] and shown,
-        others={name: row[f"other{number}"] if shown else None for number, name in enumerate(others)},
-        held=row["latest_held"] and shown,
-    )
+    values = dict(row)
+    values["others"] = {name: values.pop(f"other{number}") for number, name in enumerate(others)}
+    values["params"] = {**values["params"], **values.pop("variant_params")}
+    values["tags"] = tuple(values["tags"])
+    values["links"] = tuple((str(title), str(url)) for title, url in values["links"])
+    if not shown:
+        values |= {**dict.fromkeys(("place", "score", "low", "high")), "others": dict.fromkeys(others)}
+        values |= {"shared": False, "held": False}
+    return Entry(**values)
 
 
 def _add_ranges(
@@ -191,7 +188,7 @@ def _add_ranges(
     ids = {evaluation for _, evaluation in scores}
     if len(compared) < 2:
         return
-    if not order.are_compared(connection, settings, ids):
+    if order.missing_pairs(connection, settings, ids):
         yield "the entries were not compared yet: no range of places is shown"
         return
     positions = place_ranges.positions(scores, order.p_values(connection, settings, ids), of=len(ranked))
@@ -436,7 +433,7 @@ def group_label(number: int) -> str:
 
 def moment_text(moment: datetime) -> str:
     """Write a moment in UTC, to the second: 2027-01-31T22:59:00Z."""
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def entry_key(table: Standings, entry: Entry) -> EntryKey:

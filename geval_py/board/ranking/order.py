@@ -32,6 +32,7 @@ from geval_py.explaining.significance import LEVEL
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
 KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived", "baseline", "value", "low", "high")
+SHOWN = ("output_id", "evaluation_id", "arrived", "baseline", "low", "high")  # keys that are fields of an entry
 # columns of submissions that are fields of an entry
 TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
@@ -39,7 +40,7 @@ P_VALUES = "counted, or bounded if few"  # how p-values are made; others are mad
 MAX_COMPARED = 500  # entries of a ranking, the first ones
 TYPES: Mapping[str, TypeEngine[Any]] = {
     **{name: submissions.c[name].type for name in (*TOLD, "arrived", "baseline")},
-    **dict.fromkeys(("shared", "latest_held"), sa.Boolean()),
+    **dict.fromkeys(("shared", "held"), sa.Boolean()),
     "variant_params": sa.JSON(),
 }  # of the columns of an entry, where the database does not know it
 
@@ -79,7 +80,10 @@ ORDER BY {quality}, chosen.arrived, chosen.submission_id, chosen.output_id
 
 
 def entries(connection: Connection, settings: BoardSettings, test: str, phase: str, by: str) -> Sequence[RowMapping]:
-    """Return the entries of a leaderboard in order; the other metrics are the columns other0, other1 and so on."""
+    """Return the entries of a leaderboard in order, each with the fields of an Entry but its range.
+
+    The other metrics are the columns other0, other1 and so on.
+    """
     others = {f"other{number}": metric for number, metric in enumerate(settings.also)}
     deadlines = zip(LIMITS, bounds(settings, phase), strict=True)
     limits = {name: deadline for name, deadline in deadlines if deadline is not None}
@@ -89,7 +93,9 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
     columns = {
         "place": f"CASE WHEN ranked THEN rank() OVER (PARTITION BY ranked ORDER BY {quality}) END",
         "shared": "ranked AND count(*) OVER (PARTITION BY ranked, value) > 1",
-        **{key: f"chosen.{key}" for key in (*KEYS, "latest_held")},
+        **{key: f"chosen.{key}" for key in SHOWN},
+        "score": "value",
+        "held": "latest_held",
         **{name: f"({OTHER.format(name)})" for name in others},
         "submitter": "submitters.name",
         **{name: f"submissions.{name}" for name in TOLD},
@@ -142,12 +148,6 @@ def made_with(settings: BoardSettings, now: datetime) -> str:
     ]
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
     return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
-
-
-def are_compared(connection: Connection, settings: BoardSettings, evaluations: Collection[int]) -> bool:
-    """Whether all pairs of some evaluations were compared, with the samples and the seed of the settings."""
-    query = select(func.count()).select_from(comparisons).where(are_among(settings, evaluations))
-    return connection.execute(query).scalar() == len(evaluations) * (len(evaluations) - 1) // 2
 
 
 def missing_pairs(

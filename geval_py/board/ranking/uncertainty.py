@@ -42,7 +42,6 @@ def compare_pairs(
     )
     rows = {row.id: row for row in connection.execute(query)}
     metric, measure = find_metric(parse_schemes(settings.metric)[0].metric), measure_of(settings.metric)
-    sign = 1 if measure.direction == "lower" else -1
     same_answers: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for row in rows.values():
         same_answers[row.reference, row.metric, row.lines].append(row.id)
@@ -56,7 +55,7 @@ def compare_pairs(
         p_of_pair = pair_p_values(sample, tested, samples=settings.samples, seed=settings.seed)
         for (one, other), p_value in ranking_p_values(sample, p_of_pair).items():
             a, b = tested[one, other]
-            by_mean, by_score = means[one] - means[other], sign * (rows[a].score - rows[b].score)
+            by_mean, by_score = means[one] - means[other], measure.sign * (rows[a].score - rows[b].score)
             differ = abs(by_mean) > NOISE * (means[one] + means[other]) and by_score * by_mean < 0
             p_values[a, b] = 1.0 if measure.of_losses and differ else p_value
     for one, other in pairs:

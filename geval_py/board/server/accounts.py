@@ -103,10 +103,10 @@ def issue(
     days: int | None = None,
 ) -> str:
     """Make a secret of a kind, and return it; it is not shown again. Expired ones are forgotten."""
-    secret, moment = random.token_urlsafe(SECRET_BYTES), now.astimezone(UTC)
-    connection.execute(delete(secrets).where(secrets.c.expires < moment))
-    expires = moment + (LIFETIMES[kind] if days is None else timedelta(days=days))
-    values = {"digest": digest_of(secret), "kind": kind, "account_id": account_id, "made": moment}
+    secret = random.token_urlsafe(SECRET_BYTES)
+    connection.execute(delete(secrets).where(secrets.c.expires < now))
+    expires = now + (LIFETIMES[kind] if days is None else timedelta(days=days))
+    values = {"digest": digest_of(secret), "kind": kind, "account_id": account_id, "made": now}
     values |= {"expires": expires, "data": escape_unstorable(dict(data or {}))}
     connection.execute(insert(secrets).values(values))
     return secret
@@ -156,7 +156,7 @@ def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> li
 
 def close(connection: Connection, account_id: int, now: datetime) -> None:
     """Close an account: its sessions and tokens end at once, its submissions stay."""
-    connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now.astimezone(UTC)))
+    connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now))
     connection.execute(delete(secrets).where(secrets.c.account_id == account_id, secrets.c.kind != INVITATION))
 
 
@@ -216,7 +216,7 @@ def accept(connection: Connection, secret: str, now: datetime) -> Account:
 
 
 def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
-    connection.execute(update(secrets).where(secrets.c.id == row.id).values(used=now.astimezone(UTC)))
+    connection.execute(update(secrets).where(secrets.c.id == row.id).values(used=now))
     if row.account_id is None:
         return _new_account(connection, **row.data, now=now)
     return _open_account(connection, row.account_id)
@@ -236,7 +236,7 @@ def _new_account(
     """Make an account; its name may be taken by one that is disabled, or was made since it was invited."""
     refuse_taken(connection, name, " for a new link")
     values = {"key": casefolded(name), "name": name, "email": email, "role": role, "owner": owner}
-    values |= {"submitter_id": submitter_id(connection, team) if team else None, "made": now.astimezone(UTC)}
+    values |= {"submitter_id": submitter_id(connection, team) if team else None, "made": now}
     connection.execute(insert(accounts).values(values))
     return account_named(connection, name)
 
@@ -261,7 +261,7 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
         if len(ids) == 1:
             match = _open_account(connection, ids[0])
         else:
-            is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now.astimezone(UTC)
+            is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now
             invited = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
             theirs = (row for row in connection.execute(invited).all() if row.data["email"].lower() == email)
             row = next(theirs, None)
@@ -286,7 +286,7 @@ def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Ac
 
 def _remember(connection: Connection, who: Identity, owner: Account, now: datetime) -> None:
     values = {"issuer": who.issuer, "subject": who.subject, "account_id": owner.id}
-    connection.execute(insert(identities).values(**values, made=now.astimezone(UTC)))
+    connection.execute(insert(identities).values(**values, made=now))
 
 
 # Sessions, and tokens for programs
@@ -297,7 +297,7 @@ def session_account(board: Board, secret: str, now: datetime) -> Account | None:
     with board.reading() as connection:
         row = find(connection, SESSION, secret, now)
         used_by = None if row is None else account(connection, row.account_id)
-    expires = now.astimezone(UTC) + LIFETIMES[SESSION]
+    expires = now + LIFETIMES[SESSION]
     if row is not None and used_by is not None and row.expires < expires - PROLONGED_AFTER:
         with board.writing() as connection:
             connection.execute(update(secrets).where(secrets.c.id == row.id).values(expires=expires))
@@ -356,4 +356,4 @@ def check_tries(connection: Connection, name: str, most: int, now: datetime) -> 
 def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:
     """Write a line of the audit log."""
     texts = escape_unstorable({"who": who, "action": action, "subject": subject, "detail": detail})
-    connection.execute(insert(audit).values(moment=now.astimezone(UTC), **texts))
+    connection.execute(insert(audit).values(moment=now, **texts))

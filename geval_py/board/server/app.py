@@ -23,7 +23,7 @@ from starlette.routing import Route
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.server import accounts, openid, organiser, queue, signed_receipts, team, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.context import NOT_FOUND, ChangeRequest, ServerContext, action, server_of
+from geval_py.board.server.context import NOT_FOUND, ServerContext, Visit, server_of, visited
 from geval_py.board.server.guards import FORM_BYTES, Guards
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
@@ -118,11 +118,11 @@ def invitation(request: Request) -> Response:
         return server.welcome(connection, account, "signed in")
 
 
-@action()
-def sign_out(change: ChangeRequest) -> Response:
+@visited()
+def sign_out(visit: Visit) -> Response:
     """End the session."""
-    server = change.server
-    accounts.end(change.connection, accounts.SESSION, change.request.cookies.get(server.cookie, ""))
+    server = visit.server
+    accounts.end(visit.connection, accounts.SESSION, visit.request.cookies.get(server.cookie, ""))
     answer = RedirectResponse("/", 303)
     server.set_cookie(answer, server.cookie, "", 0)
     return answer

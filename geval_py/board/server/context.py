@@ -1,12 +1,13 @@
-"""What every page of the server needs: the board, the clock, who asks, the templates; and how a change is made."""
+"""What every page of the server needs: the board, the clock, the templates; who asks; and how a change is made."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
@@ -18,7 +19,7 @@ from geval_py.board.database.schema import ORGANISER
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.accounts import Account
-from geval_py.board.server.guards import PAGE_POLICY, bearer_token, is_same_origin, read_form
+from geval_py.board.server.guards import PAGE_POLICY, bearer_token, read_form
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.site.files import Addresses
 from geval_py.board.site.rendering import render
@@ -96,8 +97,14 @@ class ServerContext:
         return account
 
     def check_origin(self, request: Request) -> None:
-        """Raise HTTPException unless a form is sent from a page of this server."""
-        if not is_same_origin(request, self.url):
+        """Raise HTTPException unless a form is sent from a page of this server, as the browser says.
+
+        A browser that sends neither Sec-Fetch-Site nor Origin is refused. Without a public address, it is that of the
+        request.
+        """
+        site, url = request.headers.get("sec-fetch-site"), urlsplit(self.url or str(request.base_url))
+        own = f"{url.scheme}://{url.netloc}"
+        if site != "same-origin" and (site is not None or request.headers.get("origin", "") != own):
             raise HTTPException(403, "This form is not of this site.")
 
     def count_failure(self, request: Request) -> None:
@@ -146,15 +153,15 @@ def server_of(request: Request) -> ServerContext:
     return server
 
 
-# Changes
+# Pages of accounts, and changes
 
 
-class ChangeRequest(NamedTuple):
-    """A change that somebody makes by a form, in a transaction."""
+class Visit(NamedTuple):
+    """A request of somebody who is signed in: with its form, in a transaction, if it is to change something."""
 
     server: ServerContext
     request: Request
-    form: dict[str, str]
+    form: Mapping[str, str]
     account: Account
     connection: Connection
     board: Board
@@ -165,26 +172,32 @@ class ChangeRequest(NamedTuple):
         accounts.log(self.connection, self.account.name, action, subject, detail, now=self.now)
 
 
-def action(
+def visited(
     role: str = "", back: str = "/me"
-) -> Callable[[Callable[[ChangeRequest], Response | None]], Callable[[Request], Awaitable[Response]]]:
-    """Make an endpoint of a function that changes something, in one transaction with its line of the audit log.
+) -> Callable[[Callable[[Visit], Response | None]], Callable[[Request], Awaitable[Response]]]:
+    """Make an endpoint of a function of a visit, for a ``role`` or, by default, for anybody who is signed in.
 
-    Only a ``role``, or anybody who is signed in, may make the change. What the function returns is the answer; by
-    default the browser is sent ``back``.
+    By GET the function reads one state of the database. By POST it changes something, in one transaction with its
+    line of the audit log. What it returns is the answer; by default the browser is sent ``back``.
     """
 
-    def decorate(change: Callable[[ChangeRequest], Response | None]) -> Callable[[Request], Awaitable[Response]]:
-        def run(request: Request, form: dict[str, str]) -> Response:
-            server = server_of(request)
-            account = server.organiser(request, changes=True) if role == ORGANISER else server.changer(request)
-            board, now = server.board(), server.clock()
-            with board.writing() as connection:
-                answer = change(ChangeRequest(server, request, form, account, connection, board, now))
-            return answer or RedirectResponse(back, 303)
-
+    def decorate(answer: Callable[[Visit], Response | None]) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(run, request, await read_form(request))
+            changes = request.method == "POST"
+            form = defaultdict(str, await read_form(request) if changes else {})
+
+            def run() -> Response:
+                server = server_of(request)
+                if role == ORGANISER:
+                    account = server.organiser(request, changes=changes)
+                else:
+                    account = server.changer(request) if changes else server.account(request)
+                board, now = server.board(), server.clock()
+                with board.writing() if changes else board.reading() as connection:
+                    visit = Visit(server, request, form, account, connection, board, now)
+                    return answer(visit) or RedirectResponse(back, 303)
+
+            return await run_in_threadpool(run)
 
         return endpoint
 

@@ -12,7 +12,7 @@ import smtplib
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
@@ -48,13 +48,13 @@ class DeliveryError(DataError):
 def deliver_next(board: Board, now: datetime) -> bool:
     """Try to deliver the notice that is due first; return whether there was one."""
     with queue.changing(board) as connection:
-        due = (notices.c.state == WAITING, notices.c.due <= now.astimezone(UTC))
+        due = (notices.c.state == WAITING, notices.c.due <= now)
         query = select(notices).where(*due).order_by(notices.c.due, notices.c.id).limit(1)
         row = connection.execute(query.with_for_update(skip_locked=True)).first()
         if row is None:
             return False
         pause = PAUSES[min(row.tries, len(PAUSES) - 1)]
-        taken = {"due": now.astimezone(UTC) + pause, "tries": row.tries + 1}
+        taken = {"due": now + pause, "tries": row.tries + 1}
         connection.execute(update(notices).where(notices.c.id == row.id).values(taken))
     state, reason = SENT, ""
     settings = board.settings

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -58,21 +56,6 @@ class Guards:
             await refusal(scope, receive, guarded)
             return
         await self._app(scope, receive, guarded)
-
-
-def is_same_origin(request: Request, url: str) -> bool:
-    """Whether a request comes from a page of this server, as the browser says.
-
-    ``url`` is the public address, "" if it is that of the request. A browser that sends neither Sec-Fetch-Site nor
-    Origin is refused.
-    """
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site == "same-origin"
-    origin = request.headers.get("origin", "")
-    parts = urlsplit(url)
-    own = f"{parts.scheme}://{parts.netloc}" if url else f"{request.url.scheme}://{request.headers.get('host', '')}"
-    return origin == own
 
 
 def bearer_token(request: Request) -> str | None:

@@ -31,7 +31,6 @@ from geval_py.board.submission import RejectedError
 from geval_py.errors import UsageError
 from geval_py.text import visible
 
-COOKIE, SECURE_COOKIE = "geval-sign-in", "__Host-geval-sign-in"
 SECONDS = 10  # that a provider has for an answer
 STARTS_AN_HOUR = 300  # from one address, behind which a whole university may be
 LONGEST = 255  # characters of a subject, by OpenID Connect
@@ -125,7 +124,7 @@ def _take(request: Request) -> dict[str, Any]:
 
 
 def _cookie(server: ServerContext) -> str:
-    return SECURE_COOKIE if server.is_secure else COOKIE
+    return f"{server.cookie}-sign-in"
 
 
 # The provider

@@ -15,10 +15,10 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import jobs
@@ -39,6 +39,7 @@ MAX_LEASES = 6  # after which an error fails a job
 PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
 MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
 DIED = "its worker died twice"
+J = jobs.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +66,15 @@ class Job:
 
 def enqueue(connection: Connection, kind: str, now: datetime, **values: Any) -> int:
     """Add a job with some values of its columns, and return its id."""
-    moment = now.astimezone(UTC)
-    values = {"number": secrets.token_hex(NUMBER_BYTES), "arrived": moment} | values
-    new = insert(jobs).values(kind=kind, state=WAITING, due=moment, **values)
-    return int(connection.execute(new.returning(jobs.c.id)).scalar_one())
+    values = {"number": secrets.token_hex(NUMBER_BYTES), "arrived": now, "due": now, "state": WAITING} | values
+    return int(connection.execute(insert(jobs).values(kind=kind, **values).returning(J.id)).scalar_one())
 
 
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
     """Add the job of a rescoring, and return its id. Raises UsageError while another one is not done."""
-    query = select(jobs.c.id).where(jobs.c.kind == RESCORING, jobs.c.state.in_(OPEN))
-    if connection.execute(query).first() is not None:
+    if connection.execute(select(J.id).where(J.kind == RESCORING, J.state.in_(OPEN))).first() is not None:
         raise UsageError(message="a rescoring waits or is at work already")
     return enqueue(connection, RESCORING, now, who=escape_unstorable(who), dry=dry)
-
-
-def latest_rescorings(connection: Connection, most: int = 5) -> list[Row[Any]]:
-    """Return the latest rescorings, the latest first."""
-    query = select(jobs).where(jobs.c.kind == RESCORING).order_by(jobs.c.id.desc())
-    return list(connection.execute(query.limit(most)))
 
 
 @contextmanager
@@ -100,70 +92,62 @@ def changing(board: Board) -> Iterator[Connection]:
 def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     """Lease the next job, for a worker that holds no other (``alone``) or that holds some.
 
-    Returns None if nothing is to be done now, if another worker was faster, or if the next job needs a worker alone.
+    It is the oldest one of the submitter who was served least recently. Returns None if nothing is to be done now, if
+    another worker was faster, or if the next job needs a worker alone.
     """
+    other, served = jobs.alias("other"), jobs.alias("served")
+    latest = now + timedelta(seconds=MAX_PAUSE_SECONDS)  # what is due later still is of a clock that went back
+    is_due = or_(J.due <= now, J.due > latest)
+    is_free = or_(and_(J.state == WAITING, is_due), and_(J.state == LEASED, is_over(now)))
+    same = and_(other.c.submitter_id == J.submitter_id, other.c.id != J.id)
+    busy = exists().where(same, other.c.state == LEASED)
+    earlier = exists().where(same, other.c.state == WAITING, other.c.id < J.id)
+    last = select(func.max(served.c.started)).where(served.c.submitter_id == J.submitter_id).scalar_subquery()
+    query = select(jobs).where(is_free, ~busy, ~earlier).order_by(last.is_not(None), last, J.id).limit(1)
     try:
         with changing(board) as connection:
-            row = connection.execute(_next(now).with_for_update(skip_locked=True, of=jobs)).first()
+            row = connection.execute(query.with_for_update(skip_locked=True, of=jobs)).first()
             if row is None:
                 return None
             deaths = row.deaths + (row.state == LEASED)
             job = Job(row.id, row.kind, row.submitter_id, row.dry, row.lease + 1, deaths)
             if job.needs_alone and not alone:
                 return None
-            values = {"state": LEASED, "lease": job.lease, "deaths": job.deaths, "started": now.astimezone(UTC)}
-            values["leased_until"] = now.astimezone(UTC) + timedelta(seconds=LEASE_SECONDS)
-            connection.execute(update(jobs).where(jobs.c.id == row.id).values(values))
+            values = {"state": LEASED, "lease": job.lease, "deaths": deaths, "started": now}
+            values["leased_until"] = now + timedelta(seconds=LEASE_SECONDS)
+            connection.execute(update(jobs).where(J.id == row.id).values(values))
     except IntegrityError:  # another worker leased a job of the same submitter
         return None
     return job
 
 
-def _next(now: datetime) -> Any:
-    """Select the next job: of the submitter who was served least recently, the oldest."""
-    moment = now.astimezone(UTC)
-    other, served = jobs.alias("other"), jobs.alias("served")
-    latest = moment + timedelta(seconds=MAX_PAUSE_SECONDS)  # what is due later still is of a clock that went back
-    is_due = or_(jobs.c.due <= moment, jobs.c.due > latest)
-    is_free = or_(and_(jobs.c.state == WAITING, is_due), and_(jobs.c.state == LEASED, is_over(now)))
-    same = and_(other.c.submitter_id == jobs.c.submitter_id, other.c.id != jobs.c.id)
-    busy = exists().where(same, other.c.state == LEASED)
-    earlier = exists().where(same, other.c.state == WAITING, other.c.id < jobs.c.id)
-    last = select(func.max(served.c.started)).where(served.c.submitter_id == jobs.c.submitter_id).scalar_subquery()
-    never_first = (last.is_not(None), last, jobs.c.id)
-    return select(jobs).where(is_free, ~busy, ~earlier).order_by(*never_first).limit(1)
-
-
 def is_over(now: datetime) -> ColumnElement[bool]:
     """Return the condition that a lease is over; also if it lasts too long, which a clock that was set back makes."""
-    longest = now.astimezone(UTC) + timedelta(seconds=2 * LEASE_SECONDS)
-    return or_(jobs.c.leased_until < now.astimezone(UTC), jobs.c.leased_until > longest)
+    return or_(J.leased_until < now, J.leased_until > now + timedelta(seconds=2 * LEASE_SECONDS))
 
 
 def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
     """Renew the leases of jobs; those that were lost meanwhile stay lost."""
-    until = now.astimezone(UTC) + timedelta(seconds=LEASE_SECONDS)
     with changing(board) as connection:
         for job in held:
-            connection.execute(update(jobs).where(*_is_ours(job)).values(leased_until=until))
-
-
-def _is_ours(job: Job) -> tuple[ColumnElement[bool], ...]:
-    return jobs.c.id == job.id, jobs.c.lease == job.lease, jobs.c.state == LEASED
+            _update_held(connection, job, leased_until=now + timedelta(seconds=LEASE_SECONDS))
 
 
 def finish(connection: Connection, job: Job, now: datetime, *, state: str = DONE, **values: Any) -> bool:
     """End the lease of a job, with more values of its columns; if it was lost, change nothing and return False."""
-    values = escape_unstorable(values) | {"state": state, "ended": now.astimezone(UTC), "leased_until": None}
-    return connection.execute(update(jobs).where(*_is_ours(job)).values(values)).rowcount == 1
+    return _update_held(connection, job, **escape_unstorable(values), state=state, ended=now, leased_until=None)
 
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
     """End the lease of a job that is to be done later: after an error, with its ``reason``, later each time."""
-    pause = PAUSE_SECONDS * 2 ** (job.lease - 1) if reason else 0
-    values = {"state": WAITING, "leased_until": None, "reason": escape_unstorable(reason)}
-    values["due"] = now.astimezone(UTC) + timedelta(seconds=pause)
-    connection.execute(update(jobs).where(*_is_ours(job)).values(values))
+    due = now + timedelta(seconds=PAUSE_SECONDS * 2 ** (job.lease - 1) if reason else 0)
+    _update_held(connection, job, state=WAITING, leased_until=None, reason=escape_unstorable(reason), due=due)
+
+
+def _update_held(connection: Connection, job: Job, **values: Any) -> bool:
+    """Change a job, unless its lease was lost; return whether it was held."""
+    is_held = J.id == job.id, J.lease == job.lease, J.state == LEASED
+    return connection.execute(update(jobs).where(*is_held).values(values)).rowcount == 1
 
 
 # What an organiser watches.
@@ -181,11 +165,6 @@ class QueueStatus:
     expired: int
     failures: Mapping[str, int]
 
-    @property
-    def was_used(self) -> bool:
-        """Whether there ever was a job."""
-        return bool(self.waiting or self.leased or self.done or self.failed)
-
     def lines(self) -> Iterator[str]:
         """Yield sentences about it for a terminal."""
         yield f"queue: {self.waiting} waiting, {self.leased} at work, {self.done} done, {self.failed} failed"
@@ -199,22 +178,18 @@ class QueueStatus:
 
 def queue_status(connection: Connection, now: datetime) -> QueueStatus:
     """Count the jobs."""
-    by_state = select(jobs.c.state, func.count()).group_by(jobs.c.state)
-    states = {row[0]: row[1] for row in connection.execute(by_state)}
-    oldest = connection.execute(select(func.min(jobs.c.arrived)).where(jobs.c.state == WAITING)).scalar()
-    expired = connection.execute(select(func.count()).where(jobs.c.state == LEASED, is_over(now))).scalar_one()
-    failures = connection.execute(
-        select(jobs.c.reason, func.count())
-        .where(jobs.c.state == FAILED)
-        .group_by(jobs.c.reason)
-        .order_by(jobs.c.reason)
-    )
+    by_state = connection.execute(select(J.state, func.count(), func.min(J.arrived)).group_by(J.state))
+    states = {state: (count, first) for state, count, first in by_state}
+    waiting, oldest = states.pop(WAITING, (0, now))
+    leased, failed = (states.pop(state, (0, now))[0] for state in (LEASED, FAILED))
+    expired = select(func.count()).where(J.state == LEASED, is_over(now))
+    failures = select(J.reason, func.count()).where(J.state == FAILED).group_by(J.reason).order_by(J.reason)
     return QueueStatus(
-        waiting=states.get(WAITING, 0),
-        leased=states.get(LEASED, 0),
-        done=sum(states.values()) - sum(states.get(state, 0) for state in (*OPEN, FAILED)),
-        failed=states.get(FAILED, 0),
-        oldest_seconds=0.0 if oldest is None else max(0.0, (now - oldest).total_seconds()),
-        expired=expired,
-        failures={row[0]: row[1] for row in failures},
+        waiting=waiting,
+        leased=leased,
+        done=sum(count for count, _ in states.values()),
+        failed=failed,
+        oldest_seconds=max(0.0, (now - oldest).total_seconds()),
+        expired=connection.execute(expired).scalar_one(),
+        failures={row[0]: row[1] for row in connection.execute(failures)},
     )

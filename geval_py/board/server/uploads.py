@@ -155,7 +155,7 @@ def remove_content(connection: Connection, row: Row[Any]) -> None:
 
 
 def uploads_of(
-    connection: Connection, submitter_id: int, *, number: str | None = None, most: int = 200
+    connection: Connection, submitter_id: int | None, *, number: str | None = None, most: int = 200
 ) -> list[Row[Any]]:
     """Return a team's uploads, the latest first; with a ``number`` that one alone.
 
@@ -182,15 +182,9 @@ def uploads_of(
     return list(connection.execute(query.order_by(j.id.desc()).limit(most)))
 
 
-def outputs_of(connection: Connection, one: Row[Any], tests: Sequence[str]) -> list[Row[Any]]:
-    """Return the outputs for some tests that an upload was scored with: ``id``, ``test``, ``name``, ``sha256``."""
+def outputs_of(connection: Connection, code: str, tests: Sequence[str]) -> list[Row[Any]]:
+    """Return the outputs for some tests that a submission was scored with: ``id``, ``test``, ``name``, ``sha256``."""
     query = select(outputs.c.id, outputs.c.test, files.c.name, files.c.sha256).join_from(outputs, files)
     query = query.join(submissions, submissions.c.id == outputs.c.submission_id)
-    own = submissions.c.code == one.code, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
+    own = submissions.c.code == code, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
     return list(connection.execute(query.where(*own, outputs.c.test.in_(tests)).order_by(outputs.c.id)))
-
-
-def is_own(connection: Connection, submitter_id: int | None, code: str) -> bool:
-    """Whether a submission is a team's, by its whole code."""
-    query = select(submissions.c.id).where(submissions.c.code == code, submissions.c.submitter_id == submitter_id)
-    return connection.execute(query).first() is not None

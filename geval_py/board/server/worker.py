@@ -165,19 +165,18 @@ class Worker:
         """Rescore what is out of date by the command, in a process of its own, which ends with this worker."""
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "rescore", board.folder]
         words += ["--dry-run"] if work.job.dry else []
-        with TemporaryFile("w+") as told, TemporaryFile("w+") as errors:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=errors)
+        with TemporaryFile("w+") as printed, TemporaryFile("w+") as errors:
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors)
             while process.poll() is None:
                 if self._stopping.wait(RESCORING_SECONDS):
                     process.terminate()
                     process.wait()
-            told.seek(0)
+            printed.seek(0)
             errors.seek(0)
-            reason, error = told.read(), errors.read()
-        if process.returncode:
-            message = visible(error.strip().partition("\n")[0]) or f"it ended with status {process.returncode}"
-            return replace(work, error=message)
-        return replace(work, reason=reason)
+            if not process.returncode:
+                return replace(work, reason=printed.read())
+            message = visible(errors.read().strip().partition("\n")[0])
+        return replace(work, error=message or f"it ended with status {process.returncode}")
 
     def _store(self, works: Sequence[Work], _: float | None) -> None:
         """Store what came of jobs, with the ends of their leases; if the board itself is at fault, put them back."""
@@ -225,9 +224,9 @@ def score_upload(board: Board, work: Work, place: str, now: datetime) -> Work:
         return replace(work, state=REFUSED, reason=str(error).replace("\n ", ";"))
     except RejectedError as error:
         return replace(work, state=REFUSED, reason=error.reason)
-    if attempt.result.state == FAILED:
-        return replace(work, attempt=attempt, state=FAILED, reason=attempt.result.reason)
-    return replace(work, attempt=attempt)
+    work = replace(work, attempt=attempt)
+    failed = attempt.result.state == FAILED
+    return replace(work, state=FAILED, reason=attempt.result.reason) if failed else work
 
 
 def _settle(connection: Connection, board: Board, work: Work, now: datetime) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from markupsafe import escape
 
-from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
+from geval_py.board.ranking.leaderboard import moment_text, page_columns, standings_document, standings_records
 from geval_py.board.settings import Test
 from geval_py.board.site import files, rendering, site_charts, submission_pages
 from geval_py.board.site.view import SiteView, SubmissionView
@@ -91,10 +92,8 @@ def _pages_of_test(
     progress = site_charts.progress_of(outputs, now)
     text = page("progress", title="Best so far", standings=now, progress=progress)
     yield addresses.of_test("progress", name), text
-    rows: list[list[Any]] = []
-    for one in progress.records:
-        head = [rendering.iso(one.submission.arrived), one.submission.code, one.submission.submitter]
-        rows.append([*head, one.output.variant, one.value, one.low, one.high])
+    fields = attrgetter(*RECORD_NAMES[1:])
+    rows = [[moment_text(one.arrived), *fields(one)] for one in progress.records]
     yield addresses.data("progress", name, None, "csv"), csv_of(RECORD_NAMES, rows)
     document = {"test": name, "metric": now.metric}
     yield addresses.data("progress", name, None, "json"), json_of(document, RECORD_NAMES, rows)
@@ -128,7 +127,7 @@ def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -
 
 def submission_row(one: SubmissionView) -> list[Any]:
     """Return the row of a submission; a withdrawn one is without its description of itself."""
-    head = [one.code, one.submitter, rendering.iso(one.arrived), one.status]
+    head = [one.code, one.submitter, moment_text(one.arrived), one.status]
     if one.withdrawn:
         return [*head, "", one.baseline, "", "", "", [], {}, one.remark]
     told = [one.description, one.author, one.affiliation, list(one.tags), dict(one.params), one.remark]
@@ -141,7 +140,7 @@ def output_rows(submissions: Iterable[SubmissionView]) -> Iterator[list[Any]]:
         for output in one.outputs if one.is_ranked else ():
             for metric, figures in output.figures.items():
                 params = {**one.params, **output.params}
-                head = [one.code, one.submitter, rendering.iso(one.arrived), output.test, output.variant]
+                head = [one.code, one.submitter, moment_text(one.arrived), output.test, output.variant]
                 yield [*head, params, metric, figures.value, figures.low, figures.high]
 
 
@@ -216,39 +215,21 @@ def _row(view: SiteView, entry: Entry, scale: Scale | None) -> dict[str, Any]:
     }
 
 
-def compared_entries(
-    outputs: Iterable[site_charts.DisclosedOutput], tables: Sequence[Standings]
-) -> list[tuple[Entry, str]]:
+def compared_entries(outputs: Iterable[Entry], tables: Sequence[Standings]) -> list[tuple[Entry, str]]:
     """Return the rows of the page that compares, each an entry and its phase.
 
     First the entries of the test's leaderboards, of which the front page's must be the first, then the best output
     of each other submission, the latest first, without a phase.
     """
-    shown = {one.output.id: one for one in outputs}
+    shown = {one.output_id: one for one in outputs}
     rows: dict[str, tuple[Entry, str]] = {}
     for table in tables:
         for entry in table.entries:
             if entry.output_id in shown:
                 rows.setdefault(entry.code, (entry, table.phase))
-    others: dict[str, site_charts.DisclosedOutput] = {}
+    best = min if tables[0].direction == "lower" else max
+    others: dict[str, Entry] = {}
     for one in reversed(shown.values()):
-        code = one.submission.code
-        old = others.get(code)
-        if code not in rows and (old is None or site_charts.is_better(one.value, old.value, tables[0].direction)):
-            others[code] = one
-    names = ("submitter", "code", "baseline", "arrived", "description", "tags", "remark", "links", "affiliation")
-    without_place = [
-        Entry(
-            **{name: getattr(one.submission, name) for name in names},
-            variant=one.output.variant,
-            score=one.value,
-            low=one.low,
-            high=one.high,
-            others={metric: shown.value for metric, shown in one.output.figures.items()},
-            params=one.params,
-            output_id=one.output.id,
-            evaluation_id=one.output.evaluation_id or 0,
-        )
-        for one in others.values()
-    ]
-    return [*rows.values(), *((entry, "") for entry in without_place)]
+        if one.code not in rows:
+            others[one.code] = best(others.get(one.code, one), one, key=attrgetter("score"))
+    return [*rows.values(), *((entry, "") for entry in others.values())]

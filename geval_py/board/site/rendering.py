@@ -63,19 +63,11 @@ def place_of(entry: Entry, ties: str) -> str:
     return "–" if entry.place is None else leaderboard.place_text(entry, ties)
 
 
-def cell_key(column: leaderboard.EntryColumn, entry: Entry) -> str:
-    """Return the value that a page's script sorts an entry by; "" for none."""
-    key = column.key(entry)
-    if isinstance(key, datetime):
-        return iso(key)
-    return key if isinstance(key, str) else key_of(key if isinstance(key, int | float) else None)
-
-
 def cell_text(column: leaderboard.EntryColumn, entry: Entry, digits: int) -> str:
     """Write a cell of a page; a dash for an empty one."""
     key = column.key(entry)
     if isinstance(key, datetime):
-        return Markup('<time datetime="{}">{}</time>').format(iso(key), day(key))
+        return Markup('<time datetime="{}">{}</time>').format(leaderboard.moment_text(key), day(key))
     return figure(key, digits) if isinstance(key, float) else column.text(entry) or "–"
 
 
@@ -103,24 +95,6 @@ def anywhere_on_earth(when: datetime) -> str:
     """
     there = when.astimezone(timezone(timedelta(hours=-12)))
     return f"{there.day} {MONTHS[there.month - 1]}, {there:%H:%M} AoE"
-
-
-def iso(when: datetime) -> str:
-    """Write a moment for machines, to the second.
-
-    >>> iso(datetime(2027, 1, 31, 23, 5, tzinfo=UTC))
-    '2027-01-31T23:05:00Z'
-    """
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """Write a number of things.
-
-    >>> count(1, "entry", "entries"), count(10519, "line")
-    ('1 entry', '10,519 lines')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def size(number: int) -> str:
@@ -160,14 +134,14 @@ def render(template: str, **values: object) -> str:
 @cache
 def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
-    named = (figure, span, moment, anywhere_on_earth, day, iso, size, count, breakable, markdown_html)
+    named = (figure, span, moment, anywhere_on_earth, day, size, breakable, markdown_html)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
+    templates.filters |= {"iso": leaderboard.moment_text, "count": numbers.counted}
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
         "place_of": place_of,
-        "cell_key": cell_key,
         "cell_text": cell_text,
         "lines_of_text": str.splitlines,
     }
@@ -188,13 +162,17 @@ def json_of(value: Sequence[object]) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def key_of(value: float | None) -> str:
-    """Write a number as scripts read it, "" for none.
+def key_of(value: object) -> str:
+    """Write what a page's script sorts by: a number as scripts read it, a moment for machines, a text; "" for none.
 
-    >>> key_of(1e22), key_of(float("inf")), key_of(None)
-    ('1e+22', 'Infinity', '')
+    >>> key_of(1e22), key_of(float("inf")), key_of(None), key_of("a")
+    ('1e+22', 'Infinity', '', 'a')
     """
-    return "" if value is None else numbers.special(value) if not math.isfinite(value) else repr(value)
+    if isinstance(value, datetime):
+        return leaderboard.moment_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return numbers.special(value)
+    return "" if value is None else str(value)
 
 
 def link_of(url: str) -> str | None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from geval_py.board.site import rendering
-from geval_py.board.site.view import OutputView, SubmissionView
-from geval_py.board.submission import Standings
+from geval_py.board.site.view import SubmissionView
+from geval_py.board.submission import Entry, Standings
 from geval_py.reports.charts import WIDTH, Chart, ChartRow, Scale, Tick, dots, scale_of, scatter
 
 MAX_RECORDS = 200
@@ -32,39 +33,24 @@ BAR_WIDTH = 220
 FENCE = 3.0  # times the range of the middle half
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisclosedOutput:
-    """An output with a disclosed score."""
-
-    submission: SubmissionView
-    output: OutputView
-    value: float
-    low: float | None
-    high: float | None
-
-    @property
-    def params(self) -> dict[str, str]:
-        """The parameters of the submission, overridden by the output's own."""
-        return {**self.submission.params, **self.output.params}
-
-    @property
-    def name(self) -> str:
-        """The name of a baseline in a chart."""
-        return self.submission.description or self.submission.submitter
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether a chart of a test's history has a dot for it."""
-        return math.isfinite(self.value) and not self.submission.baseline
-
-
-def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standings) -> list[DisclosedOutput]:
-    """Return the outputs of a test whose scores are shown, the earliest first, without withdrawn ones.
+def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standings) -> list[Entry]:
+    """Return the outputs of a test whose scores are shown, without places, the earliest first, no withdrawn ones.
 
     The ``submissions`` come with the latest first.
     """
+    names = ("submitter", "code", "baseline", "arrived", "description", "tags", "remark", "links", "affiliation")
     return [
-        DisclosedOutput(submission=submission, output=output, value=shown.value, low=shown.low, high=shown.high)
+        Entry(
+            **{name: getattr(submission, name) for name in names},
+            variant=output.variant,
+            score=shown.value,
+            low=shown.low,
+            high=shown.high,
+            others={metric: figures.value for metric, figures in output.figures.items()},
+            params={**submission.params, **output.params},
+            output_id=output.id,
+            evaluation_id=output.evaluation_id or 0,
+        )
         for submission in reversed(submissions)
         if submission.is_ranked
         for output in submission.outputs
@@ -73,9 +59,9 @@ def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standing
     ]
 
 
-def is_better(one: float, other: float, direction: str) -> bool:
-    """Whether a score is better than another."""
-    return one < other if direction == "lower" else one > other
+def is_drawn(entry: Entry) -> bool:
+    """Return whether a chart of a test's history has a dot for an output with a score."""
+    return entry.score is not None and math.isfinite(entry.score) and not entry.baseline
 
 
 # The best score over time
@@ -86,35 +72,36 @@ class Progress:
     """The best score over time, in a wide and a narrow chart.
 
     ``records`` are the outputs that were better than all before them; of those of one moment, only the best.
+    ``baselines`` are pairs of a name and an output.
     """
 
-    records: tuple[DisclosedOutput, ...]
+    records: tuple[Entry, ...]
     charts: tuple[Chart, ...]
-    baselines: tuple[DisclosedOutput, ...]
+    baselines: tuple[tuple[str, Entry], ...]
     has_rules: bool
     infinite: int
     scored: int
 
 
-def progress_of(outputs: Sequence[DisclosedOutput], standings: Standings) -> Progress:
+def progress_of(outputs: Sequence[Entry], standings: Standings) -> Progress:
     """Return how the best score of a test moved; without a finite score there is no chart."""
     best = min if standings.direction == "lower" else max
-    own = [one for one in outputs if not one.submission.baseline]
-    finite = [one for one in own if math.isfinite(one.value)]
-    records: list[DisclosedOutput] = []
-    for _, of_moment in groupby(finite, key=lambda one: one.submission.arrived):
-        first = best(of_moment, key=lambda one: one.value)
-        if not records or is_better(first.value, records[-1].value, standings.direction):
+    score = attrgetter("score")
+    finite = list(filter(is_drawn, outputs))
+    records: list[Entry] = []
+    for _, of_moment in groupby(finite, key=lambda one: one.arrived):
+        first = best(of_moment, key=score)
+        if not records or best(records[-1], first, key=score) is first:
             records.append(first)
-    named: dict[str, list[DisclosedOutput]] = {}
+    named: dict[str, list[Entry]] = {}
     for one in outputs:
-        if one.submission.baseline and math.isfinite(one.value):
-            named.setdefault(one.name, []).append(one)
-    baselines = [best(several, key=lambda one: one.value) for several in named.values()][:MAX_BASELINES]
-    points, steps = ([(one.submission.arrived.timestamp(), one.value) for one in some] for some in (finite, records))
-    moments = {when for when, _ in points}
+        if one.baseline and math.isfinite(score(one)):
+            named.setdefault(one.description or one.submitter, []).append(one)
+    baselines = [(name, best(several, key=score)) for name, several in named.items()][:MAX_BASELINES]
+    points, steps = ([(one.arrived.timestamp(), score(one)) for one in some] for some in (finite, records))
+    moments, scored = {when for when, _ in points}, sum(not one.baseline for one in outputs)
     low, high = (choose((value for _, value in points), default=math.nan) for choose in (min, max))
-    rules = [(one.value, one.name) for one in baselines if low / FARTHEST <= one.value <= high * FARTHEST]
+    rules = [(score(one), name) for name, one in baselines if low / FARTHEST <= score(one) <= high * FARTHEST]
     charts = [
         scatter(
             points,
@@ -137,8 +124,8 @@ def progress_of(outputs: Sequence[DisclosedOutput], standings: Standings) -> Pro
         charts=tuple(charts),
         baselines=tuple(baselines),
         has_rules=bool(rules),
-        infinite=len(own) - len(finite),
-        scored=len(own),
+        infinite=scored - len(finite),
+        scored=scored,
     )
 
 
@@ -163,16 +150,16 @@ def _time_ticks(moments: set[float], most: int, scale: Scale) -> Iterator[Tick]:
 # Scores by the values of parameters
 
 
-def parameter_charts(outputs: Sequence[DisclosedOutput], standings: Standings) -> list[tuple[str, Chart]]:
+def parameter_charts(outputs: Sequence[Entry], standings: Standings) -> list[tuple[str, Chart]]:
     """Draw the scores by each parameter that has several values, the most used parameters first.
 
     Numbers lie along an axis, and words in a row each.
     """
     points: dict[str, list[tuple[str, float]]] = {}
     for one in outputs:
-        if math.isfinite(one.value):
+        if one.score is not None and math.isfinite(one.score):
             for name, value in one.params.items():
-                points.setdefault(name, []).append((value, one.value))
+                points.setdefault(name, []).append((value, one.score))
     charts = []
     for name in sorted(points, key=lambda name: (-len(points[name]), name))[:MAX_PARAMETERS]:
         values = Counter(value for value, _ in points[name])

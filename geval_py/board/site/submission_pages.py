@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from geval_py.board.ranking import order
+from geval_py.board.ranking import order, place_ranges
 from geval_py.board.settings import BoardSettings, Digits, measure_of, names_of
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import OutputView, SiteView, SubmissionView, shown_outputs
@@ -74,8 +74,8 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
         for entry in standings.entries:
             standing = {"standings": standings, "entry": entry, "leader": leader if leader is not entry else None}
             standing["above"] = above if above is not leader else None
-            is_advised = phase == view.front and entry.place is not None
-            standing["advice"] = view.advice(standings, entry) if is_advised else ()
+            is_advised = phase == view.front and 0 < (entry.place or 0) <= order.MAX_COMPARED
+            standing["advice"] = place_ranges.what_it_takes(standings, entry) if is_advised else ()
             placed.setdefault(entry.code, []).append(standing)
             above = entry if entry.place is not None else above
     for submission in view.submissions:
@@ -116,7 +116,7 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.
         for test in view.listed_tests:
             standings = view.standings[test.name, view.front_of(test.name) or ""]
             outputs = site_charts.disclosed_outputs(own, standings)
-            if len({one.submission.arrived for one in outputs if one.is_drawn}) > 1:
+            if len({one.arrived for one in filter(site_charts.is_drawn, outputs)}) > 1:
                 histories.append({"test": test.name, "charts": site_charts.progress_of(outputs, standings).charts})
         yield (
             addresses.submitter(name),

@@ -25,10 +25,10 @@ from geval_py.board.database.schema import (
     submissions,
     submitters,
 )
-from geval_py.board.ranking import disclosure, leaderboard, likeness, order, place_ranges
+from geval_py.board.ranking import disclosure, leaderboard, likeness
 from geval_py.board.references import expected_of, input_of
 from geval_py.board.settings import AFTER, NO_DIGITS, BoardSettings, Digits, Test, measure_of, names_of, read_text
-from geval_py.board.submission import Entry, Standings, unpack
+from geval_py.board.submission import Standings, unpack
 from geval_py.reading import challenge, lines
 from geval_py.tables.numbers import significant
 
@@ -64,15 +64,6 @@ class OutputView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileView:
-    """A file of a submission, as it came."""
-
-    name: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionView:
     """What anyone may know of a submission; its source is for the organiser alone."""
 
@@ -93,7 +84,7 @@ class SubmissionView:
     remark: str = ""
     withdrawn: datetime | None = None
     scorer: str = ""
-    files: tuple[FileView, ...] = ()
+    files: Sequence[Row[Any, Any, Any, Any]] = ()  # name, bytes, sha256
     outputs: tuple[OutputView, ...] = ()
 
     @property
@@ -136,7 +127,6 @@ class SiteView:
     announcements: Sequence[Row[Any, Any, Any]] = ()
     readme: str = ""
     lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
-    advice: Callable[[Standings, Entry], Sequence[str]] = lambda *_: ()
     likenesses: tuple[likeness.Likeness, ...] | None = None
 
     def digits_at(self, test: str, arrived: datetime) -> Digits:
@@ -246,10 +236,6 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
     readme = os.path.join(settings.challenge, challenge.README_FILE)
     tables = [(test, name, own) for name, own in until.items() for test in own.tests]
 
-    def advice(standings: Standings, entry: Entry) -> tuple[str, ...]:
-        """Advise on changing places; only the entries that are compared with each other."""
-        return place_ranges.what_it_takes(standings, entry) if (entry.place or 0) <= order.MAX_COMPARED else ()
-
     with disclosure.disclosed(board, now) as connection:
         yield SiteView(
             settings=settings,
@@ -264,7 +250,6 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
             announcements=announcements_of(connection),
             readme=read_text(readme) if os.path.isfile(readme) else "",
             lines_of=line_reader(connection, settings),
-            advice=advice,
             likenesses=tuple(likeness.likenesses(connection, settings)) if organiser else None,
         )
 
@@ -277,11 +262,10 @@ def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
 
 def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[SubmissionView]:
     """Yield all submissions, the latest first: the columns that are fields of a view, and nothing else."""
-    own_files: dict[int, list[FileView]] = defaultdict(list)
-    in_order = select(files).order_by(files.c.submission_id, files.c.name)
-    for file in connection.execute(in_order):
-        own_files[file.submission_id].append(FileView(name=file.name, bytes=file.bytes, sha256=file.sha256))
-    own_outputs = _outputs(connection, settings)
+    in_order = select(files.c.submission_id, files.c.name, files.c.bytes, files.c.sha256)
+    in_order = in_order.order_by(files.c.submission_id, files.c.name)
+    by_submission = groupby(connection.execute(in_order), key=lambda file: file.submission_id)
+    own_files, own_outputs = {number: list(own) for number, own in by_submission}, _outputs(connection, settings)
     columns = [submissions.c[one.name] for one in fields(SubmissionView) if one.name in submissions.c]
     query = select(submissions.c.id, submitters.c.name.label("submitter"), *columns).join_from(
         submissions, submitters
@@ -291,7 +275,7 @@ def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[Su
         told |= {"tags": tuple(map(str, row["tags"])), "problems": tuple(row["problems"])}
         told["params"] = {str(name): str(value) for name, value in row["params"].items()}
         told["links"] = tuple((str(title), str(url)) for title, url in row["links"])
-        told |= {"files": tuple(own_files.get(row["id"], ())), "outputs": tuple(own_outputs.get(row["id"], ()))}
+        told |= {"files": own_files.get(row["id"], ()), "outputs": tuple(own_outputs.get(row["id"], ()))}
         yield SubmissionView(**told)
 
 

@@ -104,7 +104,7 @@ def run_status(given: argparse.Namespace) -> int:
     status = status_of(board, now())
     with board.reading() as connection:
         queue, lost = queue_status(connection, now()), undelivered(connection)
-    told = (*_summary(status), *(queue.lines() if queue.was_used else ()), *map(str, lost))
+    told = (*_summary(status), *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
     document = {**status.document(), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
     shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, given)

@@ -147,6 +147,11 @@ class Measure(NamedTuple):
         return self.columns == LOSSES
 
     @property
+    def sign(self) -> int:
+        """1 if lower is better, else -1: a value times its sign is better if it is lower."""
+        return 1 if self.direction == "lower" else -1
+
+    @property
     def in_nats(self) -> bool:
         """Whether its losses are negative logarithms of probabilities, not misses."""
         return self.of_losses and self.unit != "share"

@@ -7,7 +7,7 @@ from samples import NOW, ON_BOTH, output
 from serving import ADDRESS
 from sqlalchemy import select
 
-from geval_py.board.database.schema import audit, submissions
+from geval_py.board.database.schema import audit, jobs, submissions
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
@@ -160,7 +160,7 @@ def test_an_organiser_rescores(served, organiser):
         assert (again.status_code, "a rescoring waits or is at work already" in again.text) == (422, True)
         assert served.work() == 1
         with served.board.reading() as connection:
-            latest = queue.latest_rescorings(connection)[0]
+            latest = connection.execute(select(jobs).order_by(jobs.c.id.desc())).first()
         return latest.dry, latest.state, latest.reason
 
     changed = "again: 2, since the challenge, its answers or the seed changed\nno place"

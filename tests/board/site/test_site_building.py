@@ -349,14 +349,9 @@ def test_a_site_on_each_database(board, submission, tmp_path):
 
 def test_advice_is_for_the_entries_that_are_compared(tmp_path, monkeypatch):
     rows = Rows(tmp_path)
-    for name, score in [("one", 80.0), ("two", 90.0)]:
-        rows.submit(name, score)
-    rows.submit("nothing", 100.0, baseline=True)
+    codes = [rows.submit(name, score) for name, score in [("one", 80.0), ("two", 90.0)]]
+    codes.append(rows.submit("nothing", 100.0, baseline=True))
     monkeypatch.setattr("geval_py.board.ranking.order.MAX_COMPARED", 1)
-    rows.refresh()
-    with loaded(rows.board, now=ROWS_NOW) as view:
-        standings = view.standings["test-A", view.phase]
-        advice = {entry.submitter: view.advice(standings, entry) for entry in standings.entries}
-    assert advice["one"]
-    assert advice["two"] == ()
-    assert advice["nothing"] == ("A baseline stands in the table without a place.",)
+    site.build(rows.board, str(tmp_path / "public"), now=ROWS_NOW)
+    pages = [(tmp_path / f"public/submissions/{code}.html").read_text() for code in codes]
+    assert ["What it would take" in page for page in pages] == [True, False, False]

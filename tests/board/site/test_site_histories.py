@@ -191,7 +191,7 @@ def at_one_moment(scores):
 
 def test_entries_of_one_moment_are_one_record():
     progress = progress_of(*at_one_moment([300.0, 200.0, 100.0, 150.0]))
-    assert [one.value for one in progress.records] == [100.0]
+    assert [one.score for one in progress.records] == [100.0]
 
 
 def test_a_chart_of_one_moment_has_that_moment_on_its_axis():
@@ -205,8 +205,8 @@ def test_a_chart_of_one_moment_has_that_moment_on_its_axis():
 @pytest.mark.parametrize(("value", "is_drawn"), [(140.0, False), (150.0, True), (340.0, True), (360.0, False)])
 def test_a_baseline_is_drawn_if_it_is_near(value, is_drawn):
     (first, *others), standings = at_one_moment([1.0, 200.0, 250.0])
-    baseline = replace(first, submission=replace(first.submission, baseline=True), value=value)
+    baseline = replace(first, baseline=True, score=value)
     progress = progress_of([baseline, *others], standings)
     assert progress.has_rules == is_drawn
     assert all(("stroke-dasharray" in chart.svg) == is_drawn for chart in progress.charts)
-    assert [one.value for one in progress.baselines] == [value]
+    assert [one.score for _, one in progress.baselines] == [value]
