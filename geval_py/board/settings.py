@@ -81,13 +81,6 @@ def moment_of(written: str) -> datetime:
     return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
 
 
-def _moment(written: str) -> datetime:
-    try:
-        return moment_of(written)
-    except ValueError as error:
-        raise WrongValueError(f"is wrong: {error}") from error
-
-
 def _share(written: str) -> float:
     """Read a percentage, such as 30 %."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", written)
@@ -150,7 +143,7 @@ class Phase:
     """
 
     name: str
-    until: Annotated[datetime, _moment]
+    until: Annotated[datetime, moment_of]
     tests: tuple[str, ...] = ()
     submissions_a_day: int | None = None
     disclosed: Significant | None = None

@@ -15,7 +15,6 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -294,6 +293,9 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     def held(entry: Entry) -> str:
         return "held back" if entry.held else ""
 
+    def other(metric: str, entry: Entry) -> str:
+        return figure(entry.others.get(metric), digits)
+
     yield EntryColumn(
         name="place",
         text=lambda entry: place_text(entry, ties),
@@ -330,7 +332,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         score = _item("others", metric)
         yield EntryColumn(
             name=metric,
-            text=partial(_figure, score, digits),
+            text=partial(other, metric),
             alignment="right",
             record={metric: score},
             heading=metric,
@@ -369,10 +371,6 @@ def _values(*names: str) -> dict[str, Callable[[Entry], object]]:
 
 def _item(field: str, key: str) -> Callable[[Entry], Any]:
     return lambda entry: getattr(entry, field).get(key)
-
-
-def _figure(value: Callable[[Entry], float | None], digits: int, entry: Entry) -> str:
-    return figure(value(entry), digits)
 
 
 def _text_column(name: str, *others: str, kept: bool = False, cut: Cut = "end") -> EntryColumn:

@@ -6,6 +6,7 @@ sha256 is stored, so whoever reads the database can use none.
 
 from __future__ import annotations
 
+import re
 import secrets as random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -201,9 +202,8 @@ def refuse_taken(connection: Connection, name: str, needed: str = "") -> None:
 
 def check_email(email: str) -> None:
     """Raise UsageError unless this is "" or may be the address of a mailbox."""
-    local, at, domain = email.rpartition("@")
-    is_fine = bool(local and at and domain) and email.isascii() and email.isprintable() and " " not in email
-    if email and (not is_fine or len(email) > MAX_EMAIL or set('<>",;\\') & set(email)):
+    is_address = len(email) <= MAX_EMAIL and re.fullmatch(r"[!-~]+@[!-~]+", email) and not set('<>",;\\') & set(email)
+    if email and not is_address:
         raise UsageError(message=f"`{visible(email)}` is no e-mail address")
 
 

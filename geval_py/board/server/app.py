@@ -112,7 +112,7 @@ def invitation(request: Request) -> Response:
     if request.method == "GET":
         return server.page("invitation", "Invitation", 200 if row else 404, invitation=row)
     if row is None:
-        server.count_failure(request)
+        server.count_try(request)
     with server.board().writing() as connection:
         account = accounts.accept(connection, secret, server.clock())
         return server.welcome(connection, account, "signed in")

@@ -48,6 +48,7 @@ class ServerContext:
         self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
         self.is_secure = self.url.startswith("https://")
         self.cookie = SECURE_COOKIE if self.is_secure else COOKIE
+        self.sign_in_cookie = f"{self.cookie}-sign-in"
 
     def board(self) -> Board:
         """Return the board with the settings of now."""
@@ -76,7 +77,7 @@ class ServerContext:
         account = self.current(request, scope=scope)
         if account is None:
             if bearer_token(request) is not None:
-                self.count_failure(request)
+                self.count_try(request)
             raise HTTPException(401, "Sign in first.")
         return account
 
@@ -107,14 +108,13 @@ class ServerContext:
         if site != "same-origin" and (site is not None or request.headers.get("origin", "") != own):
             raise HTTPException(403, "This form is not of this site.")
 
-    def count_failure(self, request: Request) -> None:
-        """Count a link or token that is none, by the address it came from; raises TooOftenError."""
-        self.count_try(request, "failures", FAILURES_AN_HOUR)
+    def count_try(self, request: Request, what: str = "failures", most: int | None = None) -> None:
+        """Count a try of something, by the address it came from; raises TooOftenError.
 
-    def count_try(self, request: Request, what: str, most: int) -> None:
-        """Count a try of something, by the address it came from; raises TooOftenError."""
+        By default, it is a link or a token that is none.
+        """
         address = request.client.host if request.client else "unknown"
-        name, board = f"{what} from {address}", self.board()
+        name, board, most = f"{what} from {address}", self.board(), most or FAILURES_AN_HOUR
         with board.reading() as connection:
             accounts.check_tries(connection, name, most, self.clock())
         with board.writing() as connection:

@@ -66,7 +66,7 @@ async def come_back(request: Request) -> Response:
         with server.board().writing() as connection:
             account = accounts.identified(connection, who, data["account"], server.clock())
             if account is not None:
-                return server.welcome(connection, account, f"signed in by {provider.name}", _cookie(server))
+                return server.welcome(connection, account, f"signed in by {provider.name}", server.sign_in_cookie)
         if not server.board().settings.server.is_open_to(who.email):
             says = who.email or "without a verified address"
             reason = f"{provider.name} says that you are {says}, whom nobody has invited yet; ask the organiser"
@@ -93,7 +93,7 @@ async def choose_name(request: Request) -> Response:
             try:
                 with server.board().writing() as connection:
                     account = accounts.enrol(connection, who, form.get("name", ""), server.clock())
-                    return server.welcome(connection, account, "made an account", _cookie(server))
+                    return server.welcome(connection, account, "made an account", server.sign_in_cookie)
             except (RefusedError, RejectedError) as error:
                 reason = str(error)
         values = {"email": who.email, "name": form.get("name", who.name), "reason": reason}
@@ -109,22 +109,18 @@ def _keep(server: ServerContext, answer: Response, data: dict[str, Any]) -> Resp
     with server.board().writing() as connection:
         secret = accounts.issue(connection, accounts.SIGN_IN, server.clock(), data=data)
     seconds = int(accounts.LIFETIMES[accounts.SIGN_IN].total_seconds())
-    server.set_cookie(answer, _cookie(server), secret, seconds)
+    server.set_cookie(answer, server.sign_in_cookie, secret, seconds)
     return answer
 
 
 def _take(request: Request) -> dict[str, Any]:
     """Return what was kept, once; {} if it is unknown, used, or too old."""
     server = server_of(request)
-    secret = request.cookies.get(_cookie(server), "")
+    secret = request.cookies.get(server.sign_in_cookie, "")
     with server.board().writing() as connection:
         row = accounts.find(connection, accounts.SIGN_IN, secret, server.clock())
         accounts.end(connection, accounts.SIGN_IN, secret)
     return {} if row is None else dict(row.data)
-
-
-def _cookie(server: ServerContext) -> str:
-    return f"{server.cookie}-sign-in"
 
 
 # The provider

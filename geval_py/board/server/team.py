@@ -147,7 +147,7 @@ def feed(request: Request) -> Response:
         account, _ = accounts.token_account(connection, request.path_params["token"], now)
         own = uploads.uploads_of(connection, account.submitter_id, most=MAX_IN_FEED) if account else []
     if account is None:
-        server.count_failure(request)
+        server.count_try(request)
         raise HTTPException(404, "There is no such feed.")
     text = render(
         "own_feed.xml",

@@ -35,15 +35,15 @@ class Addresses:
         """Return the page of a leaderboard: index.html for the first test of the phase of the front page."""
         if page == 1 and test == self.settings.in_phase(phase).tests[0].name and phase == self.phase:
             return "index.html"
-        return self._named("board", test, phase, f".{page}.html" if page > 1 else ".html")
+        return self.of_test("board", test, phase, f"{page}.html" if page > 1 else "html")
 
-    def of_test(self, kind: str, test: str) -> str:
-        """Return a test's page of a kind: progress, parameters, compare."""
-        return self._named(kind, test, None, ".html")
-
-    def data(self, kind: str, test: str, phase: str | None, ending: str) -> str:
-        """Return the file of a table's data, with its ending."""
-        return "data/" + self._named(kind, test, phase, f".{ending}")
+    def of_test(self, kind: str, test: str, phase: str | None = None, ending: str = "html") -> str:
+        """Return a test's page of a kind: progress, parameters, compare; with another ending, its table's data."""
+        tests = [one.name for one in self.settings.tests]
+        names, phases = [kind, slugs(tests)[tests.index(test)]], self.settings.phase_names
+        if phase is not None and len(phases) > 1:
+            names.append(slugs(phases)[phases.index(phase)])
+        return ("" if ending.endswith("html") else "data/") + ".".join([*names, ending])
 
     @staticmethod
     def submissions(page: int = 1) -> str:
@@ -74,14 +74,6 @@ class Addresses:
             ("challenge", "Challenge", "challenge.html"),
             ("submit", "How to submit", "submit.html"),
         ]
-
-    def _named(self, kind: str, test: str, phase: str | None, end: str) -> str:
-        tests = [one.name for one in self.settings.tests]
-        name = f"{kind}.{slugs(tests)[tests.index(test)]}"
-        phases = self.settings.phase_names
-        if phase is not None and len(phases) > 1:
-            name += f".{slugs(phases)[phases.index(phase)]}"
-        return name + end
 
 
 def slugs(names: Sequence[str]) -> list[str]:

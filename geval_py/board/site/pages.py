@@ -63,9 +63,9 @@ def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
     for test in view.tests:
         yield from _pages_of_test(view, addresses, page, test)
     yield from _lists(view, addresses, page)
-    titled, body = rendering.has_title(view.readme), rendering.markdown_html(view.readme)
+    body = rendering.markdown_html(view.readme)
     cite, where = (rendering.markdown_html(text) for text in (view.settings.cite, view.settings.submit))
-    yield "challenge.html", page("challenge", title="Challenge", body=body, titled=titled, cite=cite)
+    yield "challenge.html", page("challenge", title="Challenge", body=body, titled="<h1>" in body, cite=cite)
     yield "submit.html", page("submit", title="How to submit", where=where)
     if view.likenesses is not None:
         yield "likenesses.html", page("likenesses", title="Much alike")
@@ -84,7 +84,7 @@ def _pages_of_test(
         values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager}
         for part in cut(standings, view):
             yield pager(part["number"]), page("leaderboard", title="Leaderboard", page=part, **values)
-        data = partial(addresses.data, "leaderboard", name, phase)
+        data = partial(addresses.of_test, "leaderboard", name, phase)
         yield data("csv"), "".join(standings_records(standings).csv())
         yield data("json"), json_text({"title": view.settings.title, **standings_document(standings)})
     now = tables[name, view.front_of(name) or ""]
@@ -94,9 +94,9 @@ def _pages_of_test(
     yield addresses.of_test("progress", name), text
     fields = attrgetter(*RECORD_NAMES[1:])
     rows = [[moment_text(one.arrived), *fields(one)] for one in progress.records]
-    yield addresses.data("progress", name, None, "csv"), csv_of(RECORD_NAMES, rows)
+    yield addresses.of_test("progress", name, None, "csv"), csv_of(RECORD_NAMES, rows)
     document = {"test": name, "metric": now.metric}
-    yield addresses.data("progress", name, None, "json"), json_of(document, RECORD_NAMES, rows)
+    yield addresses.of_test("progress", name, None, "json"), json_of(document, RECORD_NAMES, rows)
     charts = site_charts.parameter_charts(outputs, now)
     text = page("parameters", title="Parameters", standings=now, charts_shown=charts)
     yield addresses.of_test("parameters", name), text

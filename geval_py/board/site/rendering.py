@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
@@ -124,6 +124,7 @@ def breakable(name: str) -> Markup:
 
 
 Render: TypeAlias = Callable[..., str]
+json_of = partial(json.dumps, ensure_ascii=False)  # for data attributes; the template escapes it
 
 
 def render(template: str, **values: object) -> str:
@@ -155,11 +156,6 @@ def params_of(params: Mapping[str, object]) -> str:
     'model=bigram, k=3'
     """
     return ", ".join(f"{name}={value}" for name, value in params.items())
-
-
-def json_of(value: Sequence[object]) -> str:
-    """Write a list for a data attribute; the template escapes it."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def key_of(value: object) -> str:
@@ -215,11 +211,6 @@ def markdown_html(text: str) -> Markup:
         if token.type == "table_close":
             tokens.append(Token("html_block", "", 0, content="</div>\n"))
     return Markup(markdown.renderer.render(tokens, markdown.options, {}))
-
-
-def has_title(text: str) -> bool:
-    """Whether a README has a heading of the first level."""
-    return any(token.tag == "h1" for token in _markdown().parse(text))
 
 
 def _markdown() -> MarkdownIt:

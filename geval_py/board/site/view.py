@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
@@ -98,15 +98,8 @@ class SubmissionView:
         return "withdrawn" if self.withdrawn else self.state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineView:
-    """A line of a test set whose answers are public: its number, from 1, its score, rounded, and its text."""
-
-    line: int
-    score: float
-    expected: str
-    before: str
-    after: str
+# From a test and an output to lines: the number from 1, the rounded score, the text before and after the expected word.
+ReadLines: TypeAlias = "Callable[[Test, OutputView], Sequence[Mapping[str, Any]]]"
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: it caches properties
@@ -126,7 +119,7 @@ class SiteView:
     submissions: tuple[SubmissionView, ...]
     announcements: Sequence[Row[Any, Any, Any]] = ()
     readme: str = ""
-    lines_of: Callable[[Test, OutputView], Sequence[LineView]] = lambda *_: ()
+    lines_of: ReadLines = lambda *_: ()
     likenesses: tuple[likeness.Likeness, ...] | None = None
 
     def digits_at(self, test: str, arrived: datetime) -> Digits:
@@ -177,9 +170,8 @@ class SiteView:
 # The worst lines of an output, only for test sets whose answers are public
 
 
-def line_reader(connection: Connection, settings: BoardSettings) -> Callable[[Test, OutputView], Sequence[LineView]]:
+def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     """Return a function from an output to its lines with the greatest losses, the worst first.
-
     It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
     computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
     """
@@ -197,7 +189,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> Callable[[Te
             head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
             yield head, word, after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
 
-    def worst_lines(test: Test, output: OutputView) -> Sequence[LineView]:
+    def worst_lines(test: Test, output: OutputView) -> Sequence[Mapping[str, Any]]:
         if not test.visible or test.ladder or not measure.of_losses or not left[0]:
             return ()
         row = connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
@@ -210,13 +202,11 @@ def line_reader(connection: Connection, settings: BoardSettings) -> Callable[[Te
             texts[test.name] = list(read_texts(test.name))
         of_test = texts[test.name]
         return [
-            LineView(
-                line=line + 1,
-                score=significant(measure.formula((losses[line],), 1), DIGITS) or 0.0,
-                before=of_test[line][0],
-                expected=of_test[line][1],
-                after=of_test[line][2],
-            )
+            {
+                "line": line + 1,
+                "score": significant(measure.formula((losses[line],), 1), DIGITS) or 0.0,
+                **dict(zip(("before", "expected", "after"), of_test[line], strict=True)),
+            }
             for line in worst
             if line < len(of_test)
         ]

@@ -16,7 +16,7 @@ from site_views import Reader, html_of, made
 from geval_py.board.settings import Test
 from geval_py.board.site.rendering import POLICY, link_of, markdown_html
 from geval_py.board.site.submission_pages import MAX_OUTPUTS
-from geval_py.board.site.view import Figures, LineView
+from geval_py.board.site.view import Figures
 
 MAX_BYTES = 500_000
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -346,7 +346,7 @@ def test_the_best_is_the_best_of_its_phase():
     assert "best, " in Reader(files["board.test-A.main.html"]).words
 
 
-LINE = LineView(line=7, score=1024.0, expected="<b>fox</b>", before="the quick", after="jumps")
+LINE = {"line": 7, "score": 1024.0, "expected": "<b>fox</b>", "before": "the quick", "after": "jumps"}
 
 
 @pytest.mark.parametrize(
