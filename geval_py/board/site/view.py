@@ -98,7 +98,7 @@ class SubmissionView:
         return "withdrawn" if self.withdrawn else self.state
 
 
-# From a test and an output to lines: the number from 1, the rounded score, the text before and after the expected word.
+# From a test and an output to lines: the number, from 1, the rounded score, the word, the text before and after it.
 ReadLines: TypeAlias = "Callable[[Test, OutputView], Sequence[Mapping[str, Any]]]"
 
 
@@ -172,6 +172,7 @@ class SiteView:
 
 def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     """Return a function from an output to its lines with the greatest losses, the worst first.
+
     It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
     computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
     """
