@@ -32,45 +32,31 @@ RANGE_BYTES = 1 << 20  # that a thread reads at a time
 STAND_IN = b"0\n"  # for a missing expected line; every metric takes it for a word, or a class
 
 
-class CountedLines(NamedTuple):
-    """Some lines of an output: their number, and their text, or their rows in buffers.
-
-    Workers elsewhere have the text of lines that have no text here; ``where`` says how they find it. ``path`` is the
-    part of the output that holds the lines, or the output. ``position`` is the number of stored bytes up to their
-    end, where that can be known.
-    """
-
-    path: str
-    lines: int
-    position: int | None
-    text: Bytes = b""
-    rows: ListedRows | None = None
-    where: Any = None
-
-
 class Block(NamedTuple):
     """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
 
-    The first ``known`` expected lines are real, the others stand-ins. ``part`` is the path of the part of the output
-    that holds the lines, or of the output; the parts before it have ``lines_before`` lines. ``outputs`` is empty
-    where workers elsewhere have the lines, and where the lines are the ``rows`` of a format that has them in buffers.
+    Workers make a block of the lines that they count; then this process numbers it and adds the ``expected`` lines.
+    The first ``known`` of these are real, the others stand-ins. ``part`` is the path of the part of the output that
+    holds the lines, or of the output; the parts before it have ``lines_before`` lines. ``position`` is the number of
+    stored bytes up to their end, where that can be known. ``outputs`` is empty where the lines are the ``rows`` of a
+    format that has them in buffers, and where workers elsewhere have them; ``where`` says how they find them.
     ``beside`` is what a caller added for the work.
     """
 
-    first_line: int
-    lines: int
-    outputs: Bytes
-    expected: bytes
-    known: int
     part: str
-    lines_before: int
+    lines: int
     position: int | None
+    outputs: Bytes = b""
     rows: ListedRows | None = None
-    beside: Any = None
     where: Any = None
+    first_line: int = 1
+    lines_before: int = 0
+    expected: bytes = b""
+    known: int = 0
+    beside: Any = None
 
 
-Number: TypeAlias = Callable[[Iterator[CountedLines]], Iterator[Block]]
+Number: TypeAlias = Callable[[Iterator[Block]], Iterator[Block]]
 Work: TypeAlias = Callable[[Iterable[Block]], Result]  # on the parts, in order, of a block
 
 
@@ -128,7 +114,7 @@ def map_blocks(
     """
     size = outputs.size
 
-    def number(counted: Iterator[CountedLines]) -> Iterator[Block]:
+    def number(counted: Iterator[Block]) -> Iterator[Block]:
         for block in _numbered(counted, outputs, expected, matched=matched):
             yield block if beside is None else block._replace(beside=beside(block))
 
@@ -139,45 +125,41 @@ def map_blocks(
 
 
 def _numbered(
-    counted: Iterator[CountedLines], outputs: LineReader, expected: LineReader | None, *, matched: bool
+    counted: Iterator[Block], outputs: LineReader, expected: LineReader | None, *, matched: bool
 ) -> Iterator[Block]:
-    first_line, wanted, part, lines_before = 1, 0, "", 0
-    for some in counted:
-        if part != some.path:
-            lines_before, part = first_line - 1, some.path
-        answers = expected.take(some.lines) if expected is not None else b""
-        known, lines, text, rows = backends.count_lines(answers), some.lines, some.text, some.rows
-        is_too_long = matched and known < lines
-        if is_too_long:  # the first line beyond the expected ones is worked on too: its own error says more
-            lines = known + 1
-            whole = bytes(text) if rows is None else rows.lines(lines)
-            text, rows = whole[: end_of_lines(whole, 0, lines)[0]], None
-        yield Block(
-            first_line=first_line,
-            lines=lines,
-            outputs=text,
-            rows=rows,
+    first_line, expected_lines, part, lines_before = 1, 0, "", 0
+    for block in counted:
+        if part != block.part:
+            lines_before, part = first_line - 1, block.part
+        answers = expected.take(block.lines) if expected is not None else b""
+        known, lines = backends.count_lines(answers), block.lines
+        first_line, expected_lines = first_line + lines, expected_lines + known
+        block = block._replace(
+            first_line=first_line - lines,
+            lines_before=lines_before,
             expected=answers + STAND_IN * (lines - known),
             known=known,
-            part=part,
-            lines_before=lines_before,
-            position=some.position,
-            where=some.where,
         )
-        first_line, wanted = first_line + some.lines, wanted + known
-        if is_too_long:
+        if matched and known < lines:
+            # The first line beyond the expected ones is worked on too: its own error says more.
+            lines = known + 1
+            whole = bytes(block.outputs) if block.rows is None else block.rows.lines(lines)
+            text = whole[: end_of_lines(whole, 0, lines)[0]]
+            yield block._replace(lines=lines, outputs=text, rows=None, expected=answers + STAND_IN)
             break
+        yield block
     if not matched or expected is None:
         return
-    found = first_line - 1 + sum(more.lines for more in counted)
-    if not found:
+    output_lines = first_line - 1 + sum(block.lines for block in counted)
+    if not output_lines:
         raise EmptyFileError(what="output", path=outputs.path)
-    wanted += expected.count_rest()
+    expected_lines += expected.count_rest()
     expected.check_unchanged()
-    if found != wanted:
+    if output_lines != expected_lines:
         raise LineCountError(
-            what="output", path=outputs.path, lines=found, expected_path=expected.path, expected_lines=wanted
-        )
+            what="output", path=outputs.path, lines=output_lines, expected_path=expected.path,
+            expected_lines=expected_lines,
+        )  # fmt: skip
 
 
 class Threads:
@@ -223,24 +205,24 @@ class Threads:
 
 def _read(
     outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None = None, *, as_rows: bool = False
-) -> Iterator[CountedLines]:
+) -> Iterator[Block]:
     """Read the lines of an output, in order; a pool's threads read what follows the first lines of a plain file."""
     batches = outputs.rows() if as_rows else None
     if batches is not None:
         for batch in batches:
-            some = CountedLines(path=str(outputs.path), lines=0, position=None)
+            block = Block(part=str(outputs.path), lines=0, position=None)
             if isinstance(batch, bytes):
-                some = some._replace(lines=backends.count_lines(batch), text=batch)
+                block = block._replace(lines=backends.count_lines(batch), outputs=batch)
             else:
-                some = some._replace(lines=len(batch.offsets) - 1, rows=batch)
-            if some.lines:
-                yield some
+                block = block._replace(lines=len(batch.offsets) - 1, rows=batch)
+            if block.lines:
+                yield block
         outputs.check_unchanged()
         return
     while text := outputs.block():
         path, read_at = outputs.source.path, outputs.source.read_at
         lines, view = backends.count_lines(text), memoryview(text)
-        yield CountedLines(path=path, lines=lines, position=outputs.position, text=view)
+        yield Block(part=path, lines=lines, position=outputs.position, outputs=view)
         if read_at is None or map_in_pool is None:
             continue
         first, size = outputs.offset, outputs.source.size or 0
@@ -256,7 +238,7 @@ def _read(
             outputs.digest(stored)
             if lines:  # otherwise the range is inside of a line
                 position = before + min(start + RANGE_BYTES, size)
-                yield CountedLines(path=path, lines=lines, position=position, text=view)
+                yield Block(part=path, lines=lines, position=position, outputs=view)
         if not outputs.next_part():
             break
     outputs.check_unchanged()

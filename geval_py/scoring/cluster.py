@@ -25,7 +25,7 @@ from typing import Any, ClassVar, TypeVar
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, end_of_lines, opened_anywhere, read_lines_between, whole_lines
 from geval_py.reading.sources import VirtualFile, absolute, changed, is_remote, state_at
-from geval_py.scoring.blocks import Block, CountedLines, Number, Threads, Work, Workers, available_cores, in_order
+from geval_py.scoring.blocks import Block, Number, Threads, Work, Workers, available_cores, in_order
 from geval_py.scoring.kernel import backends
 from geval_py.text import named, without_credentials
 from geval_py.version import __version__, installs
@@ -169,7 +169,7 @@ class Cluster:
         with import_module("dask").config.set(_NO_WARNING):
             return self.client.submit(function, *arguments, pure=False, retries=RETRIES)
 
-    def _counted(self, outputs: LineReader) -> Iterator[CountedLines]:
+    def _counted(self, outputs: LineReader) -> Iterator[Block]:
         """Yield the lines of an output that workers count, each with their piece and the Future that counted it."""
         size = state_at(outputs.path)[2] or None if isinstance(outputs.path, VirtualFile) else outputs.size
         if size is None:
@@ -185,9 +185,7 @@ class Cluster:
             while True:
                 for piece, lines in zip(share, counts, strict=False):
                     if lines:
-                        yield CountedLines(
-                            path=piece.name, lines=lines, position=piece.position, where=(piece, future)
-                        )
+                        yield Block(part=piece.name, lines=lines, position=piece.position, where=(piece, future))
                 share = share[len(counts) :]
                 if not share:
                     break

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import ItemColumns, ScoredItem, Text, Texts
@@ -23,24 +23,9 @@ from geval_py.version import __version__
 if TYPE_CHECKING:
     from geval_py.reading.features import ItemFilter
 
-Line = TypeVar("Line")  # a text or an item
 
-
-class ScoreInterval(Protocol):
-    """The interval of a score, as it is shown."""
-
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def middle(self) -> float: ...
-    @property
-    def half_width(self) -> float: ...
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-IntervalOf: TypeAlias = "Callable[[MetricScore], ScoreInterval]"  # computes a score's interval
+# Computes a score's interval, an :class:`geval_py.explaining.significance.Interval`.
+IntervalOf: TypeAlias = "Callable[[MetricScore], Any]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,17 +190,11 @@ class ScoredOutput:
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
-        texts = self.kept_texts()
-        self.input.check_lines(self.file_lines)
-        return self._scored(map(ScoredItem, self.input.lines(), texts.expected.lines(), texts.outputs.lines()))
+        return map(ScoredItem, *self._scored_sides())
 
     def read_columns(self) -> ItemColumns:
         """Return the texts of the scored lines as lists; raises as :meth:`read_items`."""
-        texts = self.kept_texts()
-        self.input.check_lines(self.file_lines)
-        inputs = islice(self.input.lines(), self.file_lines)
-        every = (inputs, texts.expected.lines(), texts.outputs.lines())
-        return ItemColumns(*(list(self._scored(of)) for of in every))
+        return ItemColumns(*map(list, self._scored_sides()))
 
     def read_outputs(self) -> Iterator[str]:
         """Yield each scored line of the output; raises UsageError if the texts were not kept."""
@@ -225,24 +204,29 @@ class ScoredOutput:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
         if self.split.input is None:
             return 0
-        return max((item.input.count("\t") + 1 for item in self.read_items()), default=0)
+        return max((text.count("\t") + 1 for text, _, _ in self.read_items()), default=0)
 
     def kept_texts(self) -> Texts:
-        """Return the texts; raises UsageError if they were not kept."""
         if self.texts is None:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
         return self.texts
 
-    def _scored(self, items: Iterable[Line]) -> Iterator[Line]:
-        """Yield the texts or items of the scored lines, in scoring order."""
+    def _scored_sides(self) -> Iterator[Iterator[str]]:
+        """Yield the scored lines of the input, the answers and the output."""
+        outputs, expected = self.kept_texts()
+        self.input.check_lines(self.file_lines)
+        inputs = islice(self.input.lines(), self.file_lines)
+        return map(self._scored, (inputs, expected.lines(), outputs.lines()))
+
+    def _scored(self, texts: Iterator[str]) -> Iterator[str]:
+        """Yield the texts of the scored lines, in scoring order."""
         if self.line_numbers is None:
-            return iter(items)
-        wanted = frozenset(self.line_numbers)
-        scored = ((number, item) for number, item in enumerate(items, 1) if number in wanted)
+            return texts
+        numbers = frozenset(self.line_numbers)
+        by_number = ((number, text) for number, text in enumerate(texts, 1) if number in numbers)
         if self.scores[0].scheme.percentage is None:
-            return (item for _, item in scored)
-        of_number = dict(scored)
-        return map(of_number.__getitem__, self.line_numbers)
+            return (text for _, text in by_number)
+        return map(dict(by_number).__getitem__, self.line_numbers)
 
     def select(self, filter: ItemFilter) -> list[bool]:
         """Return for each scored line whether it has the features of a filter.
