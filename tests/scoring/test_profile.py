@@ -180,7 +180,7 @@ def test_an_empty_block(profiles):
 
 def test_native_arguments_out_of_range():
     for bits, draws in ((0, 0), (25, 0), (10, -1), (10, 10_001)):
-        with pytest.raises(ValueError, match="bits is from 1 to 24, draws from 0 to 10000"):
+        with pytest.raises(ValueError, match=r"^(bits is from 1 to 24|draws is from 0 to 10000)$"):
             native.line_profiles(b"a:1\n", b"a\n", bits, 1, draws)
 
 

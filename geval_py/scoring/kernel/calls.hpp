@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "text.hpp"
@@ -51,6 +52,57 @@ template <typename Number>
 PyObject* bytes_of(const std::vector<Number>& numbers) {
     return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
                                      static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
+}
+
+// An array.array of doubles, or of whole numbers of eight bytes, or of four without a sign.
+template <typename Number>
+PyObject* array_of(const Number* numbers, std::size_t count) {
+    PyObject* module = PyImport_ImportModule("array");
+    if (!module) return nullptr;
+    const char* type = std::is_same_v<Number, double> ? "d" : sizeof(Number) == 8 ? "q" : "I";
+    PyObject* array = PyObject_CallMethod(module, "array", "s", type);
+    Py_DECREF(module);
+    if (!array || !count) return array;
+    auto* bytes = const_cast<char*>(reinterpret_cast<const char*>(numbers));
+    PyObject* view = PyMemoryView_FromMemory(bytes, static_cast<Py_ssize_t>(count * sizeof(Number)), PyBUF_READ);
+    PyObject* nothing = view ? PyObject_CallMethod(array, "frombytes", "O", view) : nullptr;
+    Py_XDECREF(view);
+    if (nothing) {
+        Py_DECREF(nothing);
+        return array;
+    }
+    Py_DECREF(array);
+    return nullptr;
+}
+
+template <typename Number>
+PyObject* array_of(const std::vector<Number>& numbers) {
+    return array_of(numbers.data(), numbers.size());
+}
+
+// A tuple of as many columns, which follow one another.
+PyObject* columns_of(const std::vector<double>& numbers, std::size_t count) {
+    const std::size_t size = numbers.size() / std::max<std::size_t>(1, count);
+    PyObject* columns = PyTuple_New(static_cast<Py_ssize_t>(count));
+    for (std::size_t i = 0; columns && i < count; ++i) {
+        PyObject* column = array_of(size ? numbers.data() + i * size : nullptr, size);
+        if (!column || PyTuple_SetItem(columns, static_cast<Py_ssize_t>(i), column)) {
+            Py_DECREF(columns);
+            return nullptr;
+        }
+    }
+    return columns;
+}
+
+// Lets the reference parse a malformed line of a block, by its index, and raise.
+PyObject* raise_malformed(const Buffer& outputs, int bits, unsigned long long first_line, std::ptrdiff_t index) {
+    PyObject* reference = PyImport_ImportModule("geval_py.scoring.kernel.reference");
+    if (!reference) return nullptr;
+    PyObject* nothing = PyObject_CallMethod(reference, "raise_malformed", "OiKn", outputs.view.obj, bits, first_line,
+                                            static_cast<Py_ssize_t>(index));
+    Py_DECREF(reference);
+    Py_XDECREF(nothing);
+    return nullptr;
 }
 
 PyObject* raise_value_error(const char* message) {

@@ -39,7 +39,7 @@ PyObject* isotonic(PyObject*, PyObject* arguments) {
                              static_cast<std::size_t>(values.view.len) / sizeof(double));
         }))
         return nullptr;
-    return bytes_of(found);
+    return array_of(found);
 }
 
 }  // namespace

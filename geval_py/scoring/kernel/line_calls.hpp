@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,87 +20,87 @@
 
 namespace {
 
-PyObject* score_lines(PyObject*, PyObject* arguments) {
+// What calls take: output lines, as many expected lines, the number of bits, the first line's number, perhaps one more.
+struct BlockArguments {
     Buffer outputs, expected;
-    int bits;
-    unsigned long long first_line;
-    int thorough;
-    if (!PyArg_ParseTuple(arguments, "y*y*iKp", &outputs.view, &expected.view, &bits, &first_line, &thorough))
-        return nullptr;
-    if (!check_bits(bits)) return nullptr;
-    const std::size_t lines = count_lines(expected.text());
-    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(double)));
-    PyObject* flags = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(lines * sizeof(std::uint32_t)));
-    if (!losses || !flags) {
-        Py_XDECREF(losses);
-        Py_XDECREF(flags);
-        return nullptr;
+    int bits = 0, more = 0;
+    unsigned long long first_line = 0;
+
+    bool parse(PyObject* arguments, const char* format) {
+        return PyArg_ParseTuple(arguments, format, &outputs.view, &expected.view, &bits, &first_line, &more) &&
+               check_bits(bits);
     }
+    PyObject* raise(std::ptrdiff_t malformed) const { return raise_malformed(outputs, bits, first_line, malformed); }
+};
+
+// Gives the losses and their bound or, if thorough, the losses and flags of all lines, and which is undecided.
+template <bool thorough>
+PyObject* score_lines(PyObject*, PyObject* arguments) {
+    BlockArguments block;
+    if (!block.parse(arguments, "y*y*iK")) return nullptr;
+    std::unique_ptr<double[]> losses;
+    std::unique_ptr<std::uint32_t[]> flags;
+    std::size_t lines = 0;
     Found found;
-    auto* loss_values = reinterpret_cast<double*>(PyBytes_AsString(losses));
-    auto* flag_values = reinterpret_cast<std::uint32_t*>(PyBytes_AsString(flags));
-    const bool enough_memory = without_gil([&] {
-        found = score_block(outputs.text(), expected.text(), lines, bits, first_line, thorough != 0, loss_values,
-                            flag_values);
-    });
-    if (!enough_memory || !found.equal) {
-        Py_DECREF(losses);
-        Py_DECREF(flags);
-        return enough_memory ? wrong_lines() : nullptr;
-    }
-    return Py_BuildValue("(NNnnd)", losses, flags, static_cast<Py_ssize_t>(found.malformed),
-                         static_cast<Py_ssize_t>(found.undecided), found.bound);
+    if (!without_gil([&] {
+            lines = count_lines(block.expected.text());
+            losses.reset(new double[lines]), flags.reset(new std::uint32_t[lines]);
+            found = score_block(block.outputs.text(), block.expected.text(), lines, block.bits, block.first_line, thorough,
+                                losses.get(), flags.get());
+        }))
+        return nullptr;
+    if (!found.equal) return wrong_lines();
+    if (thorough)
+        return Py_BuildValue("(NNn)", array_of(losses.get(), lines), array_of(flags.get(), lines),
+                             static_cast<Py_ssize_t>(found.undecided));
+    if (found.malformed != NONE) return block.raise(found.malformed);
+    return Py_BuildValue("(Nd)", array_of(losses.get(), lines), found.bound);
 }
 
 PyObject* reseeded_losses(PyObject*, PyObject* arguments) {
-    Buffer outputs, expected;
-    int bits, seeds;
-    unsigned long long first_line;
-    if (!PyArg_ParseTuple(arguments, "y*y*iKi", &outputs.view, &expected.view, &bits, &first_line, &seeds)) return nullptr;
-    if (!check_bits(bits)) return nullptr;
+    BlockArguments block;
+    if (!block.parse(arguments, "y*y*iKi")) return nullptr;
+    const auto seeds = static_cast<std::size_t>(std::max(0, block.more));
     std::vector<double> losses;
     std::ptrdiff_t malformed = NONE;
     bool equal = false;
     if (!without_gil([&] {
-            malformed = score_under_seeds(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line,
-                                          static_cast<std::size_t>(std::max(0, seeds)), losses, equal);
+            malformed = score_under_seeds(block.outputs.text(), block.expected.text(), count_lines(block.expected.text()),
+                                          block.bits, block.first_line, seeds, losses, equal);
         }))
         return nullptr;
-    if (malformed == NONE && !equal) return wrong_lines();
-    return Py_BuildValue("(Nn)", bytes_of(losses), static_cast<Py_ssize_t>(malformed));
+    if (malformed != NONE) return block.raise(malformed);
+    return equal ? columns_of(losses, seeds) : wrong_lines();
 }
 
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
-    Buffer outputs, expected;
-    int bits, draws;
-    unsigned long long first_line;
-    if (!PyArg_ParseTuple(arguments, "y*y*iKi", &outputs.view, &expected.view, &bits, &first_line, &draws)) return nullptr;
-    if (bits < 1 || bits > 24 || draws < 0 || draws > MAX_DRAWS) {
-        PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24, draws from 0 to 10000");
-        return nullptr;
-    }
-    ProfiledBlock block;
+    BlockArguments block;
+    if (!block.parse(arguments, "y*y*iKi")) return nullptr;
+    if (block.more < 0 || block.more > MAX_DRAWS) return raise_value_error("draws is from 0 to 10000");
+    ProfiledBlock profile;
     if (!without_gil([&] {
-            block = profile_block(outputs.text(), expected.text(), count_lines(expected.text()), bits, first_line, draws);
+            profile = profile_block(block.outputs.text(), block.expected.text(), count_lines(block.expected.text()),
+                                    block.bits, block.first_line, block.more);
         }))
         return nullptr;
-    if (!block.equal) return wrong_lines();
-    return Py_BuildValue("(NNn)", bytes_of(block.columns), bytes_of(block.histogram),
-                         static_cast<Py_ssize_t>(block.malformed));
+    if (!profile.equal) return wrong_lines();
+    if (profile.malformed != NONE) return block.raise(profile.malformed);
+    return Py_BuildValue("(NN)", columns_of(profile.columns, PROFILE_COLUMNS), array_of(profile.histogram));
 }
 
 PyObject* read_guesses(PyObject*, PyObject* arguments) {
-    Buffer outputs, expected;
-    int bits;
-    unsigned long long first_line;
-    if (!PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line)) return nullptr;
-    if (!check_bits(bits)) return nullptr;
+    BlockArguments block;
+    if (!block.parse(arguments, "y*y*iK")) return nullptr;
     GuessList guesses;
     bool equal = true;
-    if (!without_gil([&] { equal = guesses.read(outputs.text(), expected.text(), bits, first_line); })) return nullptr;
+    if (!without_gil([&] {
+            equal = guesses.read(block.outputs.text(), block.expected.text(), block.bits, block.first_line);
+        }))
+        return nullptr;
     if (!equal) return wrong_lines();
-    return Py_BuildValue("(NNNNn)", bytes_of(guesses.counts), bytes_of(guesses.masses), bytes_of(guesses.hits),
-                         bytes_of(guesses.rests), static_cast<Py_ssize_t>(guesses.malformed));
+    if (guesses.malformed != NONE) return block.raise(guesses.malformed);
+    return Py_BuildValue("(NNNN)", array_of(guesses.counts), array_of(guesses.masses), bytes_of(guesses.hits),
+                         array_of(guesses.rests));
 }
 
 PyObject* bucket_shares(PyObject*, PyObject* arguments) {
@@ -121,7 +122,7 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_ValueError, "words and shares differ in number");
         return nullptr;
     }
-    return bytes_of(sums);
+    return array_of(sums);
 }
 
 PyObject* format_entries(PyObject*, PyObject* arguments) {

@@ -16,17 +16,16 @@ PyMethodDef METHODS[] = {
     {"read_number", read_number, METH_VARARGS, "read_number(text) -> the number, inf if too large; None if it is none"},
     {"count_lines", count_lines, METH_VARARGS, "count_lines(text) -> number of lines; the last may lack its LF"},
     {"line_profiles", line_profiles, METH_VARARGS,
-     "line_profiles(outputs, expected, bits, first_line, draws) -> (columns, histogram, index of the first malformed "
-     "line, -1 for none)"},
+     "line_profiles(outputs, expected, bits, first_line, draws) -> (columns, histogram)"},
     {"reseeded_losses", reseeded_losses, METH_VARARGS,
-     "reseeded_losses(outputs, expected, bits, first_line, seeds) -> (losses under each seed, index of the first malformed "
-     "line or -1)"},
-    {"score_lines", score_lines, METH_VARARGS,
-     "score_lines(outputs, expected, bits, first_line, thorough) -> (losses, flags, index of the first malformed line, of "
-     "the first whose kind of error the reference must tell; -1 for none)"},
+     "reseeded_losses(outputs, expected, bits, first_line, seeds) -> the losses under each seed"},
+    {"bounded_losses", score_lines<false>, METH_VARARGS,
+     "bounded_losses(outputs, expected, bits, first_line) -> (losses, bound)"},
+    {"score_lines", score_lines<true>, METH_VARARGS,
+     "score_lines(outputs, expected, bits, first_line) -> (losses, flags, index of the first line whose kind of error the "
+     "reference must tell, -1 for none)"},
     {"read_guesses", read_guesses, METH_VARARGS,
-     "read_guesses(outputs, expected, bits, first_line) -> (counts, masses, hits, rests, index of the first malformed line "
-     "or -1)"},
+     "read_guesses(outputs, expected, bits, first_line) -> (counts, masses, hits, rests)"},
     {"bucket_shares", bucket_shares, METH_VARARGS,
      "bucket_shares(words, shares, expected, bits, first_line) -> the sum of the shares in each expected word's bucket"},
     {"exact_sum", exact_sum, METH_O, "exact_sum(numbers) -> the sum, rounded once"},

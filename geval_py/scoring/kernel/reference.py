@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 from math import fsum, inf, log, nan
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading import wordprobs
@@ -175,6 +175,12 @@ def malformed_error(text: str, bits: int, line: int = 1) -> MalformedLineError:
     except MalformedLineError as error:
         return error
     raise AssertionError(f"line {line} is malformed only to the native kernel")
+
+
+def raise_malformed(outputs: Bytes, bits: int, first_line: int, index: int) -> NoReturn:
+    """Parse the malformed line of a block, by its index, again, and raise its error; the native kernel calls this."""
+    (text,) = decode_lines(bytes(outputs).split(b"\n", index + 1)[index] + b"\n")
+    raise malformed_error(text, bits, first_line + index)
 
 
 def error_kind(error: MalformedLineError) -> int:

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "calls.hpp"
 #include "decoding.hpp"
@@ -76,30 +77,27 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_ValueError, "the arrays do not fit together");
         return nullptr;
     }
-    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(rows.count * sizeof(double)));
-    if (!losses) return nullptr;
-    auto* found = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    std::vector<double> losses;
     const auto* numbers = static_cast<const std::uint32_t*>(lines.view.buf);
     std::ptrdiff_t fault = NONE;
     double bound = 0;
     if (!without_gil([&] {
             std::string copy(expected.text().begin, expected.text().end);
             const Text answers = padded(copy);
+            losses.resize(rows.count);
             if (is_float) {
                 const Rows<float> single{rows.count, rows.values, rows.stride, rows.ids, rows.offsets, rows.rests};
                 RowScorer<float> scorer(*words, bits, static_cast<Unit>(unit));
-                fault = scorer.score(single, answers, numbers, found);
+                fault = scorer.score(single, answers, numbers, losses.data());
                 bound = scorer.bound();
             } else {
                 RowScorer<double> scorer(*words, bits, static_cast<Unit>(unit));
-                fault = scorer.score(rows, answers, numbers, found);
+                fault = scorer.score(rows, answers, numbers, losses.data());
                 bound = scorer.bound();
             }
-        })) {
-        Py_DECREF(losses);
+        }))
         return nullptr;
-    }
-    return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
+    return Py_BuildValue("(Ndn)", array_of(losses), bound, static_cast<Py_ssize_t>(fault));
 }
 
 // The numbers of a buffer; false if an error is set.
@@ -131,20 +129,17 @@ PyObject* row_losses(PyObject*, PyObject* arguments) {
     rows.probabilities = probabilities;
     const std::size_t count = rows.offsets.count - (rows.offsets.count > 0);
     if (!rows.offsets.count || count_lines(expected.text()) != count) return wrong_lines();
-    PyObject* losses = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count * sizeof(double)));
-    if (!losses) return nullptr;
-    auto* found = reinterpret_cast<double*>(PyBytes_AsString(losses));
+    std::vector<double> losses;
     std::ptrdiff_t fault = NONE;
     double bound = 0;
     if (!without_gil([&] {
             ListedScorer scorer(rows, bits);
-            fault = scorer.score(expected.text(), first_line, found);
+            losses.resize(count);
+            fault = scorer.score(expected.text(), first_line, losses.data());
             bound = scorer.bound();
-        })) {
-        Py_DECREF(losses);
+        }))
         return nullptr;
-    }
-    return Py_BuildValue("(Ndn)", losses, bound, static_cast<Py_ssize_t>(fault));
+    return Py_BuildValue("(Ndn)", array_of(losses), bound, static_cast<Py_ssize_t>(fault));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ PyObject* number_tokens(PyObject*, PyObject* arguments) {
     if (!table) return nullptr;
     std::vector<std::int64_t> counts, numbers;
     if (!without_gil([&] { table->number(text.text(), separators.text(), counts, numbers); })) return nullptr;
-    return Py_BuildValue("(NN)", bytes_of(counts), bytes_of(numbers));
+    return Py_BuildValue("(NN)", array_of(counts), array_of(numbers));
 }
 
 // Gives the tokens of numbers, or sorts the numbers by them.
@@ -62,7 +62,7 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_IndexError, "no token has this number");
         return nullptr;
     }
-    return sorts ? bytes_of(numbers) : PyBytes_FromStringAndSize(names.data(), static_cast<Py_ssize_t>(names.size()));
+    return sorts ? array_of(numbers) : PyBytes_FromStringAndSize(names.data(), static_cast<Py_ssize_t>(names.size()));
 }
 
 PyObject* take_column(PyObject*, PyObject* arguments) {
