@@ -2,7 +2,7 @@
 
 An export is a tar archive with all files that a board needs elsewhere or, for the public, with its site and the
 public files of its challenge. Its last member, ``SHA256SUMS``, has the digests of the others in the form of
-``sha256sum``, and in its header that of all bytes before it. So one flipped bit anywhere is found.
+``sha256sum``. An import writes the archive of the unpacked files again, so one flipped bit anywhere is found.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import os
 import re
 import shutil
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import file_digest, sha256
 from itertools import zip_longest
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, cast
 
 import yaml
@@ -196,33 +197,25 @@ def with_values(content: str, values: Mapping[str, str]) -> str:
 # The archive
 
 
-class _Hashed:
-    """A file that hashes what is written to it."""
+def write_archive(file: IO[bytes], members: Mapping[str, str]) -> dict[str, bytes]:
+    """Write files, by their names in the archive, and their digests, as a tar archive; return the lines of digests.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._bytes, self.sha256 = file, 0, sha256()
-
-    def write(self, data: bytes) -> int:
-        self.sha256.update(data)
-        self._bytes += len(data)
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._bytes
-
-
-def write_archive(file: IO[bytes], members: Mapping[str, str]) -> None:
-    """Write files, by their names in the archive, and their digests, as a tar archive; raises OSError."""
-    hashed, lines = _Hashed(file), []
-    archive = tarfile.TarFile(fileobj=cast(IO[bytes], hashed), mode="w", format=tarfile.PAX_FORMAT)
-    for name in sorted(members):
-        with open(members[name], "rb") as content:
-            member = tarfile.TarInfo(name)
-            member.size = os.fstat(content.fileno()).st_size
-            lines.append(_digest_line(name, file_digest(content, "sha256").hexdigest()))
-            content.seek(0)
-            archive.addfile(member, content)
-    file.write(_end_of_archive(lines, hashed.sha256.hexdigest()))
+    The same files give the same bytes. Raises OSError.
+    """
+    lines: dict[str, bytes] = {}
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted(members):
+            with open(members[name], "rb") as content:
+                member = tarfile.TarInfo(name)
+                member.size = os.fstat(content.fileno()).st_size
+                lines[name] = _digest_line(name, file_digest(content, "sha256").hexdigest())
+                content.seek(0)
+                archive.addfile(member, content)
+        digests = b"".join(lines.values())
+        member = tarfile.TarInfo(DIGESTS_FILE)
+        member.size = len(digests)
+        archive.addfile(member, io.BytesIO(digests))
+    return lines
 
 
 def _digest_line(name: str, digest: str) -> bytes:
@@ -230,16 +223,6 @@ def _digest_line(name: str, digest: str) -> bytes:
     escaped = name.replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
     mark = "" if escaped == name else "\\"
     return f"{mark}{digest}  {escaped}\n".encode("utf-8", "surrogateescape")
-
-
-def _end_of_archive(lines: Iterable[bytes], digest: str) -> bytes:
-    """Return the last member, with the digests of the others, and the end; ``digest`` is of all bytes before it."""
-    end, content = io.BytesIO(), b"".join(lines)
-    member = tarfile.TarInfo(DIGESTS_FILE)
-    member.size, member.pax_headers = len(content), {"comment": digest}
-    with tarfile.TarFile(fileobj=end, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        archive.addfile(member, io.BytesIO(content))
-    return end.getvalue()
 
 
 def read_archive(file: str, place: str) -> str:
@@ -252,7 +235,7 @@ def read_archive(file: str, place: str) -> str:
     source = closing(sources.Source(file, None))
     with source as opened, io.BufferedReader(opened.stream) as stream, open(unpacked, "xb") as copy:
         shutil.copyfileobj(stream, copy, CHUNK_BYTES)
-    lines: dict[str, bytes] = {}
+    members: dict[str, str] = {}
     digests: bytes | None = None
     try:
         with tarfile.open(unpacked, "r:") as archive:
@@ -264,34 +247,28 @@ def read_archive(file: str, place: str) -> str:
                 if member.name == PUBLIC_FILE:
                     message = f"{named(file)} is for the public: it has neither answers nor files to make a board of"
                     raise UsageError(message=message)
-                if content is None or member.name in lines or not MEMBER.fullmatch(member.name):
+                if content is None or member.name in members or not MEMBER.fullmatch(member.name):
                     reason = f"it holds `{visible(member.name)}`, which no export of a board holds"
                     raise UnreadableFileError(path=file, reason=reason)
-                path = os.path.join(folder, *member.name.split("/"))
+                path = members[member.name] = os.path.join(folder, *member.name.split("/"))
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "x+b") as written:
+                with open(path, "xb") as written:
                     shutil.copyfileobj(content, written, CHUNK_BYTES)
-                    written.seek(0)
-                    lines[member.name] = _digest_line(member.name, file_digest(written, "sha256").hexdigest())
     except (tarfile.TarError, ValueError) as error:
         raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
-    if digests is None or not {store.SETTINGS_FILE, DATABASE_FILE} <= lines.keys():
+    if digests is None or not {store.SETTINGS_FILE, DATABASE_FILE} <= members.keys():
         raise UnreadableFileError(path=file, reason="it is not a whole export of a board")
+    again = sha256()
+    lines = write_archive(cast(IO[bytes], SimpleNamespace(write=again.update)), members)
     known = digests.splitlines(keepends=True)
     wrong = next((name for name, line in lines.items() if line not in known), None)
     if wrong is not None:
         reason = f"`{visible(wrong)}` does not have the digest that {DIGESTS_FILE} says"
         raise CorruptFileError(path=file, compression="tar", reason=reason)
-    before = sha256()
     with open(unpacked, "rb") as copy:
-        left = member.offset
-        while chunk := copy.read(min(CHUNK_BYTES, left)):
-            before.update(chunk)
-            left -= len(chunk)
-        end = copy.read()
+        if file_digest(copy, "sha256").digest() != again.digest():
+            raise CorruptFileError(path=file, compression="tar", reason="it was changed after it was written")
     os.unlink(unpacked)
-    if end != _end_of_archive((lines[name] for name in sorted(lines)), before.hexdigest()):
-        raise CorruptFileError(path=file, compression="tar", reason="it was changed after it was written")
     return folder
 
 
