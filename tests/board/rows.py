@@ -118,6 +118,7 @@ class Rows:
             "test": test,
             "variant": variant,
             "params": dict([variant.split("=")]) if variant else {},
+            "output_sha256": "",
         }
         output = self.run(insert(outputs).values(row))
         by_metric = scored if isinstance(scored, dict) else {self.board.settings.metric: scored}

@@ -153,6 +153,7 @@ blobs = sa.Table(
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
+# ``output_sha256`` is of its lines, decompressed.
 outputs = sa.Table(
     "outputs",
     METADATA,
@@ -162,6 +163,7 @@ outputs = sa.Table(
     _needed("test", sa.Text),
     _needed("variant", sa.Text),
     _needed("params", sa.JSON),
+    _needed("output_sha256", sa.String(64)),
     sa.UniqueConstraint("submission_id", "test", "variant"),
 )
 

@@ -6,7 +6,7 @@ prepare (outside of any transaction)
     pack_file            compress the files for the database
 store (inside a transaction)
     store_evaluations    the scores, of contents
-    store_outputs        the outputs, each with the evaluations of its content
+    store_scored         the outputs, each with its content
 
 Rescoring takes the files from the database instead, and stores by the last two.
 """
@@ -18,13 +18,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from geval_py.board.database import schema
 from geval_py.board.database import store as database
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, outputs, scores, submissions, submitters
+from geval_py.board.database.schema import (
+    FAILED,
+    REJECTED,
+    SCORED,
+    evaluations,
+    files,
+    outputs,
+    scores,
+    submissions,
+    submitters,
+)
 from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import (
     casefolded,
@@ -49,12 +59,11 @@ from geval_py.board.operations.receipts import (
 )
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import Details, Parcel, RejectedError, Result, Scored
+from geval_py.board.submission import Details, ReceivedOutput, RejectedError, Result, Scored
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
-Content: TypeAlias = tuple[str, str, str]  # a test, the sha256 of an output's file, a metric
 MAX_SHOWN = 60  # characters of a name that cannot be a submitter's
 KNOWN = "the same content was added before: this is its receipt"
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
@@ -243,10 +252,10 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
             values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
             connection.execute(insert(files).values(values))
     if result.state == SCORED and parcel is not None:
-        ids = store_evaluations(connection, parcel, result.scored, attempt.references, attempt.added)
-        contents = store_outputs(connection, submission_id, parcel, attempt.references)
-        for (output_id, metric), content in contents.items():
-            values = {"output_id": output_id, "metric": metric, "evaluation_id": ids[content]}
+        store_evaluations(connection, result.scored, attempt.references, attempt.added)
+        store_scored(connection, submission_id, parcel.outputs, result.scored)
+        for row in current_evaluations(connection, submission_id, attempt.references):
+            values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
             connection.execute(insert(scores).values(values))
     is_other = submitter is not None and submitter.key != casefolded(attempt.name)
     note = LOOKS_LIKE.format(visible(attempt.name), visible(submitter.name)) if submitter and is_other else ""
@@ -302,12 +311,29 @@ def file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
     return {row.name: row.id for row in connection.execute(query)}
 
 
+def store_scored(
+    connection: Connection, submission_id: int, own: Iterable[ReceivedOutput], scored: Iterable[Scored]
+) -> None:
+    """Store the outputs of a submission that are not stored yet, and which content each has that was scored."""
+    ids = file_ids(connection, submission_id)
+    query = select(outputs.c.file_id, outputs.c.test).where(outputs.c.submission_id == submission_id)
+    known = {(row.file_id, row.test) for row in connection.execute(query)}
+    contents = {(ids[escape_unstorable(one.file)], one.test): one.output_sha256 for one in scored}
+    for output in own:
+        key = ids[escape_unstorable(output.file)], output.test
+        if key not in known:
+            values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
+            values |= {name: escape_unstorable(getattr(output, name)) for name in ("variant", "params")}
+            connection.execute(insert(outputs).values(**values, output_sha256=contents[key]))
+        elif key in contents:
+            own_row = outputs.c.file_id == key[0], outputs.c.test == output.test
+            connection.execute(update(outputs).where(*own_row).values(output_sha256=contents[key]))
+
+
 def store_evaluations(
-    connection: Connection, parcel: Parcel, scored: Iterable[Scored], references: References, now: datetime
-) -> dict[Content, int]:
-    """Store the evaluations of a parcel that are not stored yet; return the ids of all, by content."""
-    digests = {file.name: file.sha256 for file in parcel.files}
-    ids: dict[Content, int] = {}
+    connection: Connection, scored: Iterable[Scored], references: References, now: datetime
+) -> None:
+    """Store the evaluations that are not stored yet."""
     for one in scored:
         key = {
             "test": one.test,
@@ -316,36 +342,28 @@ def store_evaluations(
             "metric": one.metric,
             "version": __version__,
         }
-        is_same = (schema.evaluations.c[name] == value for name, value in key.items())
-        number = connection.execute(select(schema.evaluations.c.id).where(*is_same)).scalar()
-        if number is None:
+        is_same = (evaluations.c[name] == value for name, value in key.items())
+        if connection.execute(select(evaluations.c.id).where(*is_same)).first() is None:
             names = ("signature", "lines", "score", "low", "high", "losses")
             values = key | {name: getattr(one, name) for name in names} | {"made": now.astimezone(UTC)}
-            new = insert(schema.evaluations).values(values).returning(schema.evaluations.c.id)
-            number = connection.execute(new).scalar_one()
-        ids[one.test, digests[one.file], one.metric] = int(number)
-    return ids
+            connection.execute(insert(evaluations).values(values))
 
 
-def store_outputs(
-    connection: Connection, submission_id: int, parcel: Parcel, references: References
-) -> dict[tuple[int, str], Content]:
-    """Store the outputs of a parcel that are not stored yet; return the content of each output id and metric."""
-    ids = file_ids(connection, submission_id)
-    query = select(outputs.c.file_id, outputs.c.test, outputs.c.id).where(outputs.c.submission_id == submission_id)
-    known = {(row.file_id, row.test): row.id for row in connection.execute(query)}
-    digests = {file.name: file.sha256 for file in parcel.files}
-    contents: dict[tuple[int, str], Content] = {}
-    for output in parcel.outputs:
-        key = ids[escape_unstorable(output.file)], output.test
-        if key not in known:
-            values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
-            values |= {name: escape_unstorable(getattr(output, name)) for name in ("variant", "params")}
-            known[key] = connection.execute(insert(outputs).values(values).returning(outputs.c.id)).scalar_one()
-        for test, metric in references:
-            if test == output.test:
-                contents[known[key], metric] = (test, digests[output.file], metric)
-    return contents
+def current_evaluations(connection: Connection, submission_id: int, references: References) -> list[Row[Any]]:
+    """Return the evaluations of a submission's outputs by this version and with these references.
+
+    They include those that are no scores yet: after an interruption, or a dry run. A row has the ``output_id``, the
+    ``test``, the name of the ``file``, the ``metric``, and the ``id`` of the evaluation.
+    """
+    e = evaluations.c
+    rows = connection.execute(
+        select(outputs.c.id.label("output_id"), outputs.c.test, files.c.name.label("file"))
+        .add_columns(e.metric, e.reference, e.id)
+        .join_from(outputs, files, files.c.id == outputs.c.file_id)
+        .join(evaluations, (e.test == outputs.c.test) & (e.output_sha256 == outputs.c.output_sha256))
+        .where(outputs.c.submission_id == submission_id, e.version == __version__)
+    )
+    return [row for row in rows if references.get((row.test, row.metric)) == row.reference]
 
 
 # What a check depends on.

@@ -35,10 +35,10 @@ from geval_py.board.intake.sandbox import process_parcel
 from geval_py.board.intake.sources import numbered_path
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.pipeline import (
-    Content,
     check_digest,
+    current_evaluations,
     store_evaluations,
-    store_outputs,
+    store_scored,
 )
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
@@ -198,18 +198,21 @@ def outdated(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A submission that is checked and scored again; ``parcel`` has its outputs, ``evaluations`` their ids.
+    """A submission that is checked and scored again; ``outputs`` are those that could be scored.
 
     ``result`` is of the outputs that it had. ``later`` are those of outputs for tests that are newer than the
     submission, by test: what cannot be scored of them is left out, and does not affect the other outputs.
     """
 
     submission_id: int
-    arrived: datetime
-    parcel: Parcel
+    outputs: tuple[ReceivedOutput, ...] = ()
     result: Result = field(default_factory=Result)
     later: Mapping[str, Result] = field(default_factory=dict)
-    evaluations: Mapping[Content, int] = field(default_factory=dict)
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """All results."""
+        return (self.result, *self.later.values())
 
 
 def _score_all(
@@ -220,79 +223,66 @@ def _score_all(
     total, revisions = len(waiting), dict[int, Revision]()
 
     def take(_: Sequence[Revision]) -> Revision | None:
-        return _stored(board, waiting.pop()) if waiting else None
+        return Revision(submission_id=waiting.pop()) if waiting else None
 
     def prepare(revision: Revision, place: str, _: float | None) -> Revision:
-        return score_again(board, revision, references, place)
+        return score_again(board, revision.submission_id, references, place)
 
     def store(ready: Sequence[Revision], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
             for one in ready:
-                scored = [score for result in (one.result, *one.later.values()) for score in result.scored]
-                ids = store_evaluations(connection, one.parcel, scored, references, now)
-                revisions[one.submission_id] = replace(one, evaluations={**one.evaluations, **ids})
-        if progress is not None:
-            for number in range(len(revisions) - len(ready), len(revisions)):
-                progress(number + 1, total)
+                for result in one.results:
+                    store_evaluations(connection, result.scored, references, now)
+        for one in ready:
+            revisions[one.submission_id] = one
+            if progress is not None:
+                progress(len(revisions), total)
 
     scheduler.run(take, prepare, store)
     return [revisions[number] for number in sorted(revisions)]
 
 
-def _stored(board: Board, number: int) -> Revision:
-    """Read a stored submission, with its outputs as they were stored: a file's name may mean another test today."""
+def score_again(board: Board, number: int, references: References, place: str) -> Revision:
+    """Check the outputs of a stored submission, and score those that have no evaluation with these references.
+
+    They are those of the tests for which they were stored: a file's name may mean another test today. Outputs for
+    tests that are newer than the submission are checked and scored apart, a test at a time.
+    """
     with board.reading() as connection:
         row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
-        own_files = connection.execute(
-            select(files).where(files.c.submission_id == number).order_by(files.c.id)
-        ).all()
-        query = select(outputs, files.c.name.label("file")).join(files, files.c.id == outputs.c.file_id)
-        own_outputs = connection.execute(query.where(outputs.c.submission_id == number).order_by(outputs.c.id)).all()
-    parcel = Parcel(
-        name=row.name,
-        source=row.source,
-        digest=row.digest,
-        files=tuple(ReceivedFile(name=one.name, path="", sha256=one.sha256, bytes=one.bytes) for one in own_files),
-        outputs=tuple(
-            ReceivedOutput(test=one.test, file=one.file, variant=one.variant, params=dict(one.params))
-            for one in own_outputs
-        ),
-        details=Details(),
-    )
-    return Revision(submission_id=number, arrived=row.arrived, parcel=parcel)
+        query = select(files).where(files.c.submission_id == number).order_by(files.c.id)
+        own_files = tuple(
+            ReceivedFile(name=one.name, path=numbered_path(place, n, one.name), sha256=one.sha256, bytes=one.bytes)
+            for n, one in enumerate(connection.execute(query))
+        )
+        columns = outputs.c.test, files.c.name.label("file"), outputs.c.variant, outputs.c.params
+        query = select(*columns).join(files, files.c.id == outputs.c.file_id).order_by(outputs.c.id)
+        rows = connection.execute(query.where(outputs.c.submission_id == number)).mappings()
+        stored = tuple(ReceivedOutput(**one) for one in rows)
+        current = current_evaluations(connection, number, references)
+    known = {(one.test, one.file, one.metric) for one in current}
+    settings = board.settings.at(row.arrived)
+    own = {"name": row.name, "source": row.source, "digest": row.digest}
+    parcel = Parcel(**own, files=own_files, outputs=(), details=Details())
 
-
-def score_again(board: Board, revision: Revision, references: References, place: str) -> Revision:
-    """Check the outputs of a submission, and score the contents that have no evaluation with these references.
-
-    Outputs for tests that are newer than the submission are checked and scored apart, a test at a time.
-    """
-    settings, stored = board.settings.at(revision.arrived), revision.parcel.outputs
-    paths = (numbered_path(place, number, file.name) for number, file in enumerate(revision.parcel.files))
-    own_files = tuple(replace(file, path=path) for file, path in zip(revision.parcel.files, paths, strict=True))
-    parcel = replace(revision.parcel, files=own_files)
-    digests = {file.name: file for file in own_files}
-    known: dict[Content, int] = {}
-
-    def score(own: tuple[ReceivedOutput, ...]) -> Result:
-        part = replace(parcel, outputs=own)
+    def score(chosen: tuple[ReceivedOutput, ...]) -> Result:
+        part, wanted = replace(parcel, outputs=chosen), []
+        for output in chosen:
+            metrics = [metric for test, metric in references if test == output.test]
+            missing = [metric for metric in metrics if (output.test, output.file, metric) not in known]
+            wanted += [(output.test, output.file, missing)] if missing else []
+        if not wanted:
+            return Result(parcel=part)
+        names = {output.file for output in chosen}
         with board.reading() as connection:
-            known.update(known_evaluations(connection, part, references))
-            wanted = []
-            for output in own:
-                metrics = [metric for test, metric in references if test == output.test]
-                content = output.test, digests[output.file].sha256
-                missing = tuple(metric for metric in metrics if (*content, metric) not in known)
-                wanted += [(output.test, output.file, missing)] if missing else []
-            if not wanted:
-                return Result(parcel=part)
-            for name in {output.file for output in own}:
-                database.write_content(connection, digests[name].sha256, digests[name].path)
+            for file in own_files:
+                if file.name in names:
+                    database.write_content(connection, file.sha256, file.path)
         return process_parcel(part, place, settings, wanted)
 
-    def score_files(own: Sequence[ReceivedFile], tests: Sequence[str]) -> Result:
+    def score_files(chosen: Sequence[ReceivedFile], tests: Sequence[str]) -> Result:
         try:
-            return score(outputs_of(own, tests, settings.variants))
+            return score(outputs_of(chosen, tests, settings.variants))
         except RejectedError as error:  # two files may be one variant, now that the tests are others
             return Result(parcel=parcel, state=REJECTED, reason=error.reason)
 
@@ -309,32 +299,8 @@ def score_again(board: Board, revision: Revision, references: References, place:
         new_tests = {test_by_folder(file.name, tests) for file in left}
         later = {test: score_files(left, [test]) for test in tests if test in new_tests}
     fine = [one.parcel for one in (result, *later.values()) if one.state == SCORED and one.parcel]
-    parcel = replace(parcel, outputs=tuple(output for one in fine for output in one.outputs))
-    return replace(revision, parcel=parcel, result=result, later=later, evaluations=known)
-
-
-def known_evaluations(connection: Connection, parcel: Parcel, references: References) -> dict[Content, int]:
-    """Return the stored evaluations, by this version and with these references, of the parcel's contents.
-
-    They include evaluations that no output has yet: after an interruption, or a dry run.
-    """
-    scored = evaluations.alias()  # by which the content of a file is known, unpacked
-    query = (
-        select(files.c.sha256, evaluations.c.test, evaluations.c.metric, evaluations.c.reference, evaluations.c.id)
-        .join_from(files, outputs, outputs.c.file_id == files.c.id)
-        .join(scores, scores.c.output_id == outputs.c.id)
-        .join(scored, scored.c.id == scores.c.evaluation_id)
-        .join(
-            evaluations,
-            (evaluations.c.output_sha256 == scored.c.output_sha256) & (evaluations.c.test == outputs.c.test),
-        )
-        .where(files.c.sha256.in_({file.sha256 for file in parcel.files}), evaluations.c.version == __version__)
-    )
-    return {
-        (test, digest, metric): number
-        for digest, test, metric, reference, number in connection.execute(query)
-        if references.get((test, metric)) == reference
-    }
+    scored = tuple(output for one in fine for output in one.outputs)
+    return Revision(submission_id=number, outputs=scored, result=result, later=later)
 
 
 def replace_scores(
@@ -352,9 +318,9 @@ def replace_scores(
     """
     own, result = submissions.c.id == revision.submission_id, revision.result
     was = connection.execute(select(submissions).where(own)).one()
-    problems = [problem for one in (result, *revision.later.values()) for problem in one.problems]
+    problems = [problem for one in revision.results for problem in one.problems]
     left_out = {test: one for test, one in revision.later.items() if one.state != SCORED}
-    if left_out and revision.parcel.outputs:
+    if left_out and revision.outputs:
         reasons = (f"its outputs for {test} are left out: {one.reason}" for test, one in left_out.items())
         result = replace(result, reason="; ".join(reasons))
     elif left_out:
@@ -365,8 +331,10 @@ def replace_scores(
     reasons_by_key = {(one.output_id, one.metric): one.reason for one in old}
     new: dict[tuple[int, str], int] = {}
     if result.state == SCORED:
-        contents = store_outputs(connection, revision.submission_id, revision.parcel, references)
-        new = {key: revision.evaluations[content] for key, content in contents.items()}
+        scored = [score for one in revision.results for score in one.scored]
+        store_scored(connection, revision.submission_id, revision.outputs, scored)
+        rows_now = current_evaluations(connection, revision.submission_id, references)
+        new = {(row.output_id, row.metric): row.id for row in rows_now}
         replaced = {key: number for key, number in current.items() if new.get(key, number) != number}
     else:
         replaced = current
@@ -386,8 +354,8 @@ def replace_scores(
     if is_other or problems:
         values |= {"problems": escape_unstorable(problems)}
     if result.state != was.state:
-        phase = settings.at(revision.arrived)
-        cost, charge = charge_of(phase, result.state, revision.parcel.outputs, baseline=was.baseline)
+        phase = settings.at(was.arrived)
+        cost, charge = charge_of(phase, result.state, revision.outputs, baseline=was.baseline)
         values |= {"cost": cost, "charge": charge}
     connection.execute(update(submissions).where(own).values(values))
     return is_other
