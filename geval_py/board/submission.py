@@ -245,15 +245,14 @@ YamlDocument: TypeAlias = dict[str, Any]
 
 def parcel_of(document: YamlDocument) -> Parcel:
     """Convert the document of a parcel, which asdict made, to the parcel."""
-    details = dict(document["details"])
-    details["tags"] = tuple(details["tags"])
-    details["links"] = tuple((title, url) for title, url in details["links"])
-    return Parcel(
-        **{name: str(document[name]) for name in ("name", "source", "digest")},
-        files=tuple(ReceivedFile(**file) for file in document["files"]),
-        outputs=tuple(ReceivedOutput(**output) for output in document["outputs"]),
-        details=Details(**details),
-    )
+    details = document["details"]
+    links = tuple((title, url) for title, url in details["links"])
+    values = {
+        "files": tuple(ReceivedFile(**file) for file in document["files"]),
+        "outputs": tuple(ReceivedOutput(**output) for output in document["outputs"]),
+        "details": Details(**details | {"tags": tuple(details["tags"]), "links": links}),
+    }
+    return Parcel(**document | values)
 
 
 def scored_document(scored: Scored) -> YamlDocument:

@@ -68,8 +68,20 @@ def _needed(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]], **more: An
     return sa.Column(name, kind, nullable=False, **more)
 
 
-def _optional(name: str) -> sa.Column[str]:
-    return _needed(name, sa.Text, server_default="")
+def _texts(*names: str) -> list[sa.Column[str]]:
+    return [_needed(name, sa.Text) for name in names]
+
+
+def _optional(*names: str) -> list[sa.Column[str]]:
+    return [_needed(name, sa.Text, server_default="") for name in names]
+
+
+def _moments(*names: str) -> list[sa.Column[datetime]]:
+    return [sa.Column(name, Moment) for name in names]
+
+
+def _figures(*names: str) -> list[sa.Column[float]]:
+    return [sa.Column(name, sa.Double) for name in names]
 
 
 def _by_output() -> tuple[sa.Column[Any], ...]:
@@ -100,32 +112,17 @@ submissions = sa.Table(
     _id(),
     _needed("code", sa.String(12), unique=True),
     _reference("submitter_id", "submitters"),
-    _needed("name", sa.Text),
-    _needed("source", sa.Text),
+    *_texts("name", "source", "charge", "scorer"),
+    *_optional("description", "author", "affiliation", "revision"),
+    *_optional("arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal"),
     _needed("digest", sa.String(64)),
-    _optional("revision"),
     _needed("arrived", Moment),
-    _optional("arrived_by"),
     _needed("added", Moment),
     _needed("state", sa.String(8)),
-    _optional("reason"),
-    _optional("aside"),
-    _optional("checked_with"),
     _needed("baseline", sa.Boolean, server_default=sa.false()),
     _needed("cost", sa.Integer, server_default="1"),
-    _needed("charge", sa.Text),
-    _optional("description"),
-    _optional("author"),
-    _optional("affiliation"),
-    _needed("tags", sa.JSON),
-    _needed("params", sa.JSON),
-    _needed("links", sa.JSON),
-    _needed("problems", sa.JSON),
-    _optional("remark"),
-    sa.Column("withdrawn", Moment),
-    _optional("withdrawal"),
-    sa.Column("final", Moment),
-    _needed("scorer", sa.Text),
+    *(_needed(name, sa.JSON) for name in ("tags", "params", "links", "problems")),
+    *_moments("withdrawn", "final"),
     sa.CheckConstraint(f"state IN {STATES}", name="state"),
     sa.Index(None, "submitter_id", "arrived"),
     sa.Index(None, "digest"),
@@ -160,8 +157,7 @@ outputs = sa.Table(
     _id(),
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    _needed("test", sa.Text),
-    _needed("variant", sa.Text),
+    *_texts("test", "variant"),
     _needed("params", sa.JSON),
     _needed("output_sha256", sa.String(64)),
     sa.UniqueConstraint("submission_id", "test", "variant"),
@@ -175,16 +171,11 @@ evaluations = sa.Table(
     "evaluations",
     METADATA,
     _id(),
-    _needed("test", sa.Text),
+    *_texts("test", "metric", "version", "signature"),
     _needed("output_sha256", sa.String(64)),
     _needed("reference", sa.String(64)),
-    _needed("metric", sa.Text),
-    _needed("version", sa.Text),
-    _needed("signature", sa.Text),
     _needed("lines", sa.Integer),
-    sa.Column("score", sa.Double),
-    sa.Column("low", sa.Double),
-    sa.Column("high", sa.Double),
+    *_figures("score", "low", "high"),
     sa.Column("losses", sa.LargeBinary),
     _needed("made", Moment),
     sa.UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
@@ -202,10 +193,9 @@ history = sa.Table(
     METADATA,
     _id(),
     _reference("output_id", "outputs"),
-    _needed("metric", sa.Text),
     _reference("evaluation_id", "evaluations"),
+    *_texts("metric", "reason"),
     _needed("replaced", Moment),
-    _needed("reason", sa.Text),
     sa.Index(None, "output_id"),
 )
 
@@ -227,9 +217,7 @@ disclosures = sa.Table(
     "disclosures",
     METADATA,
     *_by_output(),
-    sa.Column("value", sa.Double),
-    sa.Column("low", sa.Double),
-    sa.Column("high", sa.Double),
+    *_figures("value", "low", "high"),
 )
 
 # The ladder of a submitter (or, negative, of a baseline's submission) in the table of a phase and test: its steps in
@@ -252,8 +240,7 @@ scanned = sa.Table(
     "scanned",
     METADATA,
     sa.Column("path", sa.Text, primary_key=True),
-    _needed("fingerprint", sa.Text),
-    _needed("outcome", sa.Text),
+    *_texts("fingerprint", "outcome"),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
@@ -272,8 +259,8 @@ accounts = sa.Table(
     METADATA,
     _id(),
     _needed("key", sa.Text, unique=True),
-    _needed("name", sa.Text),
-    _optional("email"),
+    *_texts("name"),
+    *_optional("email"),
     _needed("role", sa.String(9)),
     sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
     _needed("owner", sa.Boolean, server_default=sa.false()),
@@ -326,24 +313,16 @@ jobs = sa.Table(
     _needed("number", sa.String(16), unique=True),
     sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
     sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
-    _optional("who"),
-    _optional("name"),
-    _optional("test"),
-    _optional("sha256"),
+    *_optional("who", "name", "test", "sha256", "reason", "receipt"),
+    *(_needed(name, sa.Integer, server_default="0") for name in ("lease", "deaths")),
     _needed("bytes", sa.BigInteger, server_default="0"),
-    _needed("arrived", Moment),
     _needed("dry", sa.Boolean, server_default=sa.false()),
     _needed("state", sa.String(8)),
-    _optional("reason"),
     sa.Column("submission_id", sa.ForeignKey("submissions.id", ondelete="RESTRICT")),
     _needed("problems", sa.JSON, server_default="[]"),
-    _optional("receipt"),
-    _needed("lease", sa.Integer, server_default="0"),
-    _needed("deaths", sa.Integer, server_default="0"),
+    _needed("arrived", Moment),
     _needed("due", Moment),
-    sa.Column("started", Moment),
-    sa.Column("leased_until", Moment),
-    sa.Column("ended", Moment),
+    *_moments("started", "leased_until", "ended"),
     sa.Index(None, "state", "due"),
     sa.Index(None, "submitter_id", "arrived"),
     sa.Index(
@@ -362,14 +341,12 @@ notices = sa.Table(
     METADATA,
     _id(),
     _needed("number", sa.String(16), unique=True),
-    _optional("webhook"),
-    _optional("email"),
+    *_optional("webhook", "email", "reason"),
     _needed("event", sa.JSON),
     _needed("made", Moment),
     _needed("due", Moment),
     _needed("tries", sa.Integer),
     _needed("state", sa.String(8)),
-    _optional("reason"),
     sa.Index(None, "state", "due"),
 )
 
@@ -379,10 +356,8 @@ audit = sa.Table(
     METADATA,
     _id(),
     _needed("moment", Moment),
-    _needed("who", sa.Text),
-    _needed("action", sa.Text),
-    _optional("subject"),
-    _optional("detail"),
+    *_texts("who", "action"),
+    *_optional("subject", "detail"),
 )
 
 # How often something was tried, by what is limited and the start of the hour in which it was.
@@ -402,6 +377,5 @@ board = sa.Table(
     _id(),
     _needed("created", Moment),
     _needed("changed", sa.Integer, server_default="0"),
-    _optional("disclosed_with"),
-    _optional("compared_with"),
+    *_optional("disclosed_with", "compared_with"),
 )

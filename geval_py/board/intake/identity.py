@@ -378,19 +378,20 @@ def fingerprint(source: str, most: int = MAX_ENTRIES) -> str:
 def _listing(source: str, most: int, mark: Mark) -> bytes:
     """List the files below a path: relative names, sizes, and a mark of each, made in the order of their paths.
 
-    Links are not followed. Of more than ``most`` files and folders only the first ones are listed, as they come, in
-    hidden folders last.
+    Links are not followed, and hidden files are left out, as they are of a submission. Of more than ``most`` files
+    and folders, hidden ones too, only the first ones are listed, as they come.
     """
     paths: list[str] = []
-    folders, hidden = deque([source] if os.path.isdir(source) else []), deque[str]()
-    while (folders or hidden) and most >= 0:
-        is_shown = bool(folders)
-        with suppress(OSError), os.scandir((folders or hidden).popleft()) as entries:
+    folders = deque([source] if os.path.isdir(source) else [])
+    while folders and most >= 0:
+        with suppress(OSError), os.scandir(folders.popleft()) as entries:
             for entry in islice(entries, most + 1):
                 most -= 1
+                if entry.name.startswith(".") or most < 0:
+                    continue
                 if entry.is_dir(follow_symlinks=False):
-                    (folders if is_shown and not entry.name.startswith(".") else hidden).append(entry.path)
-                elif most >= 0 and not entry.is_dir():
+                    folders.append(entry.path)
+                elif not entry.is_dir():
                     paths.append(entry.path)
     lines: list[bytes] = []
     for path in sorted(paths):

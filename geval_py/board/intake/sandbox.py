@@ -54,15 +54,7 @@ PROGRAM = "import sys, geval_py.board.intake.child as child; sys.exit(child.main
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MAX_ERROR_BYTES = 2000  # at the end of a child's standard error
-CRASHES = (
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGILL",
-    "SIGSEGV",
-    "SIGSYS",
-    "SIGTRAP",
-)  # that a program dies of by itself
+CRASHES = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")  # a program dies by itself
 
 
 def process_source(
@@ -89,7 +81,9 @@ def process_source(
         "known": list(known),
         "left": left,
     }
-    return _process(arguments, place, settings, None)
+    result = _process(arguments, place, settings)
+    received = os.path.join(place, PARCEL_FILE)
+    return replace(result, parcel=parcel_of(read_document(received))) if os.path.exists(received) else result
 
 
 def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, wanted: Wanted) -> Result:
@@ -98,29 +92,20 @@ def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, wanted: 
     ``wanted`` are tests, each with the name of a file and metrics as in board.yaml. If a rule finds an error, nothing
     is scored. The score by the ranking metric has an interval and the losses of the lines.
     """
-    arguments = {
-        "parcel": asdict(parcel),
-        "wanted": [[test, file, list(metrics)] for test, file, metrics in wanted],
-    }
-    return _process(arguments, place, settings, parcel)
+    arguments = {"parcel": asdict(parcel), "wanted": list(wanted)}
+    return replace(_process(arguments, place, settings), parcel=parcel)
 
 
-def _process(arguments: YamlDocument, place: str, settings: BoardSettings, parcel: Parcel | None) -> Result:
-    names = ("challenge", "answers", "metric", "seed")
-    arguments |= {name: getattr(settings, name) for name in names}
+def _process(arguments: YamlDocument, place: str, settings: BoardSettings) -> Result:
+    arguments |= {name: getattr(settings, name) for name in ("challenge", "answers", "metric", "seed")}
     try:
         answer = run_in_sandbox("process", arguments, limits=settings.limits, place=place)
-        scored = tuple(scored_of(document) for document in answer["scored"])
-        reason = str(answer["reason"])
-        state = REJECTED if reason else SCORED
-        result = Result(state=state, reason=reason, problems=tuple(answer["problems"]), scored=scored)
     except SubmissionError as error:
         state = REJECTED if isinstance(error, RejectedError) else FAILED
-        result = Result(state=state, reason=error.reason, aside=error.aside)
-    received = os.path.join(place, PARCEL_FILE)
-    if parcel is None and os.path.exists(received):
-        parcel = parcel_of(read_document(received))
-    return replace(result, parcel=parcel)
+        return Result(state=state, reason=error.reason, aside=error.aside)
+    scored, reason = tuple(map(scored_of, answer["scored"])), str(answer["reason"])
+    state = REJECTED if reason else SCORED
+    return Result(state=state, reason=reason, problems=tuple(answer["problems"]), scored=scored)
 
 
 def report_in_sandbox(path: str, test: str, settings: BoardSettings, place: str) -> str:

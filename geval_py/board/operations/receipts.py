@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
 from geval_py.board.ranking.disclosure import arrived_in
@@ -159,22 +159,15 @@ def quota_used(
 ) -> int:
     """Return how many submissions of the day and phase of a moment a submitter has used."""
     phase, day = settings.phase_of(moment), day_of(moment, settings.zone)
-    spent = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(
-        submissions.c.submitter_id == submitter_id,
-        submissions.c.arrived >= day.start,
-        submissions.c.arrived < day.end,
-        *arrived_in(settings, phase),
-    )
-    used = 0 if submitter_id is None else int(connection.execute(spent).scalar_one())
+
+    def is_counted(table: Table) -> tuple[ColumnElement[bool], ...]:
+        arrived, own = table.c.arrived, table.c.submitter_id == submitter_id
+        return own, arrived >= day.start, arrived < day.end, *arrived_in(settings, phase, arrived)
+
+    cost = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(*is_counted(submissions))
+    used = int(connection.execute(cost).scalar_one())
     if with_uploads:
-        waiting = select(func.count()).where(
-            jobs.c.submitter_id == submitter_id,
-            jobs.c.state.in_(OPEN),
-            ~jobs.c.dry,
-            jobs.c.arrived >= day.start,
-            jobs.c.arrived < day.end,
-            *arrived_in(settings, phase, jobs.c.arrived),
-        )
+        waiting = select(func.count()).where(*is_counted(jobs), jobs.c.state.in_(OPEN), ~jobs.c.dry)
         used += int(connection.execute(waiting).scalar_one())
     return used
 

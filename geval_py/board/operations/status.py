@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, false, func, or_, select, true
+from sqlalchemy import Row, func, select
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
@@ -15,7 +15,6 @@ from geval_py.board.database.store import Board
 from geval_py.board.operations.pipeline import settings_digest
 from geval_py.board.operations.receipts import day_of, written
 from geval_py.board.operations.rescoring import outdated
-from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import STATES
@@ -59,7 +58,8 @@ class Status:
     """The state of a board; ``outdated`` counts the outdated scores by reason.
 
     ``without_output`` has, by test, the codes of scored submissions without an output for it, withdrawn ones left
-    out. ``to_be_sent_again`` has the codes of submissions that could not be received under earlier settings.
+    out. ``to_be_sent_again`` has the codes of submissions that could not be received under earlier settings, and
+    that were not sent again by the same name.
     ``finals`` is the most submissions that a submitter may name to decide.
     """
 
@@ -121,91 +121,53 @@ class Status:
 def status_of(board: Board, now: datetime) -> Status:
     """Read the state of a board; raises StoreError, and the DataErrors of the challenge's files."""
     settings, references = board.settings, references_of(board.settings)
+    tables = (schema.submitters, schema.outputs, schema.evaluations)
     with board.reading() as connection:
-        lines = tuple(_lines(connection, settings))
-        states = Counter(line.state for line in lines)
+        query = select(submissions, schema.submitters.c.name.label("submitter")).join(schema.submitters)
+        rows = connection.execute(query.order_by(submissions.c.arrived, submissions.c.id)).all()
+        output_rows = connection.execute(select(schema.outputs.c.submission_id, schema.outputs.c.test))
+        with_output = {(row.submission_id, row.test) for row in output_rows}
+        with_files = set(connection.execute(select(schema.files.c.submission_id)).scalars())
         old = outdated(connection, settings, references)
-        to_be_scored = {(one.test, one.code) for one in old}
-        without: dict[str, list[str]] = {}
-        for test in dict.fromkeys(test for test, _ in references):
-            codes = without_output(connection, settings, test)
-            codes = [code for code in codes if (test, code) not in to_be_scored]
-            without |= {test: codes} if codes else {}
-        counts = {
-            table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
-            for table in (schema.submitters, schema.outputs, schema.evaluations)
-        }
-        return Status(
-            title=settings.title,
-            phase=settings.phase_of(now),
-            **counts,
-            states={state: states[state] for state in STATES},
-            withdrawn=sum(1 for line in lines if line.is_withdrawn),
-            outdated=dict(Counter(one.reason for one in old)),
-            without_output=without,
-            to_be_sent_again=to_be_sent_again(connection, settings),
-            zone=str(settings.zone),
-            finals=settings.finals,
-            lines=lines,
-        )
-
-
-def _lines(connection: Connection, settings: BoardSettings) -> list[Line]:
-    query = select(submissions, schema.submitters.c.name.label("submitter"))
-    query = query.join_from(submissions, schema.submitters).order_by(submissions.c.arrived, submissions.c.id)
-    lines = []
-    for row in connection.execute(query):
-        reason = shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MAX_REASON)
-        names = ("code", "submitter", "name", "arrived", "arrived_by", "state", "cost", "charge", "final")
-        line = Line(
-            **{name: getattr(row, name) for name in names},
-            phase=settings.phase_of(row.arrived),
-            charged=row.cost > 0,
-            reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
-            day=day_of(row.arrived, settings.zone).name,
-        )
-        lines.append(line)
-    return lines
-
-
-def to_be_sent_again(connection: Connection, settings: BoardSettings) -> list[str]:
-    """List the codes of submissions that could not be received under earlier settings, and were not sent again.
-
-    A submission counts as sent again if a later one has the same submitter and name.
-    """
-    has_files = select(schema.files.c.id).where(schema.files.c.submission_id == submissions.c.id).exists()
-    later = submissions.alias()
-    is_same = (later.c.submitter_id == submissions.c.submitter_id) & (later.c.name == submissions.c.name)
-    was_sent_again = select(later.c.id).where(is_same, later.c.id > submissions.c.id).exists()
-    rows = connection.execute(
-        select(submissions.c.code)
-        .where(
-            submissions.c.state == schema.REJECTED,
-            submissions.c.checked_with != settings_digest(settings),
-            ~has_files,
-            ~was_sent_again,
-            submissions.c.withdrawn.is_(None),
-        )
-        .order_by(submissions.c.arrived, submissions.c.id)
+        count = func.count()
+        counts = {one.name: connection.execute(select(count).select_from(one)).scalar_one() for one in tables}
+    to_be_scored = {(one.code, one.test) for one in old}
+    without: dict[str, list[str]] = {test: [] for test, _ in references}
+    to_be_sent_again: list[str] = []
+    latest = {(row.submitter_id, row.name): row.id for row in sorted(rows, key=lambda row: row.id)}
+    for row in rows:
+        if row.state == schema.SCORED and row.withdrawn is None:
+            for test in settings.at(row.arrived).tests:
+                if (row.id, test.name) not in with_output and (row.code, test.name) not in to_be_scored:
+                    without[test.name].append(row.code)
+        is_settled = row.state != schema.REJECTED or row.checked_with == settings_digest(settings)
+        was_sent_again = latest[row.submitter_id, row.name] != row.id
+        if not (is_settled or was_sent_again or row.id in with_files or row.withdrawn):
+            to_be_sent_again.append(row.code)
+    lines = tuple(_line(settings, row) for row in rows)
+    states = Counter(line.state for line in lines)
+    return Status(
+        title=settings.title,
+        phase=settings.phase_of(now),
+        **counts,
+        states={state: states[state] for state in STATES},
+        withdrawn=sum(1 for line in lines if line.is_withdrawn),
+        outdated=dict(Counter(one.reason for one in old)),
+        without_output={test: codes for test, codes in without.items() if codes},
+        to_be_sent_again=to_be_sent_again,
+        zone=str(settings.zone),
+        finals=settings.finals,
+        lines=lines,
     )
-    return list(rows.scalars())
 
 
-def without_output(connection: Connection, settings: BoardSettings, test: str) -> list[str]:
-    """List the codes of scored submissions without an output for a test that their phase ranks.
-
-    Withdrawn ones are left out.
-    """
-    ranking = [name for name, of in settings.by_phase.items() if of.test(test) is not None]
-    of_test = (schema.outputs.c.submission_id == submissions.c.id) & (schema.outputs.c.test == test)
-    rows = connection.execute(
-        select(submissions.c.code)
-        .where(
-            submissions.c.state == schema.SCORED,
-            submissions.c.withdrawn.is_(None),
-            or_(false(), *(and_(true(), *arrived_in(settings, name)) for name in ranking)),
-            ~select(schema.outputs.c.id).where(of_test).exists(),
-        )
-        .order_by(submissions.c.arrived, submissions.c.id)
+def _line(settings: BoardSettings, row: Row[Any]) -> Line:
+    names = ("code", "submitter", "name", "arrived", "arrived_by", "state", "cost", "charge", "final")
+    reason = shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MAX_REASON)
+    return Line(
+        **{name: getattr(row, name) for name in names},
+        phase=settings.phase_of(row.arrived),
+        charged=row.cost > 0,
+        reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
+        day=day_of(row.arrived, settings.zone).name,
     )
-    return list(rows.scalars())
