@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -137,35 +138,34 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     The documents are of all lines of the file; None for intervals by lines. Skewed losses are no reason for a note:
     an interval fails in the samples that lack the great losses, which do not look skewed.
     """
-    all_scores = list(all_scores)
     unknown, reasons = "how far the true score may be is not known, and no interval is shown", []
+    few_lines, decided_by_few = FEW_LINES, ""
+    by_line = documents is None or documents.are_lines
     for score in all_scores:
         lines, figures = score.statistics.lines, _figures_of(score)
+        if by_line and score.metric.measure.of_losses:
+            few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append(f"there is 1 line: {unknown}")
-        elif figures is None or not np.isfinite(figures).all():
+        if figures is None or not np.isfinite(figures).all():
             continue
-        elif np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
+        if lines > 1 and np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
             what = "loss" if score.metric.measure.of_losses else "score"
             reasons.append(f"where all {lines} lines have the same {what}, {unknown}")
-    yield from dict.fromkeys(reasons)
-    if documents is None or documents.are_lines:
-        of_losses = [score.statistics.lines for score in all_scores if score.metric.measure.of_losses]
-        lines = min(of_losses, default=FEW_LINES)
-        if 1 < lines < FEW_LINES:
-            yield (
-                f"{lines} lines are few: if rare lines lose most, an interval holds the true score in about 90 % of "
-                "cases, not 95 %"
-            )
-        return
-    for score in all_scores:
-        figures, kept = _figures_of(score), documents.of_score(score)
-        if figures is not None and kept.count > 1 and np.isfinite(figures).all():
+        kept = None if documents is None or by_line else documents.of_score(score)
+        if kept is not None and kept.count > 1 and not decided_by_few:
             least = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
             if spread_of_mean(figures, kept.of_line).degrees < least:
                 sizes = f"of the {kept.count} documents, a few large ones decide"
-                yield f"{sizes}: an interval by them is wide, and unsure"
-                return
+                decided_by_few = f"{sizes}: an interval by them is wide, and unsure"
+    yield from dict.fromkeys(reasons)
+    if 1 < few_lines < FEW_LINES:
+        yield (
+            f"{few_lines} lines are few: if rare lines lose most, an interval holds the true score in about 90 % of "
+            "cases, not 95 %"
+        )
+    if decided_by_few:
+        yield decided_by_few
 
 
 def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
@@ -241,22 +241,17 @@ class Dependence:
 
 
 def choose_documents(
-    evaluations: Sequence[ScoredOutput],
-    by: DocumentsBy,
-    *,
-    values: Sequence[Array] = (),
+    evaluations: Sequence[ScoredOutput], by: DocumentsBy, *, values: Sequence[Array] = ()
 ) -> tuple[Documents | None, Dependence | None]:
     """Return the documents, of all lines of the file, of intervals and tests of evaluations of one test set.
 
     Those that are asked for, or those of the column by which lines are most alike, with what was found about columns;
     None where each line is by itself. See :func:`find_dependence`. Raises the errors of :func:`documents_in`.
     """
-    if by is False:
-        return None, None
     if by is not None:
-        return documents_in(evaluations[0], by), None
-    found = find_dependence(evaluations, values=values)
-    return found.documents, found
+        return (None if by is False else documents_in(evaluations[0], by)), None
+    dependence = find_dependence(evaluations, values=values)
+    return dependence.documents, dependence
 
 
 def notes_on_documents(documents: Documents | None, dependence: Dependence | None, consequence: str) -> Iterator[str]:
@@ -278,11 +273,11 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
     of moderate size with as many lines.
     """
-    first = evaluations[0]
-    has_figures = any(np.isfinite(figures).sum() >= MIN_TESTED_LINES for figures in _figures(evaluations, values)[0])
+    first, kinds = evaluations[0], partial(_figures, evaluations, values)
+    has_figures = any(np.isfinite(figures).sum() >= MIN_TESTED_LINES for figures in kinds()[0])
     possible = list(possible_documents(first)) if has_figures else []
     fine = [documents for documents in possible if documents.effective >= MIN_DOCUMENTS]
-    tests = _test_columns(fine, _figures(evaluations, values))
+    tests = _test_columns(fine, kinds())
     corrected = holm([p for p, _ in tests])
     passed = [(wider, n) for n, (p, (_, wider)) in enumerate(zip(corrected, tests, strict=True)) if p < LEVEL]
     wider, place = max(passed, key=lambda one: one[0], default=(1.0, 0))
@@ -291,18 +286,16 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     # Columns with few values, whose lines may be alike too. Where whole documents of the chosen column have a value,
     # they are what is dealt out, by the means of their lines.
     rest = [documents for documents in possible if documents.effective < MIN_DOCUMENTS]
-    of_documents: list[Documents | None] = []
-    for column in rest:
-        of_document = np.empty(0 if chosen is None else chosen.count, np.int64)
-        if chosen is not None:
-            of_document[chosen.of_line] = column.of_line
-        is_whole = chosen is not None and (of_document[chosen.of_line] == column.of_line).all()
-        of_documents.append(replace(column, of_line=of_document) if is_whole else None)
-    by_line = [n for n, one in enumerate(of_documents) if one is None]
-    dealt = [(n, one) for n, one in enumerate(of_documents) if one is not None]
-    p_values = dict(
-        zip(by_line, _test_columns([rest[n] for n in by_line], _figures(evaluations, values)), strict=True)
-    )
+    dealt: dict[int, Documents] = {}
+    for n, column in enumerate(rest):
+        if chosen is None:
+            break
+        of_document = np.empty(chosen.count, np.int64)
+        of_document[chosen.of_line] = column.of_line
+        if (of_document[chosen.of_line] == column.of_line).all():
+            dealt[n] = replace(column, of_line=of_document)
+    by_line = [n for n in range(len(rest)) if n not in dealt]
+    p_values = dict(zip(by_line, _test_columns([rest[n] for n in by_line], kinds()), strict=True))
     if chosen is not None and dealt:
         number, of_line = chosen.count, chosen.of_line
 
@@ -312,8 +305,8 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
             with np.errstate(invalid="ignore"):  # of a document without finite figures
                 return np.bincount(of_finite, figures[finite], number) / np.bincount(of_finite, minlength=number)
 
-        kinds = [map(means, kind) for kind in _figures(evaluations, values)]
-        p_values |= zip((n for n, _ in dealt), _test_columns([one for _, one in dealt], kinds), strict=True)
+        means_of_kinds = [map(means, kind) for kind in kinds()]
+        p_values |= zip(dealt, _test_columns(list(dealt.values()), means_of_kinds), strict=True)
     corrected = holm([p_values[n][0] for n in range(len(rest))])
     return Dependence(
         documents=chosen,
@@ -381,28 +374,26 @@ def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
 
     All kinds count alike, however many figures they have; few finite figures are left out.
     """
-    tests: list[list[list[tuple[float, float]]]] = []  # by kind, figures and column
+    tested: list[list[list[tuple[float, float]]]] = []  # by kind, figures and column
     for kind in kinds if columns else ():
-        tests.append([])
+        rows = []
         for figures in kind:
             places = np.flatnonzero(np.isfinite(figures))
-            if len(places) >= MIN_TESTED_LINES:
-                values = figures[places]
-                ranks, row = centred_ranks(values), []
-                for documents in columns:
-                    of_line = (documents if len(values) == len(figures) else documents.only(places)).of_line
-                    p_value = alike_p(ranks, of_line)
-                    row.append((p_value, widening(values, of_line) if p_value < LEVEL else 1.0))
-                tests[-1].append(row)
-    tested, results = [kind for kind in tests if kind], []
+            if len(places) < MIN_TESTED_LINES:
+                continue
+            values = figures[places]
+            ranks, row = centred_ranks(values), []
+            for documents in columns:
+                of_line = (documents if len(values) == len(figures) else documents.only(places)).of_line
+                p_value = alike_p(ranks, of_line)
+                row.append((p_value, widening(values, of_line) if p_value < LEVEL else 1.0))
+            rows.append(row)
+        tested += [rows] if rows else []
+    results = []
     for n in range(len(columns)):
-        least, widest = 1.0, 1.0
-        for kind_tests in tested:
-            p_value = min(1.0, len(tested) * combined_p([row[n][0] for row in kind_tests]))
-            if p_value < LEVEL:
-                widest = max(widest, *(row[n][1] for row in kind_tests))
-            least = min(least, p_value)
-        results.append((least, widest))
+        p_values = [min(1.0, len(tested) * combined_p([row[n][0] for row in rows])) for rows in tested]
+        wider = (row[n][1] for p, rows in zip(p_values, tested, strict=True) if p < LEVEL for row in rows)
+        results.append((min(p_values, default=1.0), max(wider, default=1.0)))
     return results
 
 
