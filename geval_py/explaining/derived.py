@@ -203,24 +203,14 @@ class Parameters:
         listed = [scale * mass for mass in listed]
         rest = (1.0 - lambda_) * rest + lambda_
         to_words = rest * nu
-        other = rest - to_words * self.frequent.total
-        if not is_vector:
-            masses = wordprobs.merge_masses(filter(None, words), listed)
-            if not self.as_vectors:
-                for word, share in zip(self.frequent.words, self.frequent.shares, strict=True) if to_words else ():
-                    masses[word] = masses.get(word, 0.0) + to_words * share
-                return wordprobs.line_of_masses(masses, other)
-            listed = [0.0] * (1 << self.bits)
-            for bucket, mass in zip(
-                wordprobs.word_buckets(list(masses), self.bits, line), masses.values(), strict=True
-            ):
-                listed[bucket] += mass
-        vector = [mass + other / len(listed) for mass in listed]
-        if to_words:
-            buckets = wordprobs.word_buckets(self.frequent.words, self.bits, line)
-            for bucket, share in zip(buckets, self.frequent.shares, strict=True):
-                vector[bucket] += to_words * share
-        return wordprobs.line_of_buckets(vector)
+        masses = {} if is_vector else wordprobs.merge_masses(filter(None, words), listed)
+        for word, share in self.frequent.share_by_word.items() if to_words else ():
+            masses[word] = masses.get(word, 0.0) + to_words * share
+        tuned = wordprobs.Distribution(masses=masses, rest=rest - to_words * self.frequent.total)
+        if not is_vector and not self.as_vectors:
+            return wordprobs.line_of_masses(masses, tuned.rest)
+        buckets = wordprobs.bucket_masses(tuned, self.bits, line)
+        return wordprobs.line_of_buckets(list(map(operator.add, buckets, listed)) if is_vector else buckets)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters for JSON: the numbers, the bits, and the frequent words with their shares."""
@@ -279,29 +269,24 @@ class Mixing:
         Raises MalformedLineError, without a path, for the first malformed text.
         """
         parsed = [wordprobs.parse_line(text, line) for text in texts]
-        words = [self.frequent.share_by_word] if self.frequent.words else []
-        frequent = [wordprobs.Distribution(masses=one, rest=max(0.0, 1.0 - self.frequent.total)) for one in words]
+        rest = max(0.0, 1.0 - self.frequent.total)
+        frequent = wordprobs.Distribution(masses=self.frequent.share_by_word, rest=rest)
+        parts = [frequent] if self.frequent.words else []
         if any(part.words is None for part in parsed):
             columns = [part.buckets(self.bits, line) for part in parsed]
-            columns += [wordprobs.bucket_masses(one, self.bits, line) for one in frequent]
+            columns += [wordprobs.bucket_masses(part, self.bits, line) for part in parts]
             rows = zip(*columns, strict=True)
             return wordprobs.line_of_buckets([sum(map(operator.mul, self.weights, row)) for row in rows])
-        parts = [*(part.normalised() for part in parsed), *frequent]
+        parts = [*(part.normalised() for part in parsed), *parts]
         masses: dict[str, float] = {}
-        rest = 0.0
         for weight, part in zip(self.weights, parts, strict=True):
-            rest += weight * part.rest
             for word, mass in part.masses.items():
                 masses[word] = masses.get(word, 0.0) + weight * mass
-        return wordprobs.line_of_masses(masses, rest)
+        return wordprobs.line_of_masses(masses, sum(map(operator.mul, self.weights, (part.rest for part in parts))))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the mixing for JSON: the weights, the bits, and the frequent words with their shares."""
-        return {
-            "weights": list(self.weights),
-            "bits": self.bits,
-            "frequent_words": self.frequent.share_by_word,
-        }
+        return {"weights": self.weights, "bits": self.bits, "frequent_words": self.frequent.share_by_word}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,15 +328,15 @@ class Derived:
 
         counts = {source: count(source, self.header) for source in self.sources}
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
-        wanted = {path: count(path, next(iter(names), None)) for path, names in beside if path is not None}
-        wanted[self.sources[0]] = counts[self.sources[0]]
-        for path, expected_lines in wanted.items():
-            for source, lines in counts.items():
-                if lines != expected_lines:
+        others = {path: count(path, next(iter(names), None)) for path, names in beside if path is not None}
+        lines = counts[self.sources[0]]
+        for path, expected_lines in {**others, self.sources[0]: lines}.items():
+            for source, own_lines in counts.items():
+                if own_lines != expected_lines:
                     raise errors.LineCountError(
-                        what="output", path=source, lines=lines, expected_path=path, expected_lines=expected_lines
+                        what="output", path=source, lines=own_lines, expected_path=path, expected_lines=expected_lines
                     )
-        return counts[self.sources[0]]
+        return lines
 
     def write(
         self, make: LineMaker, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
@@ -361,17 +346,15 @@ class Derived:
         Each file is written whole or not at all; ``progress`` is called with the number of each line. Raises
         MalformedLineError and UsageError.
         """
+        codec = compression.compression_by_ending(self.path)
         with ExitStack() as stack:
-            file = stack.enter_context(
-                rewriting.written_whole(self.path, compression=compression.compression_by_ending(self.path))
-            )
+            file = stack.enter_context(rewriting.written_whole(self.path, compression=codec))
             readers = [stack.enter_context(closing(read_lines(path, header=self.header))) for path in self.sources]
             for number, texts in enumerate(zip(*readers, strict=True), 1):
                 try:
                     line = make(texts, number)
                 except errors.MalformedLineError as error:
-                    at_fault = (path for path, text in zip(self.sources, texts, strict=True) if text == error.text)
-                    error.path = next(at_fault)
+                    error.path = self.sources[texts.index(error.text)]
                     raise
                 file.write(f"{line}\n".encode())
                 if progress is not None:

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, compress, islice
+from itertools import chain, compress, islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,19 +92,9 @@ class Occurrences:
         places = np.arange(self.count, self.count + len(items), dtype=np.int32)
         self._add(EXPECTED, places, expected)
         self._add(OUTPUT, places, outputs)
-        rows = [text.split("\t") for text in inputs]
-        if len(set(map(len, rows))) == 1:
-            for column, texts in enumerate(zip(*rows, strict=True)):
-                self._add(self.fields.column(column), places, texts)
-        else:
-            cells: list[tuple[list[int], list[str]]] = []
-            for place, row in zip(places.tolist(), rows, strict=True):
-                cells += [([], []) for _ in row[len(cells) :]]
-                for (owners, texts_of_column), text in zip(cells, row, strict=False):
-                    owners.append(place)
-                    texts_of_column.append(text)
-            for column, (owners, texts_of_column) in enumerate(cells):
-                self._add(self.fields.column(column), np.array(owners, np.int32), texts_of_column)
+        for column, texts in enumerate(zip_longest(*(text.split("\t") for text in inputs))):
+            there = [text is not None for text in texts]
+            self._add(self.fields.column(column), places[there], list(compress(texts, there)))
         self.count += len(items)
 
     def _add(self, where: Field, items: Places, texts: Sequence[str]) -> None:

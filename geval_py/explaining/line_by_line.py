@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError, UsageError
@@ -19,9 +20,14 @@ from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
 MAX_SHOWN = 1000  # characters of a text that a terminal's row may show
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
-FIGURES, TEXTS = ("line", "score", "loss"), ("expected", "output")  # in JSON and CSV
-OTHER_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")  # beside another output
-OTHER_TEXTS = ("expected", "output", "other_output")
+# The columns of JSON and CSV, and where a line has them; then those beside another output.
+FIGURES = {"line": "number", "score": "score", "loss": "loss"}
+TEXTS = {"expected": "item.expected", "output": "item.output"}
+OTHER_FIGURES = {
+    "line": "number", "difference": "difference", "score": "score", "loss": "loss",
+    "other_score": "other.score", "other_loss": "other.loss",
+}  # fmt: skip
+OTHER_TEXTS = TEXTS | {"other_output": "other.item.output"}
 
 
 class ScoredLine(NamedTuple):
@@ -148,40 +154,30 @@ class LineListing(formats.Listing):
     def records(self) -> Table:
         own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
         columns = items.column_names(self.evaluation.input_width(), self.evaluation.split.in_header, own)
+        figures, texts = (FIGURES, TEXTS) if self.other is None else (OTHER_FIGURES, OTHER_TEXTS)
 
         def rows() -> Iterator[Sequence[object]]:
             for line in self.lines:
                 cells: list[str | None] = list(line.item.input.split("\t")) if columns else []
-                figures, texts = _figures_and_texts(line)
-                yield *figures.values(), *cells, *[None] * (len(columns) - len(cells)), *texts.values()
+                cells += [None] * (len(columns) - len(cells))
+                yield *attrgetter(*figures.values())(line), *cells, *attrgetter(*texts.values())(line)
 
-        figures, texts = (FIGURES, TEXTS) if self.other is None else (OTHER_FIGURES, OTHER_TEXTS)
         return plain_table([*figures, *columns, *texts], rows())
 
     def documents(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluation.split.in_header)
+        figures, texts = (FIGURES, TEXTS) if self.other is None else (OTHER_FIGURES, OTHER_TEXTS)
         for line in self.lines:
-            columns = fields.split(items.ScoredItem(line.item.input, "", ""))
-            cells = {field.column_name: cell for field, cell in columns if field.is_column}
-            figures, texts = _figures_and_texts(line)
-            yield {**figures, "input": cells, **texts}
+            columns = enumerate(line.item.input.split("\t"))
+            cells = {fields.column(n).column_name: cell for n, cell in columns}
+            own = [dict(zip(names, attrgetter(*names.values())(line), strict=True)) for names in (figures, texts)]
+            yield {**own[0], "input": cells, **own[1]}
 
     def signatures(self) -> Iterator[str]:
         return signature_lines([self.evaluation, *([self.other] if self.other else [])])
 
     def to_dict(self) -> dict[str, Any]:
         return explained_head([self.evaluation, *([self.other] if self.other else [])])
-
-
-def _figures_and_texts(line: ScoredLine) -> tuple[dict[str, float | None], dict[str, str]]:
-    _, expected, output = line.item
-    if line.other is None:
-        figures = dict(zip(FIGURES, (line.number, line.score, line.loss), strict=True))
-        return figures, dict(zip(TEXTS, (expected, output), strict=True))
-    other = line.other
-    values = (line.number, line.difference, line.score, line.loss, other.score, other.loss)
-    texts = (expected, output, other.item.output)
-    return dict(zip(OTHER_FIGURES, values, strict=True)), dict(zip(OTHER_TEXTS, texts, strict=True))
 
 
 def best_guess(output: str) -> str:
