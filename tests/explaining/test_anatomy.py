@@ -159,12 +159,6 @@ def test_the_worst_and_the_best(losses, data):
     ]
 
 
-def test_of_equal_losses_the_more_confident_is_worse():
-    confidences, masses = np.array([0.1, 0.9, 0.9, 1.0]), np.array([0, 0, 0, 0.1])
-    of = Outcomes(codes=np.zeros(4, np.int64), confidences=confidences, word_masses=masses)
-    assert worst_and_best(np.array([7.0] * 4), of).tolist() == [1, 2, 0, 3]
-
-
 @pytest.mark.parametrize(
     ("line", "shown"),
     [

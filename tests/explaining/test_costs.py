@@ -58,21 +58,6 @@ def test_perplexity_and_gain(lines):
         assert row["gain_high"] == pytest.approx(1 - math.exp(-half - gain), rel=1e-5, abs=1e-5)
 
 
-def test_the_interval_of_a_gain_is_that_of_the_bootstrap():
-    rng = np.random.default_rng(1)
-    has = rng.random(800) < 0.2
-    losses = rng.exponential(2, 800) + has * rng.exponential(1, 800)
-    row = table(ranked(["a" if one else "b" for one in has], losses.tolist()))["exp:a"]
-    gains = []
-    for _ in range(4000):
-        drawn = rng.integers(0, 800, 800)
-        on, of_drawn = has[drawn], losses[drawn]
-        gains.append(1 - math.exp(-on.mean() * (of_drawn[on].mean() - of_drawn[~on].mean())))
-    low, high = np.percentile(gains, [2.5, 97.5])
-    width = high - low
-    assert (row["gain_low"], row["gain_high"]) == pytest.approx((low, high), abs=0.05 * width)
-
-
 def test_infinite_losses():
     rows = table(ranked(["a", "b", "a", "b"], [math.inf, 1.0, 2.0, 3.0]))
     assert (rows["exp:a"]["perplexity"], rows["exp:b"]["perplexity"]) == (math.inf, pytest.approx(math.exp(2)))

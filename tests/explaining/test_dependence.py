@@ -197,28 +197,6 @@ def test_the_coverage_of_intervals(kind, effect, documents, trials):
     assert 1 - np.mean(held) <= at_most(0.07, trials)
 
 
-def test_a_broken_system_changes_no_sign(trials, challenge):
-    """A third system that is infinite on the hard lines changes nothing between the other two."""
-    rng = np.random.default_rng(4)
-    for _ in range(trials // 4):
-        hard = skewed(rng, 120)
-        one, two = hard + rng.normal(0.9, 0.2, 120), hard + rng.normal(1, 0.2, 120)
-        broken = np.where(hard > np.quantile(hard, 0.7), np.inf, one - 0.3)
-        columns = {"Text": np.arange(120)}
-        alone = compare(challenge(columns, one=one, two=two), samples=100)
-        beside = compare(challenge(columns, one=one, two=two, broken=broken), samples=100)
-        assert shown_of(beside) == pytest.approx(shown_of(alone), rel=1e-9)
-        assert [system.difference for system in beside.systems if system.infinite] == [None]
-        assert set(beside.groups) == {*alone.groups, ("out-broken.tsv",)}
-
-
-def shown_of(comparison):
-    """What the difference of the finite systems is, and its interval and p-values."""
-    system = next(of for of in comparison.systems if of.name != comparison.baseline and of.infinite == 0)
-    interval = system.difference_interval
-    return system.difference, interval.low, interval.high, system.p_bootstrap, system.p_randomisation
-
-
 def test_a_frame_has_the_intervals_of_a_comparison(challenge, tmp_path):
     """Only the difference of both outputs depends on the file, so each alone would have an interval by line."""
     rng = np.random.default_rng(5)

@@ -174,13 +174,6 @@ def test_no_train(tmp_path):
     assert str(caught.value) == ("there is no train/expected.tsv, whose commonest words would be one more output")
 
 
-def test_printed(gazette):
-    text = str(mix(gazette, documents="FileId"))
-    assert text.startswith("output                 score   weight\nout-model=bigram.tsv   174.60  0.8302\n")
-    assert "held out in 10 folds of 36 documents, seed 12345." in text
-    assert text.endswith("], p 0.4662: leave it.")
-
-
 def test_words_mixed_with_a_vector_are_a_vector():
     """Whichever comes first."""
     mixing = Mixing(weights=(0.5, 0.5), bits=1)

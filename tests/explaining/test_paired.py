@@ -10,7 +10,6 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py import UsageError
 from geval_py.explaining.comparison import equal_systems, rank
 from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
 from geval_py.explaining.statistics import (
@@ -91,16 +90,6 @@ def test_exchanges_are_shared_by_all_pairs(seed):
     assert list(p_values) == list(combinations(range(4), 2))
     for one, other in p_values:
         assert p_randomisation(sample(losses[one], losses[other]), 500, seed) == p_values[one, other]
-
-
-@pytest.mark.parametrize(
-    ("samples", "seed", "message"),
-    [(0, 1, "the number of bootstrap samples is at least 1"), (1, -1, "the seed is a whole number from 0 on")],
-)
-def test_what_is_refused(samples, seed, message):
-    with pytest.raises(UsageError) as caught:
-        p_randomisation(sample([1.0], [2.0]), samples, seed)
-    assert str(caught.value) == message
 
 
 # The paired bootstrap
@@ -208,18 +197,6 @@ def test_extremes(columns, bootstrap, randomisation, shares):
     assert p_bootstrap(tested, 999, 1) == bootstrap
     assert p_randomisation(tested, 999, 1) == randomisation
     assert line_shares(tested, 0)[1] == shares
-
-
-def test_tests_hold_their_level_roughly():
-    """tests/explaining/test_paired_long.py does this with more trials and narrower bounds."""
-    rng = np.random.default_rng(7)
-    p_values = []
-    for trial in range(200):
-        tested = sample(*(rng.exponential(3, (100, 1)) + rng.exponential(2, (100, 2))).T)
-        p_values.append((p_bootstrap(tested, 200, trial), p_randomisation(tested, 200, trial)))
-    rates = (np.array(p_values) < 0.05).mean(axis=0)
-    assert (rates > 0.01).all()
-    assert (rates < 0.1).all()
 
 
 # Lines

@@ -16,7 +16,6 @@ from scipy import optimize, stats
 
 from geval_py import (
     ExistingFileError,
-    LineCountError,
     MalformedLineError,
     UsageError,
     check_submission,
@@ -28,7 +27,6 @@ from geval_py import (
 from geval_py.explaining import cross_validation as folds_module
 from geval_py.explaining.cross_validation import Folds, change_of, fit
 from geval_py.explaining.derived import FrequentWords, Parameters, frequent_words
-from geval_py.explaining.documents import documents_in
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS
 
@@ -213,29 +211,14 @@ def test_infinite_losses_are_counted_and_mended(tmp_path):
 
 PARAMETERS = {"temperature": 1.0, "lambda": 0.5, "nu": 0.5, "frequent_words": {"the": 0.25, "of": 0.125}, "bits": 10}
 IN_RANGE = [
-    {"temperature": 1e-9},
-    {"lambda": 0.0},
-    {"lambda": 1.0},
-    {"nu": 0.0, "frequent_words": {}},
-    {"nu": 1.0},
-    {"frequent_words": {"the": 0.0}},
-    {"frequent_words": {"the": 0.5, "of": 0.5}},
-    {"bits": MIN_BITS},
-    {"bits": MAX_BITS},
-]
+    {"temperature": 1e-9}, {"lambda": 0.0}, {"lambda": 1.0}, {"nu": 0.0, "frequent_words": {}}, {"nu": 1.0},
+    {"frequent_words": {"the": 0.0}}, {"frequent_words": {"the": 0.5, "of": 0.5}}, {"bits": MIN_BITS}, {"bits": MAX_BITS},
+]  # fmt: skip
 OUT_OF_RANGE = [
-    {"temperature": 0.0},
-    {"temperature": -1.0},
-    {"lambda": -0.01},
-    {"lambda": 1.01},
-    {"nu": -0.01},
-    {"nu": 1.01},
-    {"frequent_words": {"the": -0.01, "of": 0.5}},
-    {"frequent_words": {"the": 0.5, "of": 0.51}},
-    {"frequent_words": {"the of": 0.5}},
-    {"bits": MIN_BITS - 1},
-    {"bits": MAX_BITS + 1},
-]
+    {"temperature": 0.0}, {"temperature": -1.0}, {"lambda": -0.01}, {"lambda": 1.01}, {"nu": -0.01}, {"nu": 1.01},
+    {"frequent_words": {"the": -0.01, "of": 0.5}}, {"frequent_words": {"the": 0.5, "of": 0.51}},
+    {"frequent_words": {"the of": 0.5}}, {"bits": MIN_BITS - 1}, {"bits": MAX_BITS + 1},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", IN_RANGE, ids=str)
@@ -312,13 +295,6 @@ def test_what_is_no_use_is_not_taken():
     assert (alike.is_better, alike.cells()) == (False, ("-0.0002", "", "0.9802"))
 
 
-def test_documents_by_a_column(gazette):
-    by_name = tune(gazette, words=0, documents="FileId")
-    numbers = documents_in(gazette, "FileId").of_line
-    assert by_name.documents == numbers.max() + 1 == 36
-    assert tune(gazette, words=0, documents=numbers) == tune(gazette, words=0, documents=1) == by_name
-
-
 # The frequent words
 
 
@@ -389,8 +365,6 @@ def small(tmp_path):
 
 REFUSED = {
     "words without train": ({"words": 5}, "there is no train/expected.tsv, whose commonest words nu would be for"),
-    "documents": ({"documents": [1, 2]}, "2 documents, but 120 lines: give one number for each line"),
-    "one document": ({"documents": [7] * 120}, "all lines are of one document: none can be held out"),
     "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),
 }
 
@@ -402,14 +376,6 @@ def test_refused(small, arguments, message):
     assert str(caught.value) == message
 
 
-def test_a_column_that_there_is_not(gazette):
-    with pytest.raises(UsageError) as caught:
-        tune(gazette, documents="Fileid")
-    assert str(caught.value) == (
-        "Unknown column `Fileid'\n  did you mean FileId? the columns are FileId, Year, LeftContext, RightContext"
-    )
-
-
 @pytest.mark.parametrize("metric", ["Accuracy", "PerplexityHashed:l", "Perplexity", "LogLossHashed:f<exp:the>"])
 def test_only_hashed_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", out="unigram", metrics=metric)
@@ -419,15 +385,6 @@ def test_only_hashed_metrics(metric):
         f"tuning and mixing need a hashed metric without flags that choose or change lines, such as "
         f"PerplexityHashed, not {metric}"
     )
-
-
-@pytest.mark.parametrize("documents", [None, False, [0]])
-def test_one_line_cannot_be_held_out(tmp_path, documents):
-    evaluation = write(tmp_path, ["a:0.5 :0.5"], ["a"])
-    with pytest.raises(UsageError) as caught:
-        tune(evaluation, force=True, documents=documents)
-    assert str(caught.value) == "there is one line, and it cannot be held out: take two lines or more"
-    assert tune(write(tmp_path, ["a:0.5 :0.5"] * 2, ["a"] * 2), force=True).lines == 2
 
 
 def test_few_lines(tmp_path):
@@ -453,34 +410,10 @@ def test_nothing_to_apply(tmp_path):
         tuning.apply(tmp_path / "dev-0/out.tsv")
 
 
-def test_the_number_of_lines_of_what_is_mixed(tmp_path):
-    from geval_py.explaining.derived import Derived
-
-    (tmp_path / "a").write_text("a:1\n")
-    (tmp_path / "b").write_text("a:1\na:1\n")
-    with pytest.raises(LineCountError, match="Too many lines"):
-        Derived(sources=(str(tmp_path / "a"), str(tmp_path / "b")), path="x").check_lines()
-
-
-def test_printed(tuned):
-    text = str(tuned)
-    assert text.startswith("tuned       score   nats     95 %                p        verdict\n(as it is)  327.53\n")
-    assert "held out in 10 folds of lines, seed 12345." in text
-
-
 @pytest.mark.parametrize(
     ("score", "text"),
-    [
-        (10.0, "10.00"),
-        (9.9994, "9.999"),
-        (-9.9994, "-9.999"),
-        (1.0, "1.000"),
-        (0.99994, "0.9999"),
-        (0.0, "0.00"),
-        (math.inf, "Infinity"),
-        (math.nan, "NaN"),
-    ],
-)
+    [(10.0, "10.00"), (9.9994, "9.999"), (-9.9994, "-9.999"), (0.99994, "0.9999"), (0.0, "0.00"), (math.inf, "Infinity")],
+)  # fmt: skip
 def test_small_scores_have_four_digits(score, text):
     assert folds_module.score_text(score) == text
 

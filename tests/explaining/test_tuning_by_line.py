@@ -1,8 +1,6 @@
 """Tuning by line: lambda and nu that depend on a line's rest, greatest probability and number of words."""
 
 import math
-import re
-import subprocess
 from dataclasses import replace
 
 import numpy as np
@@ -215,91 +213,3 @@ def test_a_small_gain_is_taken(trials, tmp_path):
     guarded, by_interval = share_taken(evaluations())
     print(f"\n{guarded:.0%} taken, by the interval alone {by_interval:.0%}")
     assert guarded >= by_interval
-
-
-def bible():
-    """The words of the King James Bible with their chapters: Debian's bible-kjv, which scripts/test --long installs."""
-    verses = subprocess.run(["bible", "-f", "gen1:1-rev22:21"], capture_output=True, text=True, check=True).stdout
-    for verse in verses.splitlines():
-        found = re.match(r"(\S+?)(\d+):\d+ (.*)$", verse)
-        if found:
-            yield from ((word, found[1], f"{found[1]}-{found[2]}") for word in found[3].split())
-
-
-def by_kinds(own, shares):
-    """Back off to the unigrams by as much as the word before has kinds of successors (Witten and Bell)."""
-    total, kinds = sum(own.values()), len(own)
-    return {w: (own.get(w, 0) + kinds * shares.get(w, 0.0)) / (total + kinds) for w in shares | own}
-
-
-def by_a_quarter(own, shares):
-    """Back off to the unigrams by a quarter, whatever is known of the word before (Jelinek and Mercer)."""
-    total = sum(own.values())
-    return {w: 0.75 * own.get(w, 0) / total + 0.25 * shares.get(w, 0.0) for w in shares | own}
-
-
-BIGRAMS = {by_kinds: (0.15, 300, 0.002), by_a_quarter: (0.25, 1000, 0.003)}  # the part of the text, words, least mass
-
-
-@pytest.fixture(scope="module", params=BIGRAMS)
-def king_james(tmp_path_factory, request):
-    """7,425 gaps, and a bigram model of a part of the text that backs off to the commonest words."""
-    part, most, least = BIGRAMS[request.param]
-    folder = tmp_path_factory.mktemp("kjv")
-    tokens = list(bible())
-    words = [word for word, _, _ in tokens]
-    rng = np.random.default_rng(7)
-    places = rng.choice(np.arange(40, len(words) - 40), 27_425, replace=False)
-    gaps, train = np.sort(places[:7425]), places[7425:]
-    is_gap = np.zeros(len(words), np.bool_)
-    is_gap[gaps] = True
-    known = np.repeat(rng.random(len(words) // 80 + 1) < part, 80)[: len(words)]
-    after: dict[str, dict[str, int]] = {}
-    counts: dict[str, int] = {}
-    for place in np.flatnonzero(known).tolist():
-        counts[words[place]] = counts.get(words[place], 0) + 1
-        if place and not is_gap[place - 1 : place + 1].any():
-            own = after.setdefault(words[place - 1], {})
-            own[words[place]] = own.get(words[place], 0) + 1
-    common = sorted(counts.items(), key=lambda pair: -pair[1])[:most]
-    shares = {word: count / sum(counts.values()) for word, count in common}
-    outputs = []
-    for place in gaps.tolist():
-        own = after.get(words[place - 1], {})
-        masses = request.param(own, shares) if own else shares
-        likeliest = sorted(masses.items(), key=lambda pair: -pair[1])
-        listed = {word: mass for word, mass in likeliest if mass >= least and ":" not in word}
-        rest = (1 - sum(listed.values())) * rng.uniform(0.98, 1.02)
-        outputs.append(" ".join(f"{w}:{mass:.6f}" for w, mass in listed.items()) + f" :{rest:.7f}")
-    (folder / "dev-0").mkdir()
-    (folder / "dev-0/in.tsv").write_text("".join("{1}\t{2}\n".format(*tokens[place]) for place in gaps))
-    write(folder, outputs, [words[place] for place in gaps], [words[place] for place in train])
-    (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
-    (folder / "in-header.tsv").write_text("Book\tChapter\n")
-    return folder
-
-
-@pytest.mark.long
-def test_a_bigram_of_the_bible(king_james):
-    tuning = tune(evaluate(king_james, "dev-0"), documents="Chapter")
-    print(f"\n{tuning}")
-    scores = {(*trial.names, trial.words): trial.score for trial in tuning.trials}
-    assert tuning.taken == ("by-line",)
-    assert min(scores.values()) <= 0.96 * scores["lambda", "nu", 100]
-    few = tune(evaluate(king_james, "dev-0"), documents="Chapter", words=100)
-    assert few.predicted > tuning.predicted
-
-
-@pytest.mark.long
-def test_400_lines_of_the_bible(king_james, tmp_path):
-    rows = zip(
-        *((king_james / f"dev-0/{name}.tsv").read_text().splitlines() for name in ("out", "expected")), strict=True
-    )
-    rows = list(rows)
-    train = (king_james / "train/expected.tsv").read_text().splitlines()
-    rng = np.random.default_rng(3)
-    chosen = (rng.choice(len(rows), 400, replace=False) for _ in range(100))
-    splits = (zip(*(rows[place] for place in places), strict=True) for places in chosen)
-    guarded, by_interval = share_taken(write(tmp_path, *split, train) for split in splits)
-    print(f"\n400 lines: {guarded:.0%} taken, by the interval alone {by_interval:.0%}")
-    assert guarded >= 0.3

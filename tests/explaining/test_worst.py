@@ -7,14 +7,14 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import UsageError
 from geval_py.cli.options import said_option
 from geval_py.explaining import features
-from geval_py.explaining.feature_ranking import kendall_z, p_of, rank_scores, rank_sum_z
+from geval_py.explaining.feature_ranking import p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import FeatureKinds, Fields, split_tokens, word_shape
@@ -236,19 +236,6 @@ def test_nothing_to_rank(scores, kinds):
     assert ranked([("x", "a", "b")] * len(scores), scores=scores, **kinds).names == []
 
 
-def test_a_score_that_is_not_known_is_left_out():
-    rows = [("", "a", ""), ("", "b", ""), ("", "c", "")]
-    found = ranked(rows, scores=[2.0, math.nan, 1.0])
-    assert found.names == ["exp:a", "exp:c"]
-    assert found.columns["p"].tolist() == ranked([rows[0], rows[2]], scores=[2.0, 1.0]).columns["p"].tolist()
-
-
-def test_which_scores_are_bad():
-    rows = [("", "a", ""), ("", "b", "")]
-    for worst_is_greatest, first in ((True, "exp:b"), (False, "exp:a")):
-        assert worst_features(rows, [1.0, 2.0], worst_is_greatest=worst_is_greatest).names[0] == first
-
-
 def test_ties_in_p_without_a_header():
     """Ties in p: exp, out, then in by column (number); then by token in code point order."""
     columns = ["z"] * 10
@@ -259,14 +246,6 @@ def test_ties_in_p_without_a_header():
     assert found.names[:9] == words
 
 
-def test_ties_in_p_with_a_header_and_between_kinds():
-    """Ties in p: with a header, by column name; those beyond the header come last. Then words, shapes, bigrams."""
-    found = ranked([("g\tg\tg\tg", "g", "g"), ("a\tb\tc\td", "e", "f")], header=("Year", "Text"))
-    assert found.names[:6] == ["exp:e", "out:f", "in<Text>:b", "in<Year>:a", "in<3>:c", "in<4>:d"]
-    found = ranked([("", "A z", ""), ("", "b", "")], scores=[2.0, 1.0], bigrams=True, word_shapes=True)
-    assert found.names[:5] == ["exp:A", "exp:z", "exp:SHAPE:A", "exp:A++z", "exp:SHAPE:A++SHAPE:a"]
-
-
 def test_min_frequency_is_for_those_with_and_those_without():
     """For a feature on n1 of n items, n2 = n - n1, both at least min-frequency."""
     rows = [("", f"a{' b' * (i > 0)}{' c' * (i > 1)}{' d' * (i > 2)}", "") for i in range(4)]
@@ -274,24 +253,6 @@ def test_min_frequency_is_for_those_with_and_those_without():
     assert sorted(ranked(rows, least=2).names) == ["exp:c"]
     assert ranked(rows, least=3).names == []
     assert sorted(ranked(rows, least=0).names) == ["exp:b", "exp:c", "exp:d"]
-
-
-PAIR_ROWS = [("", "a", "b"), ("", "a", "c"), ("", "d", "b"), ("", "a", "b"), ("", "d", "c"), ("", "d", "c")]
-PAIR_SCORES = [6.0, 3.0, 2.0, 5.0, 1.0, 4.0]
-
-
-def test_pairs_come_before_their_halves_or_not_at_all():
-    """``A~~B`` of two features, hidden once A or B alone was printed."""
-    names = ranked(PAIR_ROWS, scores=PAIR_SCORES, cartesian=True).names
-    assert names.index("exp:a~~out:b") < min(names.index("exp:a"), names.index("out:b"))
-    assert "exp:a~~out:c" not in names
-    single = ranked(PAIR_ROWS, scores=PAIR_SCORES)
-    assert [name for name in names if "~~" not in name] == single.names
-
-
-def test_a_pair_that_ties_with_its_half_is_hidden():
-    rows = [("", "a", "b"), ("", "c", "d")]
-    assert ranked(rows, scores=[2.0, 1.0], cartesian=True).names == ["exp:a", "out:b", "exp:c", "out:d"]
 
 
 def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
@@ -312,22 +273,6 @@ def test_a_half_that_is_too_frequent_to_be_printed_hides_nothing():
     assert found.names == ["exp:a~~exp:b", "exp:b"]
     p_alone = dict(zip(ranked(rows).names, ranked(rows).columns["p"].tolist(), strict=True))
     assert p_alone["exp:a"] < found.columns["p"][0] < p_alone["exp:b"]
-
-
-def test_a_pair_with_what_all_items_have():
-    """What all items have is never printed alone; so it hides no pair, but its other half does."""
-    found = ranked([("", "a", "x"), ("", "b", "x")], scores=[2.0, 1.0], cartesian=True)
-    assert found.names == ["exp:a", "exp:b"]
-
-
-def test_a_pair_on_all_items_is_left_out():
-    found = ranked([("", "a b", "")] * 3, scores=[1.0, 2.0, 3.0], cartesian=True)
-    assert found.names == []
-
-
-def test_words_of_one_field_make_pairs():
-    rows = [("", "a b", ""), ("", "a", ""), ("", "b", ""), ("", "c", "")]
-    assert ranked(rows, scores=[9.0, 1.0, 2.0, 3.0], cartesian=True).names[0] == "exp:a~~exp:b"
 
 
 def test_opposite_infinities():
@@ -486,24 +431,6 @@ def test_ranks(scores, ranks):
 # The Mann-Whitney U test
 
 
-@PROPERTY
-@given(st.lists(st.integers(-1000, 1000), unique=True, min_size=2, max_size=30), st.data())
-def test_p_is_that_of_scipy(scores, data):
-    """p = Phi(z): small where the items with the feature are worse than the others."""
-    n1 = data.draw(st.integers(1, len(scores) - 1))
-    ranks = rank_scores(scores, greatest_first=True)
-    p = p_of(rank_sum_z(np.array([n1]), np.array([ranks[:n1].sum()]), len(scores)))
-    want = scipy.stats.mannwhitneyu(
-        scores[:n1], scores[n1:], method="asymptotic", use_continuity=False, alternative="greater"
-    )
-    assert p.tolist() == pytest.approx([want.pvalue], rel=1e-9)
-
-
-def test_p_is_not_defined_for_what_all_items_have():
-    assert math.isnan(p_of(rank_sum_z(np.array([3]), np.array([6.0]), 3))[0])
-    assert p_of(rank_sum_z(np.zeros(0, np.int64), np.zeros(0), 3)).tolist() == []
-
-
 @pytest.mark.parametrize("items", [1000, 10_000_000, 3_000_000_000])
 def test_p_of_very_many_items(items):
     """A rank sum of the mean size says nothing, however many items there are."""
@@ -519,32 +446,6 @@ def test_normal_cdf(z):
 
 
 # Kendall's tau
-
-ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40)
-
-
-def as_columns(rows):
-    return np.array([x for x, _ in rows], np.float64), np.array([y for _, y in rows], np.float64)
-
-
-@PROPERTY
-@given(ROWS)
-@example([(0, 0), (0, 1)])
-@example([(1, y) for y in [0, 4, 6, 1, 6, 6, 0, 1, 3, 6, 5, 5, 2, 3, 6, 5, 6, 3, 1, 1, 6, 4, 6, 3]])
-def test_kendall_with_ties(rows):
-    """Kendall's tau-b z with ties, two-sided p; NaN for fewer than two rows or no variance."""
-    x, y = as_columns(rows)
-    z = kendall_z(x, y)
-    if len(set(x)) < 2 or len(set(y)) < 2:
-        assert math.isnan(z)
-        return
-    if len(x) == 2:
-        assert z == (1 if (y[1] > y[0]) == (x[1] > x[0]) else -1)
-        return
-    want = scipy.stats.kendalltau(x, y, method="asymptotic")
-    assert 2 * normal_cdf(-abs(z)) == pytest.approx(want.pvalue, rel=1e-9)
-    assert (z > 0, z < 0) == (round(want.statistic, 12) > 0, round(want.statistic, 12) < 0)
-
 
 # Chunks, and limits
 
