@@ -426,8 +426,8 @@ def pair_p_values(
                 exchanged, observed = differences((one, other)), values[one] - values[other]
                 noise = NOISE * (abs(values[one]) + abs(values[other]))
                 p_value = float(counted_p_value(exchanged, observed, noise))
-                few = p_value * (samples + 1) <= FEW_EXTREME + 1.5
-                if few and not isinstance(part, CorpusSample):
+                extreme = round(p_value * (samples + 1)) - 1
+                if extreme <= FEW_EXTREME and not isinstance(part, CorpusSample):
                     of_lines = part.statistics[:, :, one] - part.statistics[:, :, other]
                     if part.documents is not None:
                         of_lines = np.array([np.bincount(part.documents, column) for column in of_lines])

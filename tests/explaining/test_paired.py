@@ -175,6 +175,17 @@ def test_p_values(pairs, seed):
     )
 
 
+def test_up_to_ten_extreme_samples_are_few():
+    """Then p is the bound, here that of ten equal differences, if it is less than what was counted."""
+    tested, counts = sample([1.0] * 10, [2.0] * 10), set()
+    for seed in range(30):
+        extreme = int((np.abs(tested.exchanges(5000, seed)((0, 1))) > 0.99).sum())
+        counted, counts = (extreme + 1) / 5001, counts | {extreme}
+        few = min(counted, sign_flip_bound(np.ones(10)))
+        assert p_randomisation(tested, 5000, seed) == pytest.approx(few if extreme <= 10 else counted, rel=1e-9)
+    assert {10, 11} <= counts
+
+
 @pytest.mark.parametrize("name", ["LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed"])
 def test_what_rises_with_the_mean_loss_is_tested_by_it(name):
     both = systems(EIGHT_LINES["a small one"])

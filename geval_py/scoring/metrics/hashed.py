@@ -17,7 +17,7 @@ from geval_py.reading.lines import Bytes
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.profile import BINS, COLUMNS, COUNTS
+from geval_py.scoring.kernel.profile import BINS, COLUMNS
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.metrics.columns import RowColumn
 from geval_py.scoring.metrics.exact import unknown_word
@@ -118,11 +118,6 @@ class ProfileStatistics(LineStatistics):
     def histogram(self) -> NDArray[np.float64]:
         """A row for each bin, from small masses to great: words, their mass, hits, and the count of each draw."""
         return self._histogram.reshape(BINS, -1)
-
-    @property
-    def draws(self) -> int:
-        """How often each line's word was drawn."""
-        return len(self._histogram) // BINS - len(COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
