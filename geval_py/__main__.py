@@ -11,18 +11,14 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from geval_py.cli import main as run
+
 CREATED_BETWEEN_COLLECTIONS = 100_000  # by default 700: imports alone would cause dozens of collections
 
 
 def main() -> int:
-    """Run the command and return its exit status.
-
-    During the first imports an interrupt ends it at once; later, unfinished files are removed first.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Run the command and return its exit status; when it is interrupted, unfinished files are removed first."""
     gc.set_threshold(CREATED_BETWEEN_COLLECTIONS)
-    from geval_py.cli import main as run
-
     received: list[int] = []
 
     def interrupt(number: int, _: object) -> NoReturn:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli import commands
+from geval_py.cli import commands, score
 from geval_py.cli.options import parse, parse_each
 from geval_py.cli.terminal import note, show_error
 from geval_py.errors import GevalError, LineCountError, MissingFileError
@@ -65,8 +65,6 @@ def _run(words: list[str]) -> int:
         words = ["help", *words[1:]]
     if words and words[0] in commands.COMMANDS:
         return commands.run(words)
-    from geval_py.cli import score
-
     task, settings = parse(words)
     if settings.challenges:
         return score.run_each(parse_each(words, settings.challenges), settings)

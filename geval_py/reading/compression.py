@@ -6,13 +6,11 @@ All members or frames of a file are read; truncated or damaged data is an error.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import sys
 import zlib
 from collections.abc import Callable
+from importlib import import_module
 from typing import IO, Any, NamedTuple
 
 from geval_py.errors import CorruptFileError, TooLargeError
@@ -54,20 +52,26 @@ class _Gunzip:
 class Compression(NamedTuple):
     """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
 
-    ``padding`` is allowed between and after members. ``decompressor`` returns a decompressor of one member, and the
-    error that it raises; ``compressor`` returns a writer that compresses into an open file, and leaves that open.
+    ``padding`` is allowed between and after members. With the library of the ``module``, ``decompressor`` returns a
+    decompressor of one member, and the error that it raises; ``compressor`` returns a writer that compresses into an
+    open file, and leaves that open.
     """
 
     name: str
     ending: str
     magic: tuple[bytes, ...]
-    decompressor: Callable[[], tuple[Any, type[Exception]]]
-    compressor: Callable[[IO[bytes]], io.BufferedIOBase]
+    module: str
+    decompressor: Callable[[Any], tuple[Any, type[Exception]]]
+    compressor: Callable[[Any, IO[bytes]], io.BufferedIOBase]
     padding: bytes = b""
 
+    @property
+    def library(self) -> Any:
+        """The library; all of them would take a twentieth of the command's start."""
+        return zstd_module() if self.module == "zstd" else import_module(self.module)
 
-def _open_zstd(file: IO[bytes]) -> io.BufferedIOBase:
-    zstd = zstd_module()
+
+def _open_zstd(zstd: Any, file: IO[bytes]) -> io.BufferedIOBase:
     stream: io.BufferedIOBase = zstd.ZstdFile(file, "wb", options={zstd.CompressionParameter.checksum_flag: 1})
     stream.write(b"")  # or a file of no bytes would have no frame, and be damaged
     return stream
@@ -81,29 +85,33 @@ COMPRESSIONS = (
         ending=".xz",
         magic=(b"\xfd7zXZ\0",),
         padding=b"\0",
-        decompressor=lambda: (lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError),
-        compressor=lambda file: lzma.LZMAFile(file, "wb"),
+        module="lzma",
+        decompressor=lambda lzma: (lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_LIMIT), lzma.LZMAError),
+        compressor=lambda lzma, file: lzma.LZMAFile(file, "wb"),
     ),
     Compression(
         name="gzip",
         ending=".gz",
         magic=(b"\x1f\x8b\x08",),
         padding=b"\0",
-        decompressor=lambda: (_Gunzip(), zlib.error),
-        compressor=lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),  # equal for equal bytes
+        module="gzip",
+        decompressor=lambda _: (_Gunzip(), zlib.error),
+        compressor=lambda gzip, file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
     ),
     Compression(
         name="bzip2",
         ending=".bz2",
         magic=tuple(b"BZh%d" % n + end for n in range(1, 10) for end in (b"1AY&SY", b"\x17rE8P\x90")),
-        decompressor=lambda: (bz2.BZ2Decompressor(), OSError),
-        compressor=lambda file: bz2.BZ2File(file, "wb"),
+        module="bz2",
+        decompressor=lambda bz2: (bz2.BZ2Decompressor(), OSError),
+        compressor=lambda bz2, file: bz2.BZ2File(file, "wb"),
     ),
     Compression(
         name="zstd",
         ending=".zst",
         magic=(b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
-        decompressor=lambda: (zstd_module().ZstdDecompressor(), zstd_module().ZstdError),
+        module="zstd",
+        decompressor=lambda zstd: (zstd.ZstdDecompressor(), zstd.ZstdError),
         compressor=_open_zstd,
     ),
 )
@@ -136,7 +144,7 @@ class Decompressed(io.RawIOBase):
     ) -> None:
         self._compressed, self._compression, self._path, self._max_bytes = compressed, compression, path, max_bytes
         self._size = 0
-        self._member, self._error = compression.decompressor()
+        self._member, self._error = compression.decompressor(compression.library)
         self._pending = b""
         self._ended = False
 
@@ -175,7 +183,7 @@ class Decompressed(io.RawIOBase):
             following += more
         if compression_of(following) is not self._compression:
             raise self._corrupt("something else follows its end mark")
-        self._member, self._error = self._compression.decompressor()
+        self._member, self._error = self._compression.decompressor(self._compression.library)
         self._pending = following
 
     def _corrupt(self, reason: str) -> CorruptFileError:

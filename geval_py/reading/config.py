@@ -145,7 +145,7 @@ def _option(names: str, group: str, help: str, *, default: Any = None, **more: A
     return dataclasses.field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Task:
     """What is scored. The fields have the names of the options; None means an option's default.
 
@@ -236,7 +236,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Settings:
     """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 

@@ -86,7 +86,9 @@ def written_whole(
     try:
         with _refusing(target, verb):
             file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
-            stream = next((one.compressor(file) for one in COMPRESSIONS if one.name == compression), file)
+            stream = next(
+                (one.compressor(one.library, file) for one in COMPRESSIONS if one.name == compression), file
+            )
         draft = Draft(stream)
         try:
             yield draft

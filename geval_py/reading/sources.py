@@ -18,8 +18,6 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from fnmatch import filter as matching
-from glob import escape, glob
 from itertools import chain
 from typing import IO, Any, NamedTuple, TypeAlias
 
@@ -398,6 +396,9 @@ def matching_files(folder: str, pattern: str) -> list[str]:
 
     In a remote path only the last part may be a pattern.
     """
+    from fnmatch import filter as matching
+    from glob import escape, glob
+
     if not is_remote(join(folder, pattern)):
         return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
     place, last = os.path.split(join(folder, pattern))

@@ -243,8 +243,7 @@ class Accumulator:
         return self.name, self._vocabulary, self._tokenizer
 
     def __getstate__(self) -> tuple[object, ...]:
-        table = self._statistics
-        return *self._settings, self._lines, {name: getattr(table, name) for name in LineStatistics.__slots__}
+        return *self._settings, self._lines, dict(vars(self._statistics))
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         name, vocabulary, tokenizer, lines, table = state

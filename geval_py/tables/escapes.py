@@ -5,7 +5,6 @@ Only the terminal's escapes handle control characters: call :func:`geval_py.text
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -133,6 +132,8 @@ def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[s
 
 
 def _written(document: Mapping[str, Any], indent: int | None = None) -> str:
+    import json  # here: a score for people needs none
+
     written = json.dumps(_strict(document), ensure_ascii=True, indent=indent, allow_nan=False)
     return written.replace("##[", "##\\u005b")
 

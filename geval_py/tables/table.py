@@ -5,7 +5,6 @@ Rows are written one by one, so a table may be of any length; only aligned text 
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -146,6 +145,8 @@ class Table:
 
         An apostrophe precedes text that a spreadsheet would take for a formula.
         """
+        import csv
+
         line = io.StringIO(newline="")
         writer = csv.writer(line)  # its line end must be \r\n, so that it quotes cells with either character
         head = [escapes.csv_text(written(column.name)) for column in self.columns]

@@ -1,7 +1,6 @@
 """GEval's options: from the command line, from config.txt, and what is refused."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,7 @@ def config(here):
 
 def both(**values):
     """What is scored, and how it is shown, from values by field."""
-    return tuple(kind(**{n: v for n, v in values.items() if n in FIELDS[kind]}) for kind in (Task, Settings))
+    return [vars(kind(**{n: v for n, v in values.items() if n in FIELDS[kind]})) for kind in (Task, Settings)]
 
 
 def parse_task(words):
@@ -56,7 +55,7 @@ def parse_task(words):
 def understood(words):
     """The same as :func:`both` gives, of words; what follows from the mode is tested by itself."""
     task, settings = parse(words)
-    return replace(task, needs_items=False), settings
+    return [vars(task) | {"needs_items": False}, vars(settings)]
 
 
 def refused(*words):
@@ -124,7 +123,7 @@ def test_options(words, values):
 
 def test_defaults():
     task, settings = parse([])
-    assert (task, settings) == both()
+    assert [vars(task), vars(settings)] == both()
     assert (task.test_name, task.out_directory, settings.format) == ("test-A", ".", "text")
     assert (task.expected_directory, task.out_files, task.expected_file) == (None, (), None)
     assert (task.input_file, task.metrics, task.alt_metrics) == (None, (), ())
@@ -463,7 +462,7 @@ def test_config_txt_is_in_the_directory_of_the_answers(option, here):
 @pytest.mark.parametrize("words", ["-h", "-v", "--list-metrics"])
 def test_what_shows_something_and_exits_does_not_look_at_config_txt(words, config):
     config("--broken")
-    assert parse([words]) in (both(help=True), both(version=True), both(list_metrics=True))
+    assert list(map(vars, parse([words]))) in (both(help=True), both(version=True), both(list_metrics=True))
 
 
 def test_the_command_line_is_looked_at_first(config):
@@ -528,7 +527,7 @@ def test_a_broken_config_txt(text, message, read, config):
 def test_config_task(here):
     (here / "challenge").mkdir()
     (here / "challenge/config.txt").write_text("-m A -t dev-0 --out-directory elsewhere")
-    assert config_task("challenge") == Task(metrics=("A",), test_name="dev-0", out_directory="challenge")
+    assert vars(config_task("challenge")) == vars(Task(metrics=("A",), test_name="dev-0", out_directory="challenge"))
 
 
 # Metrics
@@ -596,8 +595,7 @@ def test_no_name_stands_twice():
     assert len(set(names)) == len(names)
 
 
-def test_tasks_and_settings_are_values():
-    assert Settings(precision=2) == Settings(precision=2) != Settings()
+def test_tasks_and_settings_do_not_change():
     with pytest.raises(AttributeError):
         Settings().precision = 2
     with pytest.raises(AttributeError):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.lines import Bytes
@@ -50,7 +49,6 @@ NOISE = 1e-12  # a smaller relative difference is rounding: a loss is right to a
 LOSSES = ("loss",)  # the columns of a metric that is made from losses alone
 
 
-@dataclass(slots=True)
 class LineStatistics:
     """A table with a row a line, in line order; scores are made from the sums of its columns.
 
@@ -61,11 +59,19 @@ class LineStatistics:
     ``bound`` is the greatest loss that any line could have had, for metrics on hashed words, and 0 for others.
     """
 
-    columns: tuple[array[float], ...] = ()
-    classes: list[float | str] = field(default_factory=list)
-    out_of_vocabulary: int = 0
-    details: list[Any] = field(default_factory=list)
-    bound: float = 0.0
+    def __init__(
+        self,
+        columns: tuple[array[float], ...] = (),
+        classes: list[float | str] | None = None,
+        out_of_vocabulary: int = 0,
+        details: list[Any] | None = None,
+        bound: float = 0.0,
+    ) -> None:
+        self.columns, self.out_of_vocabulary, self.bound = columns, out_of_vocabulary, bound
+        self.classes, self.details = classes or [], details or []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LineStatistics) and vars(self) == vars(other)
 
     def extend(self, following: LineStatistics) -> None:
         """Append the statistics of the lines that follow."""
