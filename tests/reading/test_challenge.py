@@ -210,67 +210,38 @@ def test_the_name_of_a_test_set_is_not_that_of_answers_elsewhere(here):
 
 MISSING = {
     # GEval 1.42.2: the first line of each
-    "no test set": (
-        {"test_name": "dev-9"},
-        "No test subdirectory with the expected results: `./dev-9`\n"
-        "  there are dev-0, test-A, train; choose one with test=…",
-    ),
-    "no output": (
-        {"test_name": "test-A"},
-        "No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv",
-    ),
-    "no such output": (
-        {"test_name": "dev-0", "out_files": ("nowhere.tsv",)},
-        "No file with the test results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
-    ),
+    "no test set": ({"test_name": "dev-9"}, "No test subdirectory with the expected results: `./dev-9`\n"
+     "  there are dev-0, test-A, train; choose one with test=…"),
+    "no output": ({"test_name": "test-A"},
+     "No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv"),
+    "no such output": ({"test_name": "dev-0", "out_files": ("nowhere.tsv",)},
+     "No file with the test results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
     "no such challenge": ({"expected_directory": "nowhere"}, "No directory with the expected results: `nowhere`"),
     # the other combinations
-    "no expected file": (
-        {"test_name": "dev-0", "expected_file": "nowhere.tsv"},
-        "No file with the expected results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
-    ),
-    "no default expected file": (
-        {"test_name": "empty"},
-        "No file with the expected results: `./empty/expected.tsv`\n  `./empty` holds no file; there are answers in "
-        "dev-0, test-A",
-    ),
-    "no such input": (
-        {"test_name": "dev-0", "input_file": "nowhere.tsv", "needs_items": True},
-        "No file with the input: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv",
-    ),
-    "no input for line by line": (
-        {"test_name": "test-A", "out_files": ("dev-0/out.tsv",), "needs_items": True},
-        "No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv",
-    ),
-    "no out-directory": (
-        {"test_name": "dev-0", "out_directory": "nowhere", "expected_directory": "."},
-        "No directory with the test results: `nowhere`",
-    ),
-    "no test set in the out-directory": (
-        {"test_name": "dev-0", "out_directory": "mine", "expected_directory": "."},
-        "No test subdirectory with the test results: `mine/dev-0`\n  there are test-B; choose one with test=…",
-    ),
-    "no test set at all": (
-        {"out_directory": "empty"},
-        "No test subdirectory with the expected results: `empty/test-A`",
-    ),
-    "a test set below nothing": (
-        {"test_name": "no/such"},
-        "No test subdirectory with the expected results: `./no/such`",
-    ),
-    "a folder that is not there": (
-        {"test_name": "dev-0", "out_files": ("no/out.tsv",)},
-        "No file with the test results: `./dev-0/no/out.tsv`\n  did you mean out.tsv?",
-    ),
-    "a file for a challenge": (
-        {"out_directory": "config.txt"},
-        "No directory with the expected results: `config.txt`",
-    ),
-    "no header": (
-        {"test_name": "dev-0", "in_header": "nowhere.tsv"},
-        "No file with header specification: `./nowhere.tsv`",
-    ),
-}
+    "no expected file": ({"test_name": "dev-0", "expected_file": "nowhere.tsv"},
+     "No file with the expected results: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    "no default expected file": ({"test_name": "empty"},
+     "No file with the expected results: `./empty/expected.tsv`\n  `./empty` holds no file; there are answers in "
+     "dev-0, test-A"),
+    "no such input": ({"test_name": "dev-0", "input_file": "nowhere.tsv", "needs_items": True},
+     "No file with the input: `./dev-0/nowhere.tsv`\n  `./dev-0` holds expected.tsv, in.tsv, out.tsv"),
+    "no input for line by line": ({"test_name": "test-A", "out_files": ("dev-0/out.tsv",), "needs_items": True},
+     "No file with the input: `./test-A/in.tsv`\n  `./test-A` holds expected.tsv"),
+    "no out-directory": ({"test_name": "dev-0", "out_directory": "nowhere", "expected_directory": "."},
+     "No directory with the test results: `nowhere`"),
+    "no test set in the out-directory": ({"test_name": "dev-0", "out_directory": "mine", "expected_directory": "."},
+     "No test subdirectory with the test results: `mine/dev-0`\n  there are test-B; choose one with test=…"),
+    "no test set at all": ({"out_directory": "empty"},
+     "No test subdirectory with the expected results: `empty/test-A`"),
+    "a test set below nothing": ({"test_name": "no/such"},
+     "No test subdirectory with the expected results: `./no/such`"),
+    "a folder that is not there": ({"test_name": "dev-0", "out_files": ("no/out.tsv",)},
+     "No file with the test results: `./dev-0/no/out.tsv`\n  did you mean out.tsv?"),
+    "a file for a challenge": ({"out_directory": "config.txt"},
+     "No directory with the expected results: `config.txt`"),
+    "no header": ({"test_name": "dev-0", "in_header": "nowhere.tsv"},
+     "No file with header specification: `./nowhere.tsv`"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("values", "message"), MISSING.values(), ids=MISSING)

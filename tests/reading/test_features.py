@@ -39,21 +39,13 @@ def column(index, name=""):
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("", []),
-        (" :\t: ", []),
-        ("the", ["the"]),
-        ("the end", ["the", "end"]),
-        ("  the  end ", ["the", "end"]),
-        ("a:0.5 :0.5", ["a", "0.5", "0.5"]),
-        ("a\tb", ["a", "b"]),
-        ("ka:lo:", ["ka", "lo"]),
-        ("a\u00a0b c", ["a\u00a0b", "c"]),
-        ("a\x0bb\x0cc", ["a\x0bb\x0cc"]),
-        (r"one\nline", [r"one\nline"]),
+        ("", []), (" :\t: ", []), ("the", ["the"]), ("the end", ["the", "end"]), ("  the  end ", ["the", "end"]),
+        ("a:0.5 :0.5", ["a", "0.5", "0.5"]), ("a\tb", ["a", "b"]), ("ka:lo:", ["ka", "lo"]),
+        ("a\u00a0b c", ["a\u00a0b", "c"]), ("a\x0bb\x0cc", ["a\x0bb\x0cc"]), (r"one\nline", [r"one\nline"]),
         ("a,b;c/d", ["a,b;c/d"]),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_split_tokens(text, tokens):
     assert split_tokens(text) == tokens
 
@@ -68,46 +60,13 @@ def test_tokens_are_split_at_space_tab_and_colon(text):
 # Shapes
 
 SHAPES = {
-    "": "",
-    "A": "A",
-    "AB": "A+",
-    "ABC": "A+",
-    "a": "a",
-    "abc": "a+",
-    "Aa": "Aa",
-    "Kowalski-1970,": "Aa+.9999.",
-    "McDonald": "AaAa+",
-    "iPhone": "aAa+",
-    "1": "9",
-    "1901": "9999",
-    "3.14": "9.99",
-    "...": ".+",
-    "?!,": ".+",
-    "(a)": "(a(",
-    "([{": "(+",
-    "))": "(+",
-    "„cudzysłów”": "(a+.",
-    "«a»": ".a.",
-    "—-_": ".+",
-    "$£": "#+",
-    "++": "#+",
-    "a+b": "a#a",
-    "a\u00a0b": "a a",
-    "\x0b\x0c": " +",
-    "\x00\x1b": "#+",
-    "żółw": "a+",
-    "ŻÓŁW": "A+",
-    "ǅ": "A",
-    "水火": "#+",
-    "٣٤": "#+",
-    "²½": "#+",
-    "ʰ": "#",
-    "ª": "#",
-    "e\u0301": "a#",
-    "\u2028": "#",
-    "🙂🙂": "#+",
+    "": "", "A": "A", "AB": "A+", "ABC": "A+", "a": "a", "abc": "a+", "Aa": "Aa", "Kowalski-1970,": "Aa+.9999.",
+    "McDonald": "AaAa+", "iPhone": "aAa+", "1": "9", "1901": "9999", "3.14": "9.99", "...": ".+", "?!,": ".+",
+    "(a)": "(a(", "([{": "(+", "))": "(+", "„cudzysłów”": "(a+.", "«a»": ".a.", "—-_": ".+", "$£": "#+", "++": "#+",
+    "a+b": "a#a", "a\u00a0b": "a a", "\x0b\x0c": " +", "\x00\x1b": "#+", "żółw": "a+", "ŻÓŁW": "A+", "ǅ": "A",
+    "水火": "#+", "٣٤": "#+", "²½": "#+", "ʰ": "#", "ª": "#", "e\u0301": "a#", "\u2028": "#", "🙂🙂": "#+",
     "11aa11": "99a+99",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("token", "shape"), SHAPES.items(), ids=map(repr, SHAPES))
@@ -160,25 +119,14 @@ KINDS = {
     "shapes": ({"word_shapes": True}, "Ab b Cd 12", (["Ab", "b", "Cd", "12"], ["SHAPE:Aa", "SHAPE:a", "SHAPE:99"])),
     "bigrams": ({"bigrams": True}, "a b a c", (["a", "b", "c"], [], ["a++b", "b++c"], [])),
     "bigrams of a repeated word": ({"bigrams": True}, "a a", (["a"], [], [], [])),
-    "bigrams of shapes": (
-        {"bigrams": True, "word_shapes": True},
-        "A b C 1",
-        (
-            ["A", "b", "C", "1"],
-            ["SHAPE:A", "SHAPE:a", "SHAPE:9"],
-            ["A++b", "b++C", "C++1"],
-            ["SHAPE:A++SHAPE:a", "SHAPE:a++SHAPE:9"],
-        ),
-    ),
-    "bigrams that are written alike": (
-        {"bigrams": True},
-        "a b++c d a++b c",
-        (["a", "b++c", "d", "a++b", "c"], [], ["a++b++c", "b++c++d", "d++a++b"], []),
-    ),
+    "bigrams of shapes": ({"bigrams": True, "word_shapes": True}, "A b C 1", (["A", "b", "C", "1"], ["SHAPE:A",
+     "SHAPE:a", "SHAPE:9"], ["A++b", "b++C", "C++1"], ["SHAPE:A++SHAPE:a", "SHAPE:a++SHAPE:9"])),
+    "bigrams that are written alike": ({"bigrams": True}, "a b++c d a++b c", (["a", "b++c", "d", "a++b", "c"], [],
+     ["a++b++c", "b++c++d", "d++a++b"], [])),
     "nothing": ({"bigrams": True, "word_shapes": True}, " ", ([], [], [], [])),
     "numbers and pairs": ({"numerical": True, "cartesian": True}, "a", (["a"], [])),
     "another tokenizer": ({"tokens": str.split}, "a:b  c", (["a:b", "c"], [])),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("options", "text", "features"), KINDS.values(), ids=KINDS)
@@ -433,24 +381,18 @@ NOTHING = {
     "nothing near": (["exp:zebra"], FeatureKinds(), "feature `exp:zebra'"),
     "something near": (["exp:colours"], FeatureKinds(), "feature `exp:colours'\n  did you mean exp:colour?"),
     "another case": (["exp:COLOR"], FeatureKinds(), "feature `exp:COLOR'\n  did you mean exp:color?"),
-    "another case comes before what is nearer": (
-        ["out:THe"],
-        FeatureKinds(),
-        "feature `out:THe'\n  did you mean out:The?",
-    ),
+    "another case comes before what is nearer": (["out:THe"], FeatureKinds(),
+     "feature `out:THe'\n  did you mean out:The?"),
     "the first of another case": (["out:tHe"], FeatureKinds(), "feature `out:tHe'\n  did you mean out:The?"),
-    "a column by its name": (
-        ["in<Year>:1701"],
-        FeatureKinds(),
-        "feature `in<Year>:1701'\n  did you mean in<Year>:1702?",
-    ),
+    "a column by its name": (["in<Year>:1701"], FeatureKinds(),
+     "feature `in<Year>:1701'\n  did you mean in<Year>:1702?"),
     "a column by its number": (["in<2>:17022"], FeatureKinds(), "feature `in<2>:17022'\n  did you mean in<2>:1702?"),
     "not of another field": (["out:colour"], FeatureKinds(), "feature `out:colour'"),
     "no such column": (["in<9>:a"], FeatureKinds(), "feature `in<9>:a'"),
     "no word": (["exp:"], FeatureKinds(), "feature `exp:'"),
     "a shape": (["exp:SHAPE:A+"], BY_SHAPE, "feature `exp:SHAPE:A+'\n  did you mean exp:SHAPE:a+?"),
     "several": (["exp:colours", "out:b"], FeatureKinds(), "features `exp:colours' and `out:b' together"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "kinds", "message"), NOTHING.values(), ids=NOTHING)
@@ -476,21 +418,12 @@ def test_a_guess_looks_at_so_many_words():
 @pytest.mark.parametrize(
     ("name", "text", "is_size"),
     [
-        ("=12.0", "12", True),
-        ("=12.0", " 1.2e1 ", True),
-        ("=12.0", "12a", False),
-        ("=12.0", "a12", False),
-        ("=12.0", "13", False),
-        ("=12.0", "", False),
-        ("=#3", "12a", True),
+        ("=12.0", "12", True), ("=12.0", " 1.2e1 ", True), ("=12.0", "12a", False), ("=12.0", "a12", False),
+        ("=12.0", "13", False), ("=12.0", "", False), ("=#3", "12a", True),
         ("=#3", "123", False),  # a number has no length
-        ("=#3", "水水水", True),
-        ("=#3", "ab", False),
-        ("=#0", "", True),
-        ("12.0", "12", False),
-        ("=12a", "12", False),
+        ("=#3", "水水水", True), ("=#3", "ab", False), ("=#0", "", True), ("12.0", "12", False), ("=12a", "12", False),
     ],
-)
+)  # fmt: skip
 def test_the_number_or_the_length_of_a_text(name, text, is_size):
     feature = parse_feature(f"exp:{name}", Fields())
     assert feature.is_in(ScoredItem("", text, ""), FeatureKinds(numerical=True)) == is_size

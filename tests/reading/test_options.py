@@ -69,18 +69,14 @@ def refused(*words):
 
 GIVEN = {
     "-t dev-0": {"test_name": "dev-0"},
-    "--test-name=dev-0 --expected-file a --input-file b": {
-        "test_name": "dev-0",
-        "expected_file": "a",
-        "input_file": "b",
-    },
+    "--test-name=dev-0 --expected-file a --input-file b": {"test_name": "dev-0", "expected_file": "a",
+     "input_file": "b"},
     "-tdev-0 -e a -i b": {"test_name": "dev-0", "expected_file": "a", "input_file": "b"},
     "--out-directory a --expected-directory b": {"out_directory": "a", "expected_directory": "b"},
     "-o a": {"out_files": ("a",)},
     "-o -": {"out_files": ("-",)},
-    "--out-file http://example.org/a=b --out-file=out-a=1.tsv": {
-        "out_files": ("http://example.org/a=b", "out-a=1.tsv")
-    },
+    "--out-file http://example.org/a=b --out-file=out-a=1.tsv": {"out_files": ("http://example.org/a=b",
+     "out-a=1.tsv")},
     "-m A --metric B -mC": {"metrics": ("A", "B", "C")},
     "-a A --alt-metric B --select-metric A": {"alt_metrics": ("A", "B"), "select_metrics": ("A",)},
     "-m LogLossHashed:N<a>s<b><c>": {"metrics": ("LogLossHashed:N<a>s<b><c>",)},
@@ -109,7 +105,7 @@ GIVEN = {
     "-%%": {"percentage": True},
     "-l -l": {"line_by_line": True},
     "--select-metric a --select-metric b": {"select_metrics": ("a", "b")},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "values"), GIVEN.items(), ids=GIVEN)
@@ -170,31 +166,20 @@ BROKEN = {
     "precision is broken": (["-p1.5"], f"argument -p/--precision: '1.5' is not a whole number{SEE_HELP}"),
     "precision is empty": (["-p", ""], f"argument -p/--precision: '' is not a whole number{SEE_HELP}"),
     "precision is in other digits": (["-p٢"], f"argument -p/--precision: '٢' is not a whole number{SEE_HELP}"),
-    "precision is huge": (
-        ["-p", "1234567"],
-        f"argument -p/--precision: 1234567 digits are too many; a double has less than 1100{SEE_HELP}",
-    ),
-    "two test sets": (
-        ["-t", "dev-0", "--test-name=dev-1"],
-        f"argument -t/--test-name: given twice: dev-0 and dev-1; give one{SEE_HELP}",
-    ),
-    "two files of answers": (
-        ["-ea", "-e", "b"],
-        f"argument -e/--expected-file: given twice: a and b; give one{SEE_HELP}",
-    ),
+    "precision is huge": (["-p", "1234567"],
+     f"argument -p/--precision: 1234567 digits are too many; a double has less than 1100{SEE_HELP}"),
+    "two test sets": (["-t", "dev-0", "--test-name=dev-1"],
+     f"argument -t/--test-name: given twice: dev-0 and dev-1; give one{SEE_HELP}"),
+    "two files of answers": (["-ea", "-e", "b"],
+     f"argument -e/--expected-file: given twice: a and b; give one{SEE_HELP}"),
     "no threads": (["--threads", "0"], f"argument --threads: '0' is not a whole number from 1 to 9999{SEE_HELP}"),
-    "a value for a switch": (
-        ["--line-by-line=yes"],
-        f"argument -l/--line-by-line: ignored explicit argument 'yes'{SEE_HELP}",
-    ),
+    "a value for a switch": (["--line-by-line=yes"],
+     f"argument -l/--line-by-line: ignored explicit argument 'yes'{SEE_HELP}"),
     "both sorts": (["-lsr"], "--sort shows the worst lines first, --reverse-sort the best: take one"),
-    "an unknown tokenizer": (
-        ["-T", "minimalist"],
-        "Unknown tokenizer: minimalist\n"
-        "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14",
-    ),
+    "an unknown tokenizer": (["-T", "minimalist"], "Unknown tokenizer: minimalist\n"
+     "  did you mean minimalistic? there are minimalistic, character-by-character, 13a, v14"),
     "tokens as JSON": (["-j", "--format", "json"], "--just-tokenize has no json format; leave --format out"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "message"), BROKEN.values(), ids=BROKEN)
@@ -428,24 +413,14 @@ BROKEN_CONFIGS = {
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
     "flags": ("-m LogLossHashed:z", f"Unknown or broken metric flags: z{THE_FLAGS}"),
-    "a tokenizer": (
-        "-T 14a",
-        "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14",
-    ),
-    "a regular expression": (
-        "-m LogLossHashed:lm<(a>",
-        "Unknown or broken metric flags: m<(a>\n"
-        "  in the regular expression of m<(a>: missing ), unterminated subpattern at position 0",
-    ),
-    "an alternative's regular expression": (
-        "-a LogLossHashed:s<+><b>",
-        "Unknown or broken metric flags: s<+><b>\n"
-        "  in the regular expression of s<+><b>: nothing to repeat at position 0",
-    ),
-    "a line end in a flag": (
-        "-m LogLossHashed:s<a><\\\n>",
-        "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none",
-    ),
+    "a tokenizer": ("-T 14a",
+     "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14"),
+    "a regular expression": ("-m LogLossHashed:lm<(a>", "Unknown or broken metric flags: m<(a>\n"
+     "  in the regular expression of m<(a>: missing ), unterminated subpattern at position 0"),
+    "an alternative's regular expression": ("-a LogLossHashed:s<+><b>", "Unknown or broken metric flags: s<+><b>\n"
+     "  in the regular expression of s<+><b>: nothing to repeat at position 0"),
+    "a line end in a flag": ("-m LogLossHashed:s<a><\\\n>",
+     "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none"),
     "init": ("--init", "--init has no place in config.txt"),
     "validate": ("-m LogLossHashed --validate", "--validate has no place in config.txt"),
     "not available, and ignored": ("--token x --submit", NOT_AVAILABLE[SUBMIT]),
@@ -454,7 +429,7 @@ BROKEN_CONFIGS = {
     "help": ("--help", "an option that shows something and exits has no place in config.txt"),
     "version": ("-v", "an option that shows something and exits has no place in config.txt"),
     "list of metrics": ("--list-metrics", "an option that shows something and exits has no place in config.txt"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN_CONFIGS.values(), ids=BROKEN_CONFIGS)

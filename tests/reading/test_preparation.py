@@ -32,7 +32,8 @@ def preparation(flags):
     return preparation_of(parse_scheme(f"LogLossHashed:{flags}"))
 
 
-PREPARED = {  # specification, section 5
+PREPARED = {
+    # specification, section 5
     "lower case": ("l", "ŻÓŁW The:0.5", "żółw the:0.5"),
     "lower case, full mapping": ("l", "İ", "i̇"),
     "lower case, no final sigma": ("l", "ὈΔΥΣΣΕΎΣ Σ", "ὀδυσσεύσ σ"),
@@ -62,17 +63,14 @@ PREPARED = {  # specification, section 5
     "from left to right": ("lm<[a-z]+>", "The END", "theend"),
     "from left to right, the other way": ("m<[a-z]+>l", "The END", "he"),
     "all of them": (r"us<(.)E><e\1>t<e>Slc", "he the x", "teh eh"),
-    "groups that are not there (GEval 1.42.2: handleRefs)": (
-        r"s<(b)(c)><[\1\03\2\99999999999999999999]>",
-        "bc",
-        "[bc]",
-    ),
+    "groups that are not there (GEval 1.42.2: handleRefs)": (r"s<(b)(c)><[\1\03\2\99999999999999999999]>", "bc",
+     "[bc]"),
     "no groups": (r"s<b><\9>", "abc", "ac"),
     "nothing in nothing": ("lucm<a>t<a>s<a><b>S", "", ""),
     "something in nothing": ("s<^$><a>", "", "a"),
     "Unicode in regular expressions": (r"m<\w>", "żó,ł!٣", "żół٣"),
     "ASCII if asked": (r"m<(?a)\w>", "żaó,ł!٣1", "a1"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("flags", "text", "prepared"), PREPARED.values(), ids=PREPARED)

@@ -30,16 +30,9 @@ def memory():
 
 
 SCHEMES = {
-    "s3://bucket/out.tsv": True,
-    "memory://out.tsv": True,
-    "gs://b/x": True,
-    "http://host/out.tsv": False,
-    "HTTPS://host/out.tsv": False,
-    "out.tsv": False,
-    "a:b://c": False,
-    "://": False,
-    "c://x": False,
-}
+    "s3://bucket/out.tsv": True, "memory://out.tsv": True, "gs://b/x": True, "http://host/out.tsv": False,
+    "HTTPS://host/out.tsv": False, "out.tsv": False, "a:b://c": False, "://": False, "c://x": False,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "want"), SCHEMES.items(), ids=SCHEMES)
@@ -172,13 +165,10 @@ def test_a_scheme_that_nobody_knows():
         ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: pip install s3fs"),
         ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: pip install gcsfs"),
         ("sftp://host/out.tsv", "paramiko", "sftp:// needs a driver: pip install paramiko"),
-        (
-            "s3://runs/out.tsv",
-            "fsspec.core",
-            "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'",
-        ),
+        ("s3://runs/out.tsv", "fsspec.core",
+         "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'"),
     ],
-)
+)  # fmt: skip
 def test_a_driver_that_is_missing(path, missing, message, monkeypatch):
     for name in [name for name in sys.modules if name.startswith(("s3fs", "fsspec.implementations.sftp"))]:
         monkeypatch.delitem(sys.modules, name)

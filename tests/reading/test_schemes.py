@@ -18,10 +18,8 @@ PRODUCTS = {
     "none": ("LogLossHashed", ["LogLossHashed"]),
     "empty": ("", [""]),
     "one": ("{LogLoss,Perplexity}Hashed", ["LogLossHashed", "PerplexityHashed"]),
-    "two": (
-        "{Likelihood,LogLoss}Hashed{8,12}",
-        ["LikelihoodHashed8", "LikelihoodHashed12", "LogLossHashed8", "LogLossHashed12"],
-    ),
+    "two": ("{Likelihood,LogLoss}Hashed{8,12}", ["LikelihoodHashed8", "LikelihoodHashed12", "LogLossHashed8",
+     "LogLossHashed12"]),
     "three": ("{a,b}{c,d}{e,f}", ["ace", "acf", "ade", "adf", "bce", "bcf", "bde", "bdf"]),
     "of one": ("LogLossHashed{8}", ["LogLossHashed8"]),
     "of nothing": ("LogLossHashed{}", ["LogLossHashed"]),
@@ -29,45 +27,21 @@ PRODUCTS = {
     "with spaces": ("LogLossHashed{8, 9}", ["LogLossHashed8", "LogLossHashed 9"]),
     "in flags": ("LogLossHashed:{l,u}S", ["LogLossHashed:lS", "LogLossHashed:uS"]),
     "inside an argument": ("LogLossHashed:s<a{2,3}><b>", ["LogLossHashed:s<a{2,3}><b>"]),
-    "outside and inside an argument": (
-        "{LogLoss,Perplexity}Hashed:m<a{1,2}>{l,u}",
-        [
-            "LogLossHashed:m<a{1,2}>l",
-            "LogLossHashed:m<a{1,2}>u",
-            "PerplexityHashed:m<a{1,2}>l",
-            "PerplexityHashed:m<a{1,2}>u",
-        ],
-    ),
-    "with arguments inside": (
-        "{Accuracy:N<Acc>,MultiLabel-F1:N<F1>}N<case>",
-        ["Accuracy:N<Acc>N<case>", "MultiLabel-F1:N<F1>N<case>"],
-    ),
-    "of flags with arguments": (
-        "MultiLabel-{F1:N<F1>,F9:N<R>P<3>}{m<date=\\S+\\s*>N<date>,m<term=\\S+>}u",
-        [
-            "MultiLabel-F1:N<F1>m<date=\\S+\\s*>N<date>u",
-            "MultiLabel-F1:N<F1>m<term=\\S+>u",
-            "MultiLabel-F9:N<R>P<3>m<date=\\S+\\s*>N<date>u",
-            "MultiLabel-F9:N<R>P<3>m<term=\\S+>u",
-        ],
-    ),
-    "of filters": (
-        "{Likelihood,Accuracy}P<2>{f<in[2]:x>N<+H>,f<in[3]:not-x>N<-C>}",
-        [
-            "LikelihoodP<2>f<in[2]:x>N<+H>",
-            "LikelihoodP<2>f<in[3]:not-x>N<-C>",
-            "AccuracyP<2>f<in[2]:x>N<+H>",
-            "AccuracyP<2>f<in[3]:not-x>N<-C>",
-        ],
-    ),
-    "a comma and braces inside an argument inside": (
-        "Accuracy:{s<a,b><c>,m<x{1,2}>,f<in<a,b>:c,d>}u",
-        ["Accuracy:s<a,b><c>u", "Accuracy:m<x{1,2}>u", "Accuracy:f<in<a,b>:c,d>u"],
-    ),
+    "outside and inside an argument": ("{LogLoss,Perplexity}Hashed:m<a{1,2}>{l,u}", ["LogLossHashed:m<a{1,2}>l",
+     "LogLossHashed:m<a{1,2}>u", "PerplexityHashed:m<a{1,2}>l", "PerplexityHashed:m<a{1,2}>u"]),
+    "with arguments inside": ("{Accuracy:N<Acc>,MultiLabel-F1:N<F1>}N<case>", ["Accuracy:N<Acc>N<case>",
+     "MultiLabel-F1:N<F1>N<case>"]),
+    "of flags with arguments": ("MultiLabel-{F1:N<F1>,F9:N<R>P<3>}{m<date=\\S+\\s*>N<date>,m<term=\\S+>}u",
+     ["MultiLabel-F1:N<F1>m<date=\\S+\\s*>N<date>u", "MultiLabel-F1:N<F1>m<term=\\S+>u",
+     "MultiLabel-F9:N<R>P<3>m<date=\\S+\\s*>N<date>u", "MultiLabel-F9:N<R>P<3>m<term=\\S+>u"]),
+    "of filters": ("{Likelihood,Accuracy}P<2>{f<in[2]:x>N<+H>,f<in[3]:not-x>N<-C>}", ["LikelihoodP<2>f<in[2]:x>N<+H>",
+     "LikelihoodP<2>f<in[3]:not-x>N<-C>", "AccuracyP<2>f<in[2]:x>N<+H>", "AccuracyP<2>f<in[3]:not-x>N<-C>"]),
+    "a comma and braces inside an argument inside": ("Accuracy:{s<a,b><c>,m<x{1,2}>,f<in<a,b>:c,d>}u",
+     ["Accuracy:s<a,b><c>u", "Accuracy:m<x{1,2}>u", "Accuracy:f<in<a,b>:c,d>u"]),
     "not closed": ("LogLossHashed{8,12", ["LogLossHashed{8,12"]),
     "not closed, with an argument": ("Accuracy:{N<a>,l", ["Accuracy:{N<a>,l"]),
     "not opened": ("LogLossHashed8,12}", ["LogLossHashed8,12}"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "products"), PRODUCTS.values(), ids=PRODUCTS)
@@ -120,12 +94,9 @@ FLAGS = {
     "filter": ("LogLossHashed:f<in[Year]:1601>", "LogLossHashed", (flag("f", ("in[Year]:1601",)),)),
     "the most confident": ("LogLossHashed:p<50.0>", "LogLossHashed", (flag("p", ("50.0",)),)),
     "an empty name": ("LogLossHashed:N<>", "LogLossHashed", (flag("N", ("",)),)),
-    "all together": (
-        "PerplexityHashed12:N<ppl>P<3>ls<x><y>f<exp:a>",
-        "PerplexityHashed12",
-        (flag("N", ("ppl",)), flag("P", ("3",)), flag("l"), flag("s", ("x", "y")), flag("f", ("exp:a",))),
-    ),
-}
+    "all together": ("PerplexityHashed12:N<ppl>P<3>ls<x><y>f<exp:a>", "PerplexityHashed12", (flag("N", ("ppl",)),
+     flag("P", ("3",)), flag("l"), flag("s", ("x", "y")), flag("f", ("exp:a",)))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "metric", "flags"), FLAGS.values(), ids=FLAGS)

@@ -112,12 +112,10 @@ BAD_LISTS = [
     ("0 ||| a ||| ||| -１.5\n", "row 1, score: `-１.5` is not a number such as 0.5 or 1e-05"),
     ("0 ||| a ||| ||| -inf\n", "row 1, score: it is -infinity; leave a word out whose probability is 0"),
     ("0 ||| a ||| ||| inf\n", "row 1, score: the number is infinite, or too large"),
-    (
-        "0 ||| a ||| ||| -1\n0 ||| a b ||| ||| -1\n",
-        "row 2: the word `a b` has a space in it, which would split the line; "
-        "a list of texts ends in .nbest, without .words",
-    ),
-]
+    ("0 ||| a ||| ||| -1\n0 ||| a b ||| ||| -1\n",
+     "row 2: the word `a b` has a space in it, which would split the line; "
+     "a list of texts ends in .nbest, without .words"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "reason"), BAD_LISTS, ids=range(len(BAD_LISTS)))

@@ -173,7 +173,8 @@ ENTRY = "is not an entry; an entry is `word:probability`, with a colon"
 ONE_SPACE = "entries are separated by exactly one space"
 BUCKETS = "a line without a colon holds a log probability for each of 1024 buckets, this one holds"
 
-REFUSED = {  # text: column, reason, hint
+REFUSED = {
+    # text: column, reason, hint
     "": (1, NO_DIGIT, "the line is empty; write `:1` where there is no guess"),
     "ka": (1, NO_DIGIT, f"`ka` {ENTRY}"),
     "ka=0.5": (1, NO_DIGIT, f"`ka=0.5` {ENTRY}"),
@@ -197,16 +198,10 @@ REFUSED = {  # text: column, reason, hint
     "ka:1_0": (4, AFTER, "`1_0` is not a number; write the digits without separators"),
     "ka:--1": (4, NO_DIGIT, "`--1` is not a number; write one sign at most"),
     "ka:٣": (4, NO_DIGIT, "`٣` is not a number; write the digits 0 to 9"),
-    "ka:nan": (
-        4,
-        NO_DIGIT,
-        "`nan` is not a number; your model produced NaN (not a number): look for 0/0 or log of a negative number",
-    ),
-    "ka:-inf": (
-        4,
-        NO_DIGIT,
-        "`-inf` is not a number; your model produced an infinity: leave the word out, or write 0",
-    ),
+    "ka:nan": (4, NO_DIGIT,
+     "`nan` is not a number; your model produced NaN (not a number): look for 0/0 or log of a negative number"),
+    "ka:-inf": (4, NO_DIGIT,
+     "`-inf` is not a number; your model produced an infinity: leave the word out, or write 0"),
     "ka:1e400 :0.1": (4, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.1 :-1e309": (9, "number too large", "`-1e309` is too large for a double (the largest is about 1.8e308)"),
     "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
@@ -219,7 +214,7 @@ REFUSED = {  # text: column, reason, hint
     "zu:x:0.5 a:b:y": (14, NO_DIGIT, f"`y` is not a number; {DIGITS_EXPECTED}"),
     "-0.5": (1, "unexpected number of log probs", f"{BUCKETS} 1; were `word:probability` entries meant?"),
     "0.5 0.5": (1, "unexpected number of log probs", f"{BUCKETS} 2; were `word:probability` entries meant?"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), REFUSED.items(), ids=map(repr, REFUSED))

@@ -12,20 +12,8 @@ from geval_py.text import characters, display_width, visible
 
 WIDTHS = st.integers(40, 130)
 PARTS = [
-    "out-",
-    "model=",
-    "bigram",
-    "alpha=0.1",
-    "alpha=0.2",
-    "seed=1",
-    "seed=2",
-    ",",
-    "日本",
-    "e\u0301",
-    "👍",
-    ".tsv",
-    "…",
-]
+    "out-", "model=", "bigram", "alpha=0.1", "alpha=0.2", "seed=1", "seed=2", ",", "日本", "e\u0301", "👍", ".tsv", "…",
+]  # fmt: skip
 NAMES = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=30).map("".join), unique=True, max_size=8)
 TEXTS = st.text("ab 水e\u0301👍:=", max_size=150).map(str.strip)
 
@@ -199,17 +187,9 @@ def test_a_percent_sign_stays_with_its_number():
 
 
 CELLS = {
-    "a": 1,
-    "水": 2,
-    "e\u0301": 1,
-    "❤": 1,
-    "❤\ufe0f": 2,
-    "👍": 2,
-    "각": 2,
-    "\u1100\u1161\u11a8": 2,
-    "\u093f": 1,
+    "a": 1, "水": 2, "e\u0301": 1, "❤": 1, "❤\ufe0f": 2, "👍": 2, "각": 2, "\u1100\u1161\u11a8": 2, "\u093f": 1,
     "\u0941": 0,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "cells"), CELLS.items(), ids=map(ascii, CELLS))

@@ -144,19 +144,10 @@ def test_fixed_is_the_nearest(value, precision):
 
 
 NUMBERS = [
-    (0.0057, None, False, "5.7e-3"),
-    (0.0057, 2, False, "0.01"),
-    (0.0057, 2, True, "1"),
-    (0.0057, 4, True, "0.57"),
-    (0.0057, None, True, "0.57"),
-    (0.29, None, True, "29.0"),
-    (0.12345, 3, True, "12.3"),
-    (0.5, 1, True, "50"),
-    (0.5, 0, True, "50"),
-    (0.0, None, True, "0.0"),
-    (math.inf, 2, True, "Infinity"),
-    (math.nan, None, True, "NaN"),
-]
+    (0.0057, None, False, "5.7e-3"), (0.0057, 2, False, "0.01"), (0.0057, 2, True, "1"), (0.0057, 4, True, "0.57"),
+    (0.0057, None, True, "0.57"), (0.29, None, True, "29.0"), (0.12345, 3, True, "12.3"), (0.5, 1, True, "50"),
+    (0.5, 0, True, "50"), (0.0, None, True, "0.0"), (math.inf, 2, True, "Infinity"), (math.nan, None, True, "NaN"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "precision", "percentage", "text"), NUMBERS)
@@ -218,67 +209,38 @@ def test_one_metric_one_output_the_number_alone(precision, percentage, text):
 
 
 HASHED = {
-    "LikelihoodHashed8": 0.0123,
-    "LikelihoodHashed12": 0.0027,
-    "LogLossHashed8": 4.401,
-    "LogLossHashed12": 5.912,
-}
+    "LikelihoodHashed8": 0.0123, "LikelihoodHashed12": 0.0027, "LogLossHashed8": 4.401, "LogLossHashed12": 5.912,
+}  # fmt: skip
 GRID = "\t8\t12\nLikelihoodHashed\t0.01\t0.00\nLogLossHashed\t4.40\t5.91\n"
 
 METRIC_TABLES = {
     # GEval 1.42.2, --metric PerplexityHashed -p 2 --metric …
-    "three metrics": (
-        {"PerplexityHashed": 175.83, "LikelihoodHashed": 0.0057, "LogLossHashed": 5.17},
-        "PerplexityHashed\t175.83\nLikelihoodHashed\t0.01\nLogLossHashed\t5.17\n",
-    ),
-    "named": (
-        {"PerplexityHashed": 175.83, "loss": 5.17, "lik": 0.0057},
-        "PerplexityHashed\t175.83\nloss\t5.17\nlik\t0.01\n",
-    ),
+    "three metrics": ({"PerplexityHashed": 175.83, "LikelihoodHashed": 0.0057, "LogLossHashed": 5.17},
+     "PerplexityHashed\t175.83\nLikelihoodHashed\t0.01\nLogLossHashed\t5.17\n"),
+    "named": ({"PerplexityHashed": 175.83, "loss": 5.17, "lik": 0.0057},
+     "PerplexityHashed\t175.83\nloss\t5.17\nlik\t0.01\n"),
     "a row, then a grid": ({"PerplexityHashed": 175.83, **HASHED}, f"PerplexityHashed\t175.83\n\n{GRID}"),
     # ours
     "a grid alone": (HASHED, GRID),
     "a grid, then a row": ({**HASHED, "Accuracy": 0.5}, f"{GRID}\nAccuracy\t0.50\n"),
-    "rows around and inside a grid": (
-        {
-            "A": 1.0,
-            "LikelihoodHashed8": 0.0123,
-            "B": 2.0,
-            "LikelihoodHashed12": 0.0027,
-            "LogLossHashed8": 4.401,
-            "C": 3.0,
-            "LogLossHashed12": 5.912,
-        },
-        f"A\t1.00\n\n{GRID}\nB\t2.00\nC\t3.00\n",
-    ),
-    "two grids": (
-        {"a 1": 1.0, "x_3": 5.0, "a 2": 2.0, "x_4": 6.0, "b 1": 3.0, "b 2": 4.0, "y_3": 7.0, "y_4": 8.0},
-        "\t1\t2\na\t1.00\t2.00\nb\t3.00\t4.00\n\n\t3\t4\nx_\t5.00\t6.00\ny_\t7.00\t8.00\n",
-    ),
-    "more columns than rows are turned": (
-        {"a 1": 1.0, "a 2": 2.0, "a 3": 3.0, "b 1": 4.0, "b 2": 5.0, "b 3": 6.0},
-        "\ta\tb\n1\t1.00\t4.00\n2\t2.00\t5.00\n3\t3.00\t6.00\n",
-    ),
-    "split at a space": (
-        {"ppl dev": 1.0, "ppl test": 2.0, "lik dev": 3.0, "lik test": 4.0},
-        "\tdev\ttest\nppl\t1.00\t2.00\nlik\t3.00\t4.00\n",
-    ),
-    "split before a capital": (
-        {"LogLossHashed": 1.0, "LogLossWord": 2.0, "PerplexityHashed": 3.0, "PerplexityWord": 4.0},
-        "\tHashed\tWord\nLogLoss\t1.00\t2.00\nPerplexity\t3.00\t4.00\n",
-    ),
-    "no split inside a part": (
-        {"abc": 1.0, "abd": 2.0, "xbc": 3.0, "xbd": 4.0},
-        "abc\t1.00\nabd\t2.00\nxbc\t3.00\nxbd\t4.00\n",
-    ),
-    "no split inside a number": (
-        {"a11": 1.0, "a12": 2.0, "a21": 3.0, "a22": 4.0},
-        "a11\t1.00\na12\t2.00\na21\t3.00\na22\t4.00\n",
-    ),
+    "rows around and inside a grid": ({"A": 1.0, "LikelihoodHashed8": 0.0123, "B": 2.0, "LikelihoodHashed12": 0.0027,
+     "LogLossHashed8": 4.401, "C": 3.0, "LogLossHashed12": 5.912}, f"A\t1.00\n\n{GRID}\nB\t2.00\nC\t3.00\n"),
+    "two grids": ({"a 1": 1.0, "x_3": 5.0, "a 2": 2.0, "x_4": 6.0, "b 1": 3.0, "b 2": 4.0, "y_3": 7.0, "y_4": 8.0},
+     "\t1\t2\na\t1.00\t2.00\nb\t3.00\t4.00\n\n\t3\t4\nx_\t5.00\t6.00\ny_\t7.00\t8.00\n"),
+    "more columns than rows are turned": ({"a 1": 1.0, "a 2": 2.0, "a 3": 3.0, "b 1": 4.0, "b 2": 5.0, "b 3": 6.0},
+     "\ta\tb\n1\t1.00\t4.00\n2\t2.00\t5.00\n3\t3.00\t6.00\n"),
+    "split at a space": ({"ppl dev": 1.0, "ppl test": 2.0, "lik dev": 3.0, "lik test": 4.0},
+     "\tdev\ttest\nppl\t1.00\t2.00\nlik\t3.00\t4.00\n"),
+    "split before a capital": ({"LogLossHashed": 1.0, "LogLossWord": 2.0, "PerplexityHashed": 3.0,
+     "PerplexityWord": 4.0}, "\tHashed\tWord\nLogLoss\t1.00\t2.00\nPerplexity\t3.00\t4.00\n"),
+    "no split inside a part": ({"abc": 1.0, "abd": 2.0, "xbc": 3.0, "xbd": 4.0},
+     "abc\t1.00\nabd\t2.00\nxbc\t3.00\nxbd\t4.00\n"),
+    "no split inside a number": ({"a11": 1.0, "a12": 2.0, "a21": 3.0, "a22": 4.0},
+     "a11\t1.00\na12\t2.00\na21\t3.00\na22\t4.00\n"),
     "a grid with a hole": ({"a 1": 1.0, "a 2": 2.0, "b 1": 3.0}, "a 1\t1.00\na 2\t2.00\nb 1\t3.00\n"),
     "a row of a grid": ({"a 1": 1.0, "a 2": 2.0}, "a 1\t1.00\na 2\t2.00\n"),
     "names with escapes": ({"a\x1b[31m": 1.0, "b\tc": 2.0}, "a\\x1b[31m\t1.00\nb\\tc\t2.00\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("scores", "text"), METRIC_TABLES.values(), ids=METRIC_TABLES)
@@ -333,36 +295,24 @@ def test_every_score_is_shown(names):
 
 VARIANTS = {
     # GEval 1.42.2, -t dev-0
-    "parameters": (
-        {"out-model=bigram.tsv": [175.83], "out-model=unigram.tsv": [467.5]},
-        "model\tPerplexity\nbigram\t175.83\nunigram\t467.50\n",
-    ),
+    "parameters": ({"out-model=bigram.tsv": [175.83], "out-model=unigram.tsv": [467.5]},
+     "model\tPerplexity\nbigram\t175.83\nunigram\t467.50\n"),
     # ours
-    "several parameters, sorted by name": (
-        {"out-lr=0.1,epochs=2.tsv": [1.0, 2.0], "out-lr=0.1,epochs=10.tsv": [3.0, 4.0]},
-        "epochs\tlr\tPerplexity\tLogLoss\n2\t0.1\t1.00\t2.00\n10\t0.1\t3.00\t4.00\n",
-    ),
-    "a parameter that is not in every name": (
-        {"out-a=1.tsv": [1.0], "out-a=1,b=2.tsv": [2.0]},
-        "a\tb\tPerplexity\n1\t\t1.00\n1\t2\t2.00\n",
-    ),
+    "several parameters, sorted by name": ({"out-lr=0.1,epochs=2.tsv": [1.0, 2.0], "out-lr=0.1,epochs=10.tsv": [3.0,
+     4.0]}, "epochs\tlr\tPerplexity\tLogLoss\n2\t0.1\t1.00\t2.00\n10\t0.1\t3.00\t4.00\n"),
+    "a parameter that is not in every name": ({"out-a=1.tsv": [1.0], "out-a=1,b=2.tsv": [2.0]},
+     "a\tb\tPerplexity\n1\t\t1.00\n1\t2\t2.00\n"),
     "an out.tsv beside them": ({"out-a=1.tsv": [1.0], "out.tsv": [2.0]}, "a\tPerplexity\n1\t1.00\n\t2.00\n"),
     "no parameters and one metric": ({"out-x.tsv": [1.0], "out.tsv": [2.0]}, "out-x\t1.00\nout\t2.00\n"),
-    "no parameters and two metrics": (
-        {"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
-        "File name\tPerplexity\tLogLoss\nout-x\t1.00\t3.00\nout\t2.00\t4.00\n",
-    ),
-    "names that parameters do not tell apart": (
-        {"out-a=1.tsv": [1.0], "out-x.tsv": [2.0], "out.tsv": [3.0]},
-        "File name\ta\tPerplexity\nout-a=1\t1\t1.00\nout-x\t\t2.00\nout\t\t3.00\n",
-    ),
+    "no parameters and two metrics": ({"out-x.tsv": [1.0, 3.0], "out.tsv": [2.0, 4.0]},
+     "File name\tPerplexity\tLogLoss\nout-x\t1.00\t3.00\nout\t2.00\t4.00\n"),
+    "names that parameters do not tell apart": ({"out-a=1.tsv": [1.0], "out-x.tsv": [2.0], "out.tsv": [3.0]},
+     "File name\ta\tPerplexity\nout-a=1\t1\t1.00\nout-x\t\t2.00\nout\t\t3.00\n"),
     "dots in a name": ({"out-v.2.tsv": [1.0], "guess.txt": [2.0]}, "out-v.2\t1.00\nguess.txt\t2.00\n"),
-    "names that only their endings tell apart": (
-        {"guess.tsv": [1.0], "guess": [2.0]},
-        "guess.tsv\t1.00\nguess\t2.00\n",
-    ),
+    "names that only their endings tell apart": ({"guess.tsv": [1.0], "guess": [2.0]},
+     "guess.tsv\t1.00\nguess\t2.00\n"),
     "with escapes": ({"out-\x1b=\x1b.tsv": [1.0], "out.tsv": [2.0]}, "\\x1b\tPerplexity\n\\x1b\t1.00\n\t2.00\n"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("outputs", "text"), VARIANTS.values(), ids=VARIANTS)

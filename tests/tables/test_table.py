@@ -28,35 +28,20 @@ ROWS = [("a|b_c", 2.5, "[-1, +Infinity]", "=x\t<i>"), ("[水]", math.inf, None, 
 
 FORMATS = {
     "tabs": "a|b_c\t2.5\t[-1, +Infinity]\t=x\\t<i>\n[水]\tInfinity\t\t\\x1b&\n",
-    "text": (
-        "system  score (words)  95 %             note\n"
-        "a|b_c   2.5            [-1, +Infinity]  =x\\t<i>\n"
-        "[水]    Infinity                        \\x1b&\n"
-    ),
-    "markdown": (
-        "| system | score (words) | 95 % | note |\n"
-        "| --- | ---: | :---: | --- |\n"
-        "| a\\|b\\_c | 2.5 | \\[-1, +Infinity\\] | =x\\\\t&lt;i&gt; |\n"
-        "| \\[水\\] | Infinity |  | \\\\x1b&amp; |\n"
-    ),
-    "latex": (
-        "\\begin{tabular}{lrcl}\n\\toprule\n"
-        "system & score (words) & 95 \\% & note \\\\\n\\midrule\n"
-        "a\\textbar{}b\\_c & 2.5 & [$-$1, $+\\infty$] & =x\\textbackslash{}t\\textless{}i\\textgreater{} \\\\\n"
-        "{}[水] & $\\infty$ &  & \\textbackslash{}x1b\\& \\\\\n"
-        "\\bottomrule\n\\end{tabular}\n"
-    ),
+    "text": ("system  score (words)  95 %             note\n" "a|b_c   2.5            [-1, +Infinity]  =x\\t<i>\n"
+     "[水]    Infinity                        \\x1b&\n"),
+    "markdown": ("| system | score (words) | 95 % | note |\n" "| --- | ---: | :---: | --- |\n"
+     "| a\\|b\\_c | 2.5 | \\[-1, +Infinity\\] | =x\\\\t&lt;i&gt; |\n" "| \\[水\\] | Infinity |  | \\\\x1b&amp; |\n"),
+    "latex": ("\\begin{tabular}{lrcl}\n\\toprule\n" "system & score (words) & 95 \\% & note \\\\\n\\midrule\n"
+     "a\\textbar{}b\\_c & 2.5 & [$-$1, $+\\infty$] & =x\\textbackslash{}t\\textless{}i\\textgreater{} \\\\\n"
+     "{}[水] & $\\infty$ &  & \\textbackslash{}x1b\\& \\\\\n" "\\bottomrule\n\\end{tabular}\n"),
     "csv": 'system,score,95 %,note\na|b_c,2.5,"[-1, +Infinity]",\'=x\\t<i>\n[水],Infinity,,\\x1b&\n',
-    "html": (
-        "<table>\n<thead>\n<tr><th>system</th><th>score (words)</th><th>95 %</th><th>note</th></tr>\n"
-        "</thead>\n<tbody>\n"
-        '<tr><td>a|b_c</td><td style="text-align: right">2.5</td>'
-        '<td style="text-align: center">[-1, +Infinity]</td><td>=x\\t&lt;i&gt;</td></tr>\n'
-        '<tr><td>[水]</td><td style="text-align: right">Infinity</td><td style="text-align: center"></td>'
-        "<td>\\x1b&amp;</td></tr>\n"
-        "</tbody>\n</table>\n"
-    ),
-}
+    "html": ("<table>\n<thead>\n<tr><th>system</th><th>score (words)</th><th>95 %</th><th>note</th></tr>\n"
+     "</thead>\n<tbody>\n" '<tr><td>a|b_c</td><td style="text-align: right">2.5</td>'
+     '<td style="text-align: center">[-1, +Infinity]</td><td>=x\\t&lt;i&gt;</td></tr>\n'
+     '<tr><td>[水]</td><td style="text-align: right">Infinity</td><td style="text-align: center"></td>'
+     "<td>\\x1b&amp;</td></tr>\n" "</tbody>\n</table>\n"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "written"), FORMATS.items(), ids=FORMATS)
@@ -135,18 +120,9 @@ def test_a_row_of_another_length(name, row):
 
 
 FORMULAS = {
-    "=1+1": "'=1+1",
-    "+1": "'+1",
-    "-1": "'-1",
-    "@SUM(A1)": "'@SUM(A1)",
-    "\tx": "'\tx",
-    "\rx": "'\rx",
-    "\nx": "'\nx",
-    "1-1": "1-1",
-    " =1": " =1",
-    "": "",
-    'a"b,c': 'a"b,c',
-}
+    "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\rx", "\nx": "'\nx",
+    "1-1": "1-1", " =1": " =1", "": "", 'a"b,c': 'a"b,c',
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "cell"), FORMULAS.items(), ids=map(repr, FORMULAS))

@@ -44,17 +44,11 @@ def test_what_is_cut_fits(text, width):
 
 ROWS = [["name", "score"], ["a", "1.5"], ["a name that is rather long", "12.25"]]
 TABLES = {
-    "wide enough": (
-        40,
-        [
-            "name                        score",
-            "a                             1.5",
-            "a name that is rather long  12.25",
-        ],
-    ),
+    "wide enough": (40, ["name                        score", "a                             1.5",
+     "a name that is rather long  12.25"]),
     "too narrow: a text is cut": (20, ["name           score", "a                1.5", "a name that …  12.25"]),
     "a number is never cut": (5, ["name    score", "a         1.5", "a nam…  12.25"]),
-}
+}  # fmt: skip
 
 
 def rows_of(rows, kinds, width, **more):
@@ -103,12 +97,9 @@ def terminal(is_one=True):
 
 
 WIDTHS = {
-    "COLUMNS": ("120", 120),
-    "no COLUMNS": (None, 80),
-    "an empty COLUMNS": ("", 80),
-    "a COLUMNS of 0": ("0", 80),
+    "COLUMNS": ("120", 120), "no COLUMNS": (None, 80), "an empty COLUMNS": ("", 80), "a COLUMNS of 0": ("0", 80),
     "another COLUMNS": ("-1", 80),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "width"), WIDTHS.values(), ids=WIDTHS)
