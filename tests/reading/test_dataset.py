@@ -43,19 +43,11 @@ TRAIN = [
 ]
 
 
-def test_the_names_of_the_sets(challenge):
-    assert list(Challenge.open(challenge)) == ["dev-0", "test-A", "train"]
-
-
 def test_items(challenge):
+    assert list(Challenge.open(challenge)) == ["dev-0", "test-A", "train"]
     assert list(Challenge.open(challenge)["train"]) == TRAIN
-
-
-def test_line_ends_are_decoded_on_wish_in_the_input_alone(challenge):
-    assert items(challenge, "train", unescape=True) == [
-        Item(1, {"Year": "1884", "Left": "On\nand"}, "after"),
-        Item(2, {"Year": "1885", "Left": "of the"}, r"same\n"),
-    ]
+    first, second = items(challenge, "train", unescape=True)  # line ends are decoded in the input alone
+    assert (first, second) == (Item(1, {"Year": "1884", "Left": "On\nand"}, "after"), TRAIN[1])
 
 
 def test_a_compressed_set(challenge):
@@ -93,12 +85,8 @@ def test_files_that_config_names(challenge):
     assert items(challenge, "dev-0") == [Item(1, {"1": "text"}, "c")]
 
 
-@pytest.mark.parametrize(("name", "length"), [("train", 2), ("dev-0", 1), ("test-A", 4)])
-def test_length(challenge, name, length):
-    assert len(Challenge.open(challenge)[name]) == length
-
-
 def test_the_lines_are_counted_once(challenge):
+    assert [len(Challenge.open(challenge)[name]) for name in ("train", "dev-0", "test-A")] == [2, 1, 4]
     data = Challenge.open(challenge)["train"]
     assert len(data) == 2
     (challenge / "train/expected.tsv").write_text("")
@@ -110,10 +98,9 @@ def test_outputs_are_those_that_are_there_now(challenge):
     assert [output.parameters for output in data.outputs] == [{"model": "2"}, {"model": "10"}]
     (challenge / "dev-0/out.tsv").write_text(":1\n")
     assert [output.name for output in data.outputs] == ["out-model=2.tsv", "out-model=10.tsv", "out.tsv"]
-
-
-def test_a_set_without_outputs(challenge):
     assert Challenge.open(challenge)["train"].outputs == ()
+    (challenge / "dev-0").rename(challenge / "dev-9")
+    assert data.outputs == ()
 
 
 def test_another_folder_is_a_set_too(challenge):
@@ -123,13 +110,6 @@ def test_another_folder_is_a_set_too(challenge):
         with pytest.raises(MissingFileError) as caught:
             read(data)
         assert str(caught.value) == f"No file with the input or the expected results: `{challenge}/outputs`"
-
-
-def test_outputs_in_a_folder_that_is_not_there(challenge):
-    (challenge / "config.txt").write_text("-m LogLossHashed\n")
-    data = Challenge.open(challenge)["dev-0"]
-    (challenge / "dev-0").rename(challenge / "dev-9")
-    assert data.outputs == ()
 
 
 # A table
@@ -143,9 +123,6 @@ def test_to_frame(challenge):
         "Left": [r"On\nand", "of the"],
         "expected": ["after", r"same\n"],
     }
-
-
-def test_to_frame_with_line_ends(challenge):
     assert list(Challenge.open(challenge)["train"].to_frame(unescape=True)["Left"]) == ["On\nand", "of the"]
 
 
@@ -165,12 +142,9 @@ def test_to_frame_of_columns_called_like_others(challenge):
     (challenge / "in-header.tsv").write_text("line\texpected\n")
     frame = Challenge.open(challenge)["dev-0"].to_frame()
     assert list(frame) == ["line", "in<line>", "in<expected>", "expected"]
-
-
-def test_to_frame_of_no_items(challenge):
-    (challenge / "train/in.tsv").write_text("")
-    (challenge / "train/expected.tsv").write_text("")
-    assert list(Challenge.open(challenge)["train"].to_frame()) == ["line", "Year", "Left", "expected"]
+    for name in ("in", "expected"):
+        (challenge / f"dev-0/{name}.tsv").write_text("")
+    assert list(Challenge.open(challenge)["dev-0"].to_frame()) == ["line", "in<line>", "in<expected>", "expected"]
 
 
 # What is wrong
@@ -197,26 +171,15 @@ def test_another_number_of_inputs_than_answers(challenge, inputs, answers, how, 
     assert len(found) == min(lines, wanted)
 
 
-MISSING = {
-    "misspelt": ("dev0", "did you mean dev-0? there are dev-0, test-A, train"),
-    "nothing like it": ("xyz", "there are dev-0, test-A, train"),
-    "empty": ("", "there are dev-0, test-A, train"),
-    "a way up": ("..", "there are dev-0, test-A, train"),
-    "a file": ("config.txt", "there are dev-0, test-A, train"),
-}
-
-
-@pytest.mark.parametrize(("name", "hint"), MISSING.values(), ids=MISSING)
-def test_a_set_that_is_not_there(challenge, name, hint):
+@pytest.mark.parametrize("name", ["dev0", "xyz", "", "..", "config.txt"])
+def test_a_set_that_is_not_there(challenge, name):
     with pytest.raises(MissingFileError) as caught:
         Challenge.open(challenge)[name]
+    hint = "did you mean dev-0? " * (name == "dev0") + "there are dev-0, test-A, train"
     assert str(caught.value) == f"No such set in the challenge: `{challenge}/{name}`\n  {hint}"
-
-
-def test_a_challenge_without_sets(tmp_path):
-    with pytest.raises(MissingFileError) as caught:
-        Challenge.open(tmp_path)["train"]
-    assert str(caught.value) == f"No such set in the challenge: `{tmp_path}/train`\n  it has no sets"
+    (challenge / "empty").mkdir()
+    with pytest.raises(MissingFileError, match=r"/train`\n  it has no sets$"):
+        Challenge.open(challenge / "empty")["train"]
 
 
 def test_two_compressed_inputs(challenge):

@@ -44,12 +44,6 @@ def test_normalised(line, masses, rest):
     assert distribution == Distribution(masses=pytest.approx(masses, rel=1e-14), rest=pytest.approx(rest, abs=1e-14))
 
 
-def test_a_vector_has_no_words():
-    with pytest.raises(UsageError) as caught:
-        parse_line("-0.5 -1").normalised()
-    assert str(caught.value) == "the line is a vector, which has no words: its masses are buckets(bits)"
-
-
 # Buckets: of four, that of `the` on line 1 is the second
 
 BUCKETS = {
@@ -65,33 +59,28 @@ def test_buckets(line, masses):
     assert list(parse_line(line).buckets(2)) == pytest.approx(masses, rel=1e-14)
 
 
-def test_there_are_1024_buckets_unless_told_otherwise():
-    assert len(parse_line("the:1").buckets()) == 1024
-
-
 def test_the_line_number_seeds_the_hash():
-    first, second = (parse_line("the:1").buckets(line=line).index(1.0) for line in (1, 2))
-    assert first != second
+    first, second = (parse_line("the:1").buckets(line=line) for line in (1, 2))
+    assert len(first) == len(second) == 1024
+    assert first.index(1.0) != second.index(1.0)
 
 
+NO_WORDS = "the line is a vector, which has no words: its masses are buckets(bits)"
+NO_HASH = "a word cannot be hashed, since UTF-8 cannot write it: surrogates not allowed"
 REFUSED = {
-    "no bits": (dict(bits=0), "bits is 0; it is from 1 to 24"),
-    "too many bits": (dict(bits=25), "bits is 25; it is from 1 to 24"),
-    "no line": (dict(line=0), "line is 0; lines are counted from 1"),
+    "no bits": (lambda: parse_line("the:1").buckets(bits=0), "bits is 0; it is from 1 to 24"),
+    "too many bits": (lambda: parse_line("the:1").buckets(bits=25), "bits is 25; it is from 1 to 24"),
+    "no line": (lambda: parse_line("the:1").buckets(line=0), "line is 0; lines are counted from 1"),
+    "a word that is no Unicode": (lambda: parse_line("a:0.5 \udcff:0.5").buckets(), NO_HASH),
+    "the words of a vector": (lambda: parse_line("-0.5 -1").normalised(), NO_WORDS),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
-def test_buckets_refuses(arguments, message):
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(call, message):
     with pytest.raises(UsageError) as caught:
-        parse_line("the:1").buckets(**arguments)
+        call()
     assert str(caught.value) == message
-
-
-def test_a_word_that_cannot_be_hashed():
-    with pytest.raises(UsageError) as caught:
-        parse_line("a:0.5 \udcff:0.5").buckets()
-    assert str(caught.value) == "a word cannot be hashed, since UTF-8 cannot write it: surrogates not allowed"
 
 
 def test_a_vector_of_another_length():

@@ -79,11 +79,8 @@ def test_prepared(flags, text, prepared):
     assert preparation(flags)(text) == prepared
 
 
-def test_no_preparation():
-    assert preparation_of(parse_scheme("LogLossHashed:N<a>P<2>f<exp:a>")) is None
-
-
 def test_other_flags_are_left_out():
+    assert preparation("N<a>P<2>f<exp:a>") is None
     assert preparation("N<L>lP<2>S") == preparation("lS")
     assert str(preparation("N<L>lP<2>s<a><b>S")) == "ls<a><b>S"
 
@@ -92,10 +89,6 @@ def test_preparations_are_values():
     assert hash(preparation("lm<a>")) == hash(preparation("lm<a>"))
     assert preparation("lm<a>") == preparation("lm<a>")
     assert len({preparation(flags) for flags in ("l", "u", "m<a>", "t<a>", "m<b>", "ul", "lu")}) == 7
-    assert repr(preparation("l")) == "Preparation(flags=(Flag(letter='l', arguments=()),), tokenizer=None)"
-
-
-def test_a_preparation_survives_the_way_to_another_process():
     again = pickle.loads(pickle.dumps(preparation(r"luct<.>m<[^b]>s<(a)><\1\1>S")))
     assert again("cab") == preparation(r"luct<.>m<[^b]>s<(a)><\1\1>S")("cab")
 
@@ -158,13 +151,6 @@ def test_no_case_makes_or_loses_a_line_end(flag, characters):
     prepare = preparation(flag)
     assert [c for c in characters if any(end in prepare(c) for end in "\r\n")] == ["\n", "\r"]
     assert (prepare("\n"), prepare("\r")) == ("\n", "\r")
-
-
-@pytest.mark.parametrize("flag", ["l", "u", "c"])
-@PROPERTY
-@given(st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("ΣσςİıßŉaA. "))))
-def test_a_case_does_not_depend_on_what_is_near(flag, text):
-    assert preparation(flag)(text) == "".join(map(preparation(flag), text))
 
 
 @SOME_AND_ALL

@@ -92,12 +92,6 @@ def test_long_lines_take_no_more_than_linear_time(name, start, part, end, size):
     assert sum(map(len, tokens)) == len(text) - spaces
 
 
-@each_tokenizer
-def test_tokenizers_are_values(name):
-    assert find_tokenizer(name) == find_tokenizer(name)
-    assert len({find_tokenizer(name), find_tokenizer(name)}) == 1
-
-
 @pytest.mark.parametrize(("name", "theirs"), [("13a", Tokenizer13a()), ("v14", TokenizerV14International())])
 @PROPERTY
 @given(st.text(st.sampled_from("ab19水é«» .,;:'\"-+/|&<>()[]$€~…")))
