@@ -52,9 +52,19 @@ def stream(terminal):
 
 
 @EVERY_CASE
-def test_shows_colours(variables, terminal, coloured, environment):
+def test_where_colours_are_shown(variables, terminal, coloured, environment, monkeypatch):
+    """The progress bar is shown where a cursor can move, in colours or without."""
     environment(variables)
     assert shows_colours(stream(terminal)) is coloured
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
+    shown = stream(terminal)
+    monkeypatch.setattr(sys, "stderr", shown)
+    with progress.ProgressBar("out.tsv") as bar:
+        bar(1, 100)
+        bar(50, 100)
+    is_shown = terminal and variables.get("TERM") != "dumb"
+    assert ("out.tsv" in shown.getvalue()) == is_shown
+    assert ("\x1b[3" in shown.getvalue()) == (is_shown and coloured)
 
 
 @pytest.fixture
@@ -95,18 +105,3 @@ def test_every_command(variables, terminal, coloured, words, has_colours, submis
     _, out, err = geval(*words, terminal=terminal)
     assert ("\x1b[" in out) == (coloured and has_colours)
     assert "\x1b" not in err
-
-
-@EVERY_CASE
-def test_the_progress_bar(variables, terminal, coloured, environment, monkeypatch):
-    """It is shown where a cursor can move, in colours or without."""
-    environment(variables)
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
-    shown = stream(terminal)
-    monkeypatch.setattr(sys, "stderr", shown)
-    with progress.ProgressBar("out.tsv") as bar:
-        bar(1, 100)
-        bar(50, 100)
-    is_shown = terminal and variables.get("TERM") != "dumb"
-    assert ("out.tsv" in shown.getvalue()) == is_shown
-    assert ("\x1b[3" in shown.getvalue()) == (is_shown and coloured)

@@ -64,14 +64,8 @@ def test_columns_go_in_order():
     columns = [Column(name=name, alignment="right") for name in ("a" * 12, "b" * 12, "c" * 12, "d" * 12)]
     table = Table(columns, [[1, 2, 3, 4]], droppable=["c" * 12, "a" * 12, "d" * 12])
     heads = {width: next(iter(table.terminal(width))).split() for width in (54, 53, 40, 39, 26, 25)}
-    assert {width: "".join(head[0] for head in heads[width]) for width in heads} == {
-        54: "abcd",
-        53: "abc",
-        40: "abc",
-        39: "bc",
-        26: "bc",
-        25: "b",
-    }
+    shown = {width: "".join(head[0] for head in heads[width]) for width in heads}
+    assert shown == {54: "abcd", 53: "abc", 40: "abc", 39: "bc", 26: "bc", 25: "b"}
 
 
 def test_columns_that_went_are_not_explained():
@@ -180,9 +174,6 @@ def test_wrapped_lines_fit_and_lose_nothing(words, indent, width):
     assert max(map(display_width, lines)) <= width
     assert "".join("".join(lines).split()) == "".join(words)
     assert all(line.startswith(" " * indent + "  ") for line in lines[1:])
-
-
-def test_a_percent_sign_stays_with_its_number():
     assert list(wrapped("an interval of 95 % of all", 17)) == ["an interval of", "  95 % of all"]
 
 

@@ -4,12 +4,10 @@ import io
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from geval_py.tables import layout
 from geval_py.tables.layout import cut, laid_out
-from geval_py.text import display_width, width_of
+from geval_py.text import width_of
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
@@ -32,14 +30,6 @@ CUTS = {
 @pytest.mark.parametrize(("text", "width", "shown"), CUTS.values(), ids=CUTS)
 def test_cut(text, width, shown):
     assert cut(text, width) == shown
-
-
-@given(st.text("ab水e\u0301"), st.integers(1, 9))
-def test_what_is_cut_fits(text, width):
-    """It begins as the text does; what fits is not cut."""
-    shown = cut(text, width)
-    assert display_width(shown) <= width
-    assert shown == text if display_width(text) <= width else text.startswith(shown.removesuffix("…"))
 
 
 ROWS = [["name", "score"], ["a", "1.5"], ["a name that is rather long", "12.25"]]
@@ -86,36 +76,17 @@ def test_a_number_wider_than_those_before_takes_from_the_last_text():
     assert (before, last) == ("1  abc  2  ddddddddddddd…\n", "12345  abc  2  ddddddddd…\n")
 
 
-def test_no_rows():
-    assert rows_of([], [], 80) == []
-
-
-def terminal(is_one=True):
+@pytest.mark.parametrize(
+    ("variable", "reported", "width"),
+    [("120", 132, 120), (None, 132, 132), ("", 132, 132), ("0", 132, 132), ("-1", 132, 132), (None, 0, 80), (None, None, 80)],
+)  # fmt: skip
+def test_the_width_of_a_terminal(variable, reported, width, monkeypatch):
+    """COLUMNS, what the terminal reports, or 80; none of a pipe."""
     stream = io.StringIO()
-    stream.isatty = lambda: is_one
-    return stream
-
-
-WIDTHS = {
-    "COLUMNS": ("120", 120), "no COLUMNS": (None, 80), "an empty COLUMNS": ("", 80), "a COLUMNS of 0": ("0", 80),
-    "another COLUMNS": ("-1", 80),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "width"), WIDTHS.values(), ids=WIDTHS)
-def test_width(given, width, monkeypatch):
-    if given is None:
-        monkeypatch.delenv("COLUMNS", raising=False)
-    else:
-        monkeypatch.setenv("COLUMNS", given)
-    assert width_of(terminal()) == width
-    assert width_of(terminal(is_one=False)) is None
-
-
-@pytest.mark.parametrize(("columns", "width"), [(132, 132), (0, 80)], ids=["known", "unknown"])
-def test_the_width_of_a_terminal(columns, width, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 24)))
-    stream = terminal()
-    stream.fileno = lambda: 1
+    assert width_of(stream) is None
+    monkeypatch.setenv("COLUMNS", variable) if variable is not None else monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    if reported is not None:  # otherwise it has no file number
+        monkeypatch.setattr(stream, "fileno", lambda: 1)
+        monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((reported, 24)))
     assert width_of(stream) == width
