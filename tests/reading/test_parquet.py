@@ -45,8 +45,14 @@ def score(*options):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
+    """The current folder, with two answers."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "expected.tsv").write_text("a\n" * 2)
     return tmp_path
+
+
+def write(words, probabilities, **options):
+    pq.write_table(pa.table({"words": words, "probabilities": probabilities}), "out.parquet", **options)
 
 
 def rows(seed, count=300):
@@ -139,8 +145,7 @@ def test_two_dictionaries_in_a_row_group(here):
 
 
 def test_lists_of_different_lengths(here, capsys):
-    pq.write_table(pa.table({"words": [["a", "b"], ["c"]], "probabilities": [[0.5], [0.5, 0.5]]}), "out.parquet")
-    (here / "expected.tsv").write_text("a\n" * 2)
+    write([["a", "b"], ["c"]], [[0.5], [0.5, 0.5]])
     assert score() == 1
     assert "row 1, probabilities: 1 numbers for 2 words" in capsys.readouterr().err
 
@@ -161,7 +166,7 @@ def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, m
 
 
 def test_files_that_are_damaged(here):
-    pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.parquet")
+    write([["a"]], [[1.0]])
     whole = (here / "out.parquet").read_bytes()
     for data in (whole[:-1], whole[-20:], whole[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1", b"PAR1" * 9):
         (here / "out.parquet").write_bytes(data)
@@ -172,8 +177,7 @@ def test_files_that_are_damaged(here):
 def test_words_that_are_no_text(here, capsys):
     binary = pa.array([[b"\xff"]], pa.list_(pa.binary()))
     words = pa.ListArray.from_arrays(binary.offsets, binary.values.view(pa.string()))
-    pq.write_table(pa.table({"words": words, "probabilities": [[1.0]]}), "out.parquet")
-    (here / "expected.tsv").write_text("a\n")
+    write(words, [[1.0]])
     assert reason_of("out.parquet").startswith("it is not well-formed Parquet: ")
     assert score() == 1
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {reason_of('out.parquet')}\n"
@@ -191,14 +195,12 @@ def test_many_entries_in_a_few_bytes(here):
     """The sizes in the footer are looked at before anything is unpacked."""
     write_row("out.parquet", 20_000_000)
     assert (here / "out.parquet").stat().st_size < 200_000
-    (here / "expected.tsv").write_text("a\n")
     assert re.fullmatch(TOO_MUCH, reason_of("out.parquet"))
     assert score() == 1
 
 
 def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
-    table = pa.table({"words": [[f"w{n}"] for n in range(250)], "probabilities": [[0.5]] * 250})
-    pq.write_table(table, "out.parquet", row_group_size=50)
+    write([[f"w{n}"] for n in range(250)], [[0.5]] * 250, row_group_size=50)
     (here / "expected.tsv").write_text("a\n" * 250)
     assert score() == 0
     output = output_at("out.parquet").path

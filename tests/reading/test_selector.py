@@ -163,6 +163,8 @@ def test_compressed_files(challenge, geval):
         (challenge / f"test-A/{name}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     assert geval() == scores
+    (challenge / "config.txt").write_text("--metric MultiLabel-F1")  # without a selector they are distributions
+    assert "it has none of these keys" in geval("-e", "expected.jsonl")[2]
 
 
 def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):
@@ -171,11 +173,6 @@ def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):
     assert len(list(read_lines(selected_file(str(path), "a")))) == 10_000
     with pytest.raises(TooLargeError), LineReader(selected_file(str(path), "a"), max_bytes=50_000) as reader:
         reader.count_rest()
-
-
-def test_without_a_selector_json_lines_are_distributions(challenge, geval):
-    (challenge / "config.txt").write_text("--metric MultiLabel-F1")
-    assert "it has none of these keys" in geval("-e", "expected.jsonl")[2]
 
 
 def test_lines_and_features_are_of_what_is_selected(challenge, geval):
