@@ -5,10 +5,10 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from scorers import perfect_line
 from translations import LINES
 
 from geval_py import evaluate
-from geval_py.authoring.validate import perfect_line
 from geval_py.explaining.significance import MIN_LINES, Interval
 from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, ChartRow

@@ -12,26 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from scorers import close, score
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.labels import calibration
 from geval_py.scoring.metrics.spans import read_segments
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
-
-
-def block(lines):
-    return "".join(line + "\n" for line in lines).encode()
-
-
-def score(name, outputs, expected):
-    metric = find_metric(name)
-    return metric.value(column_of(metric, frozenset()).statistics(block(outputs), block(expected), 1))
-
-
-def close(value):
-    return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
 
 
 def ratio(part, whole):
@@ -308,41 +295,3 @@ TAGS = st.lists(st.sampled_from(["O", "B-a", "B-b", "B-a I-a", "B-b I-b"]), max_
 @given(st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=4))
 def test_bio_weighted_f1_is_that_of_each_label(pairs):
     assert score("BIO-Weighted-F1", *lines_of(pairs)) == close(naive_weighted_f(pairs))
-
-
-NUMBER = st.integers(-40, 40).map(lambda n: n / 4)
-NUMBERS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER), min_size=1, max_size=6)
-
-
-@PROPERTY
-@given(NUMBERS)
-def test_the_error_against_an_interval_is_the_distance_to_its_nearest_number(rows):
-    """On a grid of quarters, as all ends are."""
-    rows = [(number, *sorted(ends)) for number, *ends in rows]
-    outputs, expected = [f"{number}\tx" for number, *_ in rows], [f"{low},{high}" for _, low, high in rows]
-    errors = [min(abs(number - n / 4) for n in range(int(4 * low), int(4 * high) + 1)) for number, low, high in rows]
-    squares = sum(one * one for one in errors) / len(rows)
-    assert score("MAE-Against-Interval", outputs, expected) == close(sum(errors) / len(rows))
-    assert score("MSE-Against-Interval", outputs, expected) == close(squares)
-    assert score("RMSE-Against-Interval", outputs, expected) == close(math.sqrt(squares))
-
-
-@PROPERTY
-@given(st.sampled_from([0, 0.5, -2]), NUMBERS)
-def test_improvement_is_the_difference_of_two_means(threshold, rows):
-    values, qualities = [one for one, *_ in rows], [other for _, other, _ in rows]
-    chosen = [value for value, quality in zip(values, qualities, strict=True) if quality >= threshold]
-    want = sum(chosen) / len(chosen) - sum(values) / len(values) if chosen else math.nan
-    assert score(f"Improvement@{threshold}", list(map(str, qualities)), list(map(str, values))) == close(want)
-
-
-FIELD = st.sampled_from(["a", "a ", "", "b"])
-FIELDS = st.tuples(FIELD, FIELD).map("\t".join)
-
-
-@PROPERTY
-@given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=5))
-def test_custom_metric_1_is_a_weighted_accuracy(pairs):
-    both = [tuple(line.split("\t") for line in pair) for pair in pairs]
-    want = sum((a == c) + 3 * (b == d) for (a, b), (c, d) in both) / (4 * len(pairs))
-    assert score("CustomMetric1", *lines_of(pairs)) == close(want)

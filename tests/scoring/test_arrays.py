@@ -233,14 +233,10 @@ def test_arrays_of_all_kinds(kind):
 @pytest.mark.parametrize(
     "expected",
     [
-        ("the", "a"),
-        np.array(["the", "a"]),
-        pd.Series(["the", "a"]),
-        [0, 1],
-        np.array([0, 1], np.int32),
+        ("the", "a"), np.array(["the", "a"]), pd.Series(["the", "a"]), [0, 1], np.array([0, 1], np.int32),
         Tensor(np.array([0, 1])),
     ],
-)
+)  # fmt: skip
 def test_expected_words_of_all_kinds(expected):
     assert_same(
         Scorer(["the", "a"]).losses(VALUES, expected),

@@ -182,38 +182,16 @@ def test_flags(line, want, kernel):
 
 
 ERRORS = {
-    "": flags.EMPTY_LINE,
-    "\r": flags.EMPTY_LINE,
-    " ": flags.STRAY_SPACE,
-    "1 ": flags.STRAY_SPACE,
-    " 1": flags.STRAY_SPACE,
-    "1  x": flags.STRAY_SPACE,
-    "a:1  b:x": flags.STRAY_SPACE,
-    "a:1 ": flags.STRAY_SPACE,
-    " a:x": flags.STRAY_SPACE,
-    "word": flags.NO_COLON,
-    "nan": flags.NO_COLON,
-    "0,5 0,5": flags.NO_COLON,
-    "a b:x": flags.NO_COLON,
-    "a:1 b": flags.NO_COLON,
-    "a:1e999 b": flags.NO_COLON,
-    "1 x": flags.NO_COLON,
-    "1 x nan": flags.NO_COLON,
-    "1 2x": flags.NO_COLON,
-    "a:": flags.NOT_A_NUMBER,
-    ":": flags.NOT_A_NUMBER,
-    "a:1: ": flags.NOT_A_NUMBER,
-    "a:x  b:1": flags.NOT_A_NUMBER,
-    "a:1e999 b:.5": flags.NOT_A_NUMBER,
-    "1 nan": flags.NOT_A_NUMBER,
-    "1 １": flags.NOT_A_NUMBER,
-    "1 水": flags.NO_COLON,
-    "1 \u0130nf": flags.NOT_A_NUMBER,
-    "1 2 3": flags.WRONG_LENGTH,
-    "1 1e999": flags.NUMBER_TOO_LARGE,
-    "a:1e999": flags.NUMBER_TOO_LARGE,
+    "": flags.EMPTY_LINE, "\r": flags.EMPTY_LINE, " ": flags.STRAY_SPACE, "1 ": flags.STRAY_SPACE,
+    " 1": flags.STRAY_SPACE, "1  x": flags.STRAY_SPACE, "a:1  b:x": flags.STRAY_SPACE, "a:1 ": flags.STRAY_SPACE,
+    " a:x": flags.STRAY_SPACE, "word": flags.NO_COLON, "nan": flags.NO_COLON, "0,5 0,5": flags.NO_COLON,
+    "a b:x": flags.NO_COLON, "a:1 b": flags.NO_COLON, "a:1e999 b": flags.NO_COLON, "1 x": flags.NO_COLON,
+    "1 x nan": flags.NO_COLON, "1 2x": flags.NO_COLON, "a:": flags.NOT_A_NUMBER, ":": flags.NOT_A_NUMBER,
+    "a:1: ": flags.NOT_A_NUMBER, "a:x  b:1": flags.NOT_A_NUMBER, "a:1e999 b:.5": flags.NOT_A_NUMBER,
+    "1 nan": flags.NOT_A_NUMBER, "1 １": flags.NOT_A_NUMBER, "1 水": flags.NO_COLON, "1 \u0130nf": flags.NOT_A_NUMBER,
+    "1 2 3": flags.WRONG_LENGTH, "1 1e999": flags.NUMBER_TOO_LARGE, "a:1e999": flags.NUMBER_TOO_LARGE,
     "b:c:-1e999 a:1": flags.NUMBER_TOO_LARGE,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("line", "kind"), ERRORS.items(), ids=lambda v: repr(v) if isinstance(v, str) else "")

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 
 import pytest
 from dask_clusters import cut
-from golden import check_golden, write_golden
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -67,19 +66,6 @@ def test_a_cluster_scores_as_one_thread(output, difference, pieces, of_share, li
     with pytest.MonkeyPatch.context() as patch:
         cut(patch, size, of_share, lines)
         assert result(split, workers=cluster) == want
-
-
-@pytest.mark.parametrize("bits", [4, 10])
-@pytest.mark.parametrize("size", [5_000, 10_000_000])
-def test_golden_lines_on_a_cluster(bits, size, cluster, tmp_path, monkeypatch):
-    """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
-    want = write_golden(tmp_path, bits)
-    split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
-    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
-    cut(monkeypatch, size, 3)
-    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=cluster).line_losses
-    assert losses == single
-    check_golden(losses, want)
 
 
 @pytest.mark.parametrize("compressed", [(), (0, 1, 2, 3), (1, 3)], ids=["plain", "compressed", "both"])

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import geval_py
-from geval_py import Challenge, UsageError, evaluate, hashed_log_losses
+from geval_py import Challenge, UsageError, evaluate
 
 
 @pytest.fixture
@@ -218,16 +218,6 @@ def test_signature(challenge):
     )
 
 
-def test_signature_of_a_compressed_output_is_the_same(challenge):
-    import gzip
-
-    before = evaluate(challenge, "dev-0").signature
-    text = (challenge / "dev-0/out.tsv").read_bytes()
-    (challenge / "dev-0/out.tsv").unlink()
-    (challenge / "dev-0/out.tsv.gz").write_bytes(gzip.compress(text))
-    assert evaluate(challenge, "dev-0").signature == before
-
-
 def test_to_dict(challenge):
     result = evaluate(challenge, "dev-0", metrics="LikelihoodHashed8")
     assert result.to_dict() == {
@@ -248,15 +238,6 @@ def test_to_dict(challenge):
     }
 
 
-def test_metrics_that_share_a_column_agree(challenge):
-    """With L the mean of the line losses: L, exp(-L), exp(L), L / ln 2."""
-    names = [f"{m}Hashed12" for m in ("LogLoss", "Likelihood", "Perplexity", "CrossEntropy")]
-    loss, likelihood, perplexity, bits = (s.value for s in evaluate(challenge, "dev-0", metrics=names).scores)
-    assert likelihood == math.exp(-loss)
-    assert perplexity == math.exp(loss)
-    assert bits == loss / math.log(2)
-
-
 def test_several_outputs_need_a_choice(challenge):
     (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
     with pytest.raises(geval_py.UsageError) as caught:
@@ -264,53 +245,6 @@ def test_several_outputs_need_a_choice(challenge):
     assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with out=…"
     chosen = evaluate(Challenge.open(challenge), "dev-0", out="out-x=1.tsv")
     assert chosen.output.parameters == {"x": "1"}
-
-
-def test_words_outside_the_vocabulary_are_counted(challenge):
-    (challenge / "dev-0/expected.tsv").write_text("a\nzebra\nc\n")
-    result = evaluate(challenge, "dev-0", metrics=["LogLossHashed", "Perplexity"])
-    assert result.out_of_vocabulary == 1
-    assert result.scores[1].value == math.inf
-
-
-def test_unknown_metric(challenge):
-    with pytest.raises(geval_py.SchemeError) as caught:
-        evaluate(challenge, "dev-0", metrics=["LikelihoodHashd"])
-    assert str(caught.value) == (
-        "Unknown or broken metric definition: LikelihoodHashd\n  did you mean LikelihoodHashed?"
-    )
-
-
-def test_blocks_are_cut_anywhere_without_a_difference(challenge, monkeypatch):
-
-    want = evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses
-    for size in range(1, 40):
-        monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", size)
-        assert evaluate(challenge, "dev-0", metrics="LogLossHashed").line_losses == want
-
-
-def test_hashed_log_losses():
-    assert list(hashed_log_losses(["a:1", ":1"], ["a", "b"], bits=3)) == pytest.approx([0, math.log(8)])
-    assert list(hashed_log_losses([], [])) == []
-    both = hashed_log_losses(["a:0.9"] * 20, ["b"] * 20, bits=2, first_line=5)
-    assert list(both[10:]) == list(hashed_log_losses(["a:0.9"] * 10, ["b"] * 10, bits=2, first_line=15))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (dict(outputs=[":1"], expected=[]), "1 outputs, but 0 expected words"),
-        (dict(outputs=[":1\n"], expected=["a"]), "outputs[0] contains a line end; give one line an item"),
-        (dict(outputs=[":1"], expected=["a\nb"]), "expected[0] contains a line end; give one line an item"),
-        (dict(outputs=[":1"], expected=["a"], bits=0), "bits is 0; it is from 1 to 24"),
-        (dict(outputs=[":1"], expected=["a"], bits=25), "bits is 25; it is from 1 to 24"),
-        (dict(outputs=[":1"], expected=["a"], first_line=0), "first_line is 0; lines are counted from 1"),
-    ],
-)
-def test_hashed_log_losses_refuses(arguments, message):
-    with pytest.raises(geval_py.UsageError) as caught:
-        hashed_log_losses(**arguments)
-    assert str(caught.value) == message
 
 
 def test_lines_are_sorted_by_nothing_else(challenge):

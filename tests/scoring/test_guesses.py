@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.kernel import native, reference
 
@@ -71,18 +70,6 @@ def test_entries_are_those_of_the_line(kernel):
     assert parse_line(text).normalised().masses == pytest.approx({"the": 0.6, "of": 0.2})
 
 
-def test_a_malformed_line_is_named(kernel):
-    with pytest.raises(MalformedLineError) as caught:
-        kernel.read_guesses(block(["a:1", "a:x"]), block(["a", "a"]), 10, 7)
-    assert caught.value.line == 8
-
-
-def test_blocks_of_different_lengths(kernel):
-    for outputs, expected in ((["a:1"], ["a", "b"]), (["a:1", "b:1"], ["a"])):
-        with pytest.raises(ValueError, match=r"argument|number of lines"):
-            kernel.read_guesses(block(outputs), block(expected), 10, 1)
-
-
 @settings(deadline=None)
 @given(
     st.lists(st.text("abcdeą", min_size=1, max_size=20), max_size=40, unique=True),
@@ -108,11 +95,3 @@ def test_shares_in_the_bucket_of_the_expected_word(words, expected, bits, first_
 def test_as_many_shares_as_words(kernel):
     with pytest.raises(ValueError, match="words"):
         kernel.bucket_shares(b"a\nb\n", array("d", [0.5]), b"a\n", 10, 1)
-
-
-@pytest.mark.parametrize("bits", [0, 25, -1])
-def test_bits_out_of_range(bits):
-    with pytest.raises(ValueError, match="bits is from 1 to 24"):
-        native.read_guesses(b"a:1\n", b"a\n", bits, 1)
-    with pytest.raises(ValueError, match="bits is from 1 to 24"):
-        native.bucket_shares(b"a\n", array("d", [0.5]), b"a\n", bits, 1)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import log_sum_exp
+from geval_py.scoring.kernel import native, profile, reference
 
 DATA = Path(__file__).parent.parent / "data"
 GOLDEN = [json.loads(line) for line in lzma.open(DATA / "golden-lines.jsonl.xz", "rt", encoding="utf-8")]
@@ -144,11 +145,29 @@ def test_empty_blocks(kernel):
     assert list(kernel.hashed_losses(b"", b"", 10, 1)) == []
 
 
-def test_unequal_blocks_are_refused(kernel):
-    with pytest.raises(ValueError, match=r"."):
-        kernel.hashed_losses(b":1\n:1\n", b"a\n", 10, 1)
-    with pytest.raises(ValueError, match=r"."):
-        kernel.hashed_losses(b":1\n", b"a\nb\n", 10, 1)
+CALLS = {"bounded_losses": (), "reseeded_losses": (3,), "score_lines": (), "line_profiles": (0,), "read_guesses": ()}
+
+
+@pytest.mark.parametrize(("name", "more"), CALLS.items(), ids=CALLS)
+def test_blocks_at_fault(name, more, kernel):
+    module = profile if name == "line_profiles" and kernel is reference else kernel
+    call = getattr(module, name)
+    for outputs, expected in ((b"a:1\n", b"a\nb\n"), (b"a:1\nb:1\n", b"a\n")):
+        with pytest.raises(ValueError, match=r"argument|number of lines"):
+            call(outputs, expected, 10, 1, *more)
+    if name != "score_lines":  # which flags it
+        with pytest.raises(MalformedLineError) as caught:
+            call(b"a:1\nb:x\n", b"a\nb\n", 10, 7, *more)
+        assert (caught.value.line, caught.value.column) == (8, 3)
+    for bits in (0, 25, -1):
+        with pytest.raises(ValueError, match=r"^bits is from 1 to 24$"):
+            getattr(native, name)(b"a:1\n", b"a\n", bits, 1, *more)
+
+
+@pytest.mark.parametrize("draws", [-1, 10_001])
+def test_draws_out_of_range(draws):
+    with pytest.raises(ValueError, match=r"^draws is from 0 to 10000$"):
+        native.line_profiles(b"a:1\n", b"a\n", 10, 1, draws)
 
 
 @pytest.mark.parametrize(
@@ -235,14 +254,6 @@ def test_lines_under_many_seeds(kernel, seeds):
     outputs = "".join(f"{line}\n" for line in lines).encode()
     found = kernel.reseeded_losses(outputs, expected, 2, 2**32 - 40, seeds)
     assert found == tuple(kernel.hashed_losses(outputs, expected, 2, 2**32 - 40 + n) for n in range(1, seeds + 1))
-
-
-def test_a_malformed_line_under_more_seeds(kernel):
-    with pytest.raises(MalformedLineError) as caught:
-        kernel.reseeded_losses(b"a:1\nb\n", b"a\nb\n", 10, 7, 3)
-    assert caught.value.line == 8
-    with pytest.raises(ValueError, match=r"differ in their number of lines|zip"):
-        kernel.reseeded_losses(b"a:1\n", b"a\nb\n", 10, 7, 3)
 
 
 TERM = st.floats(allow_nan=False, allow_infinity=False)

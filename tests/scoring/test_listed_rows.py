@@ -55,18 +55,11 @@ def test_rows_have_the_digits_of_their_lines(row_losses, rows, wide, single, bit
 
 GOOD = [("a", 0.5), ("", 0.5)]
 FAULTS = {
-    "a space": [("a b", 1.0)],
-    "a line end": [("a\n", 1.0)],
-    "a carriage return": [("eightbytes\r", 1.0)],
-    "not UTF-8": [(b"\xff", 1.0)],
-    "a surrogate": [(b"abc\xed\xa0\x80", 1.0)],
-    "NaN": [("a", math.nan), ("b", 1.0)],
-    "infinite": [("a", math.inf)],
-    "above one": [("a", 1.5)],
-    "logarithms": [("a", -1.5)],
-    "no mass": [("a", 0.0)],
+    "a space": [("a b", 1.0)], "a line end": [("a\n", 1.0)], "a carriage return": [("eightbytes\r", 1.0)],
+    "not UTF-8": [(b"\xff", 1.0)], "a surrogate": [(b"abc\xed\xa0\x80", 1.0)], "NaN": [("a", math.nan), ("b", 1.0)],
+    "infinite": [("a", math.inf)], "above one": [("a", 1.5)], "logarithms": [("a", -1.5)], "no mass": [("a", 0.0)],
     "empty": [],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("row_losses", BACKENDS)

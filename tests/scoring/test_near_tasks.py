@@ -1,7 +1,6 @@
 """The metrics of tasks near word gaps: what scikit-learn and SciPy answer, tables by hand, and the edges."""
 
 import math
-import pickle
 import random
 
 import numpy as np
@@ -9,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
-from scipy.special import log_softmax
 from scipy.stats import entropy, spearmanr
+from scorers import block, error, score, statistics_of
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     accuracy_score,
@@ -26,7 +25,7 @@ from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
-from geval_py.scoring.metrics.distributions import listed_of, skill
+from geval_py.scoring.metrics.distributions import skill
 from geval_py.scoring.selection import beside_input
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
@@ -35,27 +34,8 @@ NEAR_METRICS = {name: metric for name, metric in METRICS.items() if metric.has_e
 each = pytest.mark.parametrize("metric", NEAR_METRICS.values(), ids=NEAR_METRICS)
 
 
-def block(lines):
-    return "".join(line + "\n" for line in lines).encode()
-
-
-def statistics_of(name, outputs, expected, inputs=(), vocabulary=()):
-    column = beside_input(column_of(find_metric(name), frozenset(vocabulary)), inputs)
-    return column.statistics(block(outputs), block(expected), 1)
-
-
-def score(name, outputs, expected, **beside):
-    return find_metric(name).value(statistics_of(name, outputs, expected, **beside))
-
-
 def lines_of(name, *of, **beside):
     return list(find_metric(name).line_scores(statistics_of(name, *of, **beside)))
-
-
-def error(name, output, expected, given=""):
-    with pytest.raises(MalformedLineError) as caught:
-        score(name, [output], [expected], inputs=[given])
-    return caught.value
 
 
 # The table
@@ -71,24 +51,12 @@ def perfect(metric):
 
 
 @each
-def test_each_metric_says_what_it_is(metric):
-    measure = metric.measure
-    assert find_metric(metric.name) is METRICS[metric.name]
-    assert metric.summary
-    assert (measure.best > measure.worst) == (measure.direction == "higher")
-    assert (metric.is_of_words, metric.has_entries, measure.of_sums) == (False, True, True)
-    assert pickle.loads(pickle.dumps(metric)) == metric
-
-
-@each
 def test_what_is_right_has_the_best_score(metric):
     outputs, expected, inputs = perfect(metric)
     statistics = statistics_of(metric.name, outputs, expected, inputs)
     assert len(statistics.columns) == len(metric.measure.columns)
     if metric.name != "CrossEntropyToNormsHashed":  # which is the entropy of the norms at best
         assert metric.value(statistics) == pytest.approx(metric.measure.best, abs=1e-12)
-    column = column_of(metric, frozenset("abc"))
-    assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, frozenset("abc"))
 
 
 @each
@@ -198,15 +166,6 @@ def test_choices_are_those_of_scikit_learn(items, options):
     assert score("ChoiceAccuracy", outputs, expected, inputs=inputs) == accuracy_score(expected, best)
 
 
-@PROPERTY
-@given(st.lists(st.floats(-2000, -1), min_size=3, max_size=3), st.sampled_from("abc"))
-def test_choices_of_logarithms_are_a_softmax(values, answer):
-    """As of whole texts under a language model, which underflow as probabilities."""
-    output = " ".join(f"{word}:{value!r}" for word, value in zip("abc", values, strict=True))
-    want = -log_softmax(values)["abc".index(answer)]
-    assert score("ChoiceLogLoss", [output], [answer], inputs=["a b c"]) == pytest.approx(want, rel=1e-9, abs=1e-9)
-
-
 WORDS = ["tea", "milk", "water", "café", "x:y"]
 NORM = st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any)
 
@@ -268,12 +227,6 @@ def test_the_brier_score_is_that_of_scikit_learn(items):
     assert score("LogLoss", written(probabilities), expected, vocabulary=LABELS) == pytest.approx(
         log_loss(expected, probabilities, labels=list(LABELS))
     )
-
-
-def test_the_brier_score_of_two_labels_is_twice_the_squared_error():
-    probabilities, answers = [0.25, 0.5, 1.0], ["1", "0", "1"]
-    outputs = [f"1:{p} 0:{1 - p}" for p in probabilities]
-    assert score("BrierScore", outputs, answers) == 2 * score("MSE", list(map(str, probabilities)), answers)
 
 
 @PROPERTY
@@ -482,14 +435,6 @@ def test_skills(loss, baseline, want):
     assert skill(loss, baseline) == want
 
 
-def test_what_a_line_lists():
-    found = listed_of("a:-1 b:-2 a:-1 :-3", 1)
-    assert found.numbers == {"a": pytest.approx(math.log(2) - 1), "b": -2.0}
-    assert (found.logarithmic, found.rank("a"), found.rank("c")) == (True, 1, 0)
-    whole = [math.exp(found.log_mass(word)) for word in "ab"] + [math.exp(found.log_rest_mass)]
-    assert math.fsum(whole) == pytest.approx(1)
-
-
 # Faults
 
 OUTPUTS = [metric.name for metric in NEAR_METRICS.values()]
@@ -510,7 +455,7 @@ OUTPUTS = [metric.name for metric in NEAR_METRICS.values()]
 )
 def test_an_output_line_that_cannot_be_read(name, output, column, hint):
     _, (answer, *_), (given_, *_) = perfect(find_metric(name))
-    caught = error(name, output, answer, given_)
+    caught = error(name, [output], [answer], [given_])
     assert (caught.line, caught.column, caught.role, caught.hint) == (1, column, "output", hint)
     assert caught.text == output
 
@@ -543,7 +488,7 @@ OTHERS = {
 
 @pytest.mark.parametrize(("name", "expected", "given_", "role", "column", "hint"), OTHERS.values(), ids=OTHERS)
 def test_another_line_that_cannot_be_read(name, expected, given_, role, column, hint):
-    caught = error(name, "a:0.5 :0.5", expected, given_)
+    caught = error(name, ["a:0.5 :0.5"], [expected], [given_])
     assert (caught.line, caught.column, caught.role, caught.hint) == (1, column, role, hint)
     assert caught.text == (given_ if role == "input" else expected)
 

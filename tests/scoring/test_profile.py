@@ -160,28 +160,10 @@ def test_draws_hang_on_the_line_number_alone(profiles):
     assert [list(column) for column in whole] == [[part[0][n][0] for part in parts] for n in range(len(COLUMNS))]
 
 
-def test_a_malformed_line_raises_as_in_scoring(profiles):
-    with pytest.raises(MalformedLineError) as caught:
-        profiles(b"a:1\nb:x\n", b"a\nb\n", 10, 7, 0)
-    assert (caught.value.line, caught.value.column) == (8, 3)
-
-
-@pytest.mark.parametrize(("outputs", "expected"), [(b"a:1\n", b"a\nb\n"), (b"a:1\nb:1\n", b"a\n")])
-def test_blocks_of_different_lengths(profiles, outputs, expected):
-    with pytest.raises(ValueError, match=r"."):
-        profiles(outputs, expected, 10, 1, 0)
-
-
 def test_an_empty_block(profiles):
     columns, histogram = profiles(b"", b"", 10, 1, 3)
     assert [len(column) for column in columns] == [0] * len(COLUMNS)
     assert not any(histogram)
-
-
-def test_native_arguments_out_of_range():
-    for bits, draws in ((0, 0), (25, 0), (10, -1), (10, 10_001)):
-        with pytest.raises(ValueError, match=r"^(bits is from 1 to 24|draws is from 0 to 10000)$"):
-            native.line_profiles(b"a:1\n", b"a\n", bits, 1, draws)
 
 
 def test_a_column_goes_on_over_blocks():

@@ -27,16 +27,9 @@ def test_what_is_printed(changes, end):
 
 
 CHANGES = {
-    "metrics": ("LogLoss",),
-    "bits": (10, 8, 7),
-    "lines": 4,
-    "expected": "ef",
-    "output": "0e",
-    "input": "1d",
-    "header": "ad",
-    "vocabulary": "5d",
-    "version": "1.3",
-}
+    "metrics": ("LogLoss",), "bits": (10, 8, 7), "lines": 4, "expected": "ef", "output": "0e", "input": "1d",
+    "header": "ad", "vocabulary": "5d", "version": "1.3",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), CHANGES.items(), ids=CHANGES)

@@ -1,7 +1,6 @@
 """A file that is read in ranges, by several threads, scores as one that is read by one: or fails as it."""
 
 import os
-import sys
 from itertools import pairwise
 
 import pytest
@@ -19,11 +18,6 @@ from geval_py.reading.sources import find_file
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
-
-if sys.version_info >= (3, 14):
-    pass
-else:
-    pass
 
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l", "LikelihoodHashed:f<exp:a>")  # of all lines, prepared, selected
 

@@ -4,8 +4,6 @@ import bz2
 import gzip
 import lzma
 import math
-import os
-import stat
 import sys
 from decimal import Decimal
 from fractions import Fraction
@@ -184,13 +182,9 @@ def test_what_an_iterator_raises_is_its_own():
 LINES = ["the:0.5 :0.5", {"a": 0.25}, [("zażółć", 1.0)], pd.Series({"b": 0.5})]
 TEXT = "the:0.5 :0.5\na:0.25 :0.75\nzażółć:1\nb:0.5 :0.5\n"
 UNPACK = {
-    "out.tsv": bytes,
-    "out.txt": bytes,
-    "out.tsv.xz": lzma.decompress,
-    "out.tsv.gz": gzip.decompress,
-    "out.tsv.bz2": bz2.decompress,
-    "out.tsv.zst": zstd.decompress,
-}
+    "out.tsv": bytes, "out.txt": bytes, "out.tsv.xz": lzma.decompress, "out.tsv.gz": gzip.decompress,
+    "out.tsv.bz2": bz2.decompress, "out.tsv.zst": zstd.decompress,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNPACK)
@@ -209,39 +203,6 @@ def test_what_is_written_is_read_again(tmp_path, name):
 def test_no_lines_make_an_empty_file(tmp_path):
     write_output(str(tmp_path / "out.tsv"), [])
     assert (tmp_path / "out.tsv").read_bytes() == b""
-
-
-def test_the_same_lines_make_the_same_gzip_file(tmp_path):
-    for name in ("a.gz", "b.gz"):
-        write_output(tmp_path / name, LINES)
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-def test_a_file_in_the_current_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_output("out.tsv", LINES)
-    assert (tmp_path / "out.tsv").read_text(encoding="utf-8") == TEXT
-
-
-def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
-    (tmp_path / "other").write_text("")
-    write_output(tmp_path / "out.tsv", LINES)
-    assert (tmp_path / "out.tsv").stat().st_mode == (tmp_path / "other").stat().st_mode
-
-
-def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
-    (tmp_path / "out.tsv").write_text("old")
-    (tmp_path / "out.tsv").chmod(0o640)
-    write_output(tmp_path / "out.tsv", LINES)
-    assert stat.S_IMODE((tmp_path / "out.tsv").stat().st_mode) == 0o640
-
-
-def test_a_link_is_followed(tmp_path):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "out.tsv").symlink_to("there/real.tsv")
-    write_output(tmp_path / "out.tsv", LINES)
-    assert (tmp_path / "out.tsv").is_symlink()
-    assert (tmp_path / "there/real.tsv").read_text(encoding="utf-8") == TEXT
 
 
 BAD_LINES = {
@@ -276,42 +237,6 @@ def test_what_a_model_raises_is_its_own_and_leaves_nothing(tmp_path, error):
     with pytest.raises(error, match=r"^the model is at fault$"):
         write_output(tmp_path / "out.tsv.zst", lines())
     assert list(tmp_path.iterdir()) == []
-
-
-UNWRITABLE = {
-    "no folder": ("nowhere/out.tsv", "Cannot write `nowhere/out.tsv`: No such file or directory"),
-    "a file as a folder": ("file/out.tsv", "Cannot write `file/out.tsv`: Not a directory"),
-    "a folder": ("folder", "Cannot write `folder`: it is a folder, not a file"),
-    "a device": ("/dev/null", "Cannot write `/dev/null`: it is not a regular file"),
-    "standard output": ("-", "Cannot write `-`: it is not a file"),
-    "an address": ("https://example.org/out.tsv", "Cannot write `https://example.org/out.tsv`: it is not a file"),
-    "a name with an escape": ("a\x1b/b", "Cannot write `a\\x1b/b`: No such file or directory"),
-}
-
-
-@pytest.mark.parametrize(("path", "message"), UNWRITABLE.values(), ids=UNWRITABLE)
-def test_what_cannot_be_written(tmp_path, monkeypatch, path, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError) as caught:
-        write_output(path, LINES)
-    assert str(caught.value) == message
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
-
-
-@pytest.mark.parametrize("name", UNPACK)
-def test_a_full_disk(tmp_path, monkeypatch, name):
-    """Whatever is written to /dev/full finds no space left."""
-    opened = os.open
-
-    def open_full(path, *arguments):
-        return opened("/dev/full", os.O_WRONLY) if ".geval-" in str(path) else opened(path, *arguments)
-
-    monkeypatch.setattr(os, "open", open_full)
-    with pytest.raises(UsageError) as caught:
-        write_output(tmp_path / name, (f"{n}:1" for n in range(10**5)))
-    assert str(caught.value) == f"Cannot write `{tmp_path / name}`: No space left on device"
 
 
 @pytest.mark.parametrize("lines", ["the:1", b"the:1", {"the": 1}], ids=["a string", "bytes", "one distribution"])
