@@ -218,8 +218,7 @@ REFUSED = {
     "the folder itself": (("LogLoss",), {"test_name": "."}, "a test set's name is a folder's: ."),
     "the folder above": (("LogLoss",), {"test_name": ".."}, "a test set's name is a folder's: .."),
     "no name": (("LogLoss",), {"test_name": ""}, "a test set's name is a folder's: "),
-    "a path of answers": (("LogLoss",), {"expected_file": "../x"},
-     "the answers need a file's name, without a folder"),
+    "a path of answers": (("LogLoss",), {"expected_file": "../x"}, "the answers need a file's name, without a folder"),
 }  # fmt: skip
 
 

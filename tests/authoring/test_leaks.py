@@ -206,15 +206,11 @@ def test_an_item_twice_whatever_its_answer(folder, windows):
 ALL = 2 * CONTEXT + 1
 AROUND = CONTEXT - 3  # where the three words left of a gap begin
 RUNS = {  # runs of words that are written into items: part, item, place, part, item and place of the original, words
-    "an item in two parts": (
-        [("test-A", 4, 0, "dev-0", 7, 0, ALL)], "test-A E403", "the same item as line 8 of {}/dev-0/in.tsv",
-    ),
-    "one readable answer in a hundred is what texts repeat": (
-        [("test-A", 0, 1, "test-A", 1, AROUND, 7)], "", "",
-    ),
-    "a gap that can be read in train": (
-        [("train", 12, 5, "test-A", 3, AROUND, 7)], "test-A W405", "its gap stands in train, with a word there, on line 13",
-    ),
+    "an item in two parts": ([("test-A", 4, 0, "dev-0", 7, 0, ALL)], "test-A E403",
+     "the same item as line 8 of {}/dev-0/in.tsv"),
+    "one readable answer in a hundred is what texts repeat": ([("test-A", 0, 1, "test-A", 1, AROUND, 7)], "", ""),
+    "a gap that can be read in train": ([("train", 12, 5, "test-A", 3, AROUND, 7)], "test-A W405",
+     "its gap stands in train, with a word there, on line 13"),
     "the answer of a training gap is text too": ([("train", 12, AROUND, "test-A", 3, AROUND, 7)], "test-A W405", ""),
     "12 words are a phrase": ([("train", 20, 2, "dev-0", 3, 1, 12)], "", ""),
     "13 words": ([("train", 20, 2, "dev-0", 3, 1, 13)], "dev-0 W406", "13 words of it stand in train, on line 21"),
@@ -222,13 +218,10 @@ RUNS = {  # runs of words that are written into items: part, item, place, part, 
     "a run in eleven is a phrase": ([("train", 10 * n, 2, "dev-0", 3, 1, 13) for n in range(11)], "", ""),
     # Of 41 words with their answer there are 34 runs of eight: six are too few, seven more than a fifth.
     "six runs of eight words": ([("train", 20, 0, "dev-0", 3, 0, 13)], "dev-0 W406", ""),
-    "seven runs of eight words": (
-        [("train", 20, 0, "dev-0", 3, 0, 14)], "dev-0 W406 W407", "much of it stands in train, first on line 21",
-    ),
-    "a near duplicate with two other words": (
-        [("train", 20, place, "dev-0", 3, place, words) for place, words in ((0, 10), (11, 19), (31, 10))],
-        "dev-0 W405 W406 W407", "",
-    ),
+    "seven runs of eight words": ([("train", 20, 0, "dev-0", 3, 0, 14)], "dev-0 W406 W407",
+     "much of it stands in train, first on line 21"),
+    "a near duplicate with two other words": ([("train", 20, place, "dev-0", 3, place, words) for place, words in ((0,
+     10), (11, 19), (31, 10))], "dev-0 W405 W406 W407", ""),
 }  # fmt: skip
 
 

@@ -117,10 +117,8 @@ FORMS = {
     "in capitals": lambda p: joined(p.answers).upper(),
     "half of them": lambda p: joined(p.answers[:60]),
     "numbered": lambda p: joined(f"{n}. {word}" for n, word in enumerate(p.answers)),
-    "beside the inputs": lambda p: joined(
-        f"{n}\t{text.split()[0]}\t{word}\t{text[-40:]}"
-        for n, (text, word) in enumerate(zip(p.texts, p.answers, strict=True))
-    ),
+    "beside the inputs": (lambda p: joined(f"{n}\t{text.split()[0]}\t{word}\t{text[-40:]}" for n, (text,
+     word) in enumerate(zip(p.texts, p.answers, strict=True)))),
     "lines of JSON": lambda p: joined(json.dumps({"id": n, "gold": word}) for n, word in enumerate(p.answers)),
     "a perfect output": lambda p: joined(f"{word}:0.9 the:0.05 :0.05" for word in p.answers),
     "the texts": lambda p: joined(p.texts),
@@ -130,7 +128,7 @@ FORMS = {
     "a .tar.gz": lambda p: tarred({"a/b.txt": joined(p.answers)}),
     "backwards": lambda p: joined(p.answers[::-1]),
     "UTF-16": lambda p: joined(p.answers).decode().encode("utf-16"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)

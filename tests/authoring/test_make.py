@@ -276,25 +276,16 @@ def test_line_ends_and_tabs_in_a_context():
 TEXTS = [numbered(str(n), 30) for n in range(60)]
 REFUSED = {
     "no text": ([], {}, "there is no text: the folders hold no file"),
-    "too short": (
-        TEXTS,
-        {"cut": Cut(context=40)},
-        "no gap can be cut: no text has a word that may be one, with 40 words on each side\n"
-        "  try a smaller --context, other --words or a lower --least-frequency",
-    ),
-    "one document": (
-        TEXTS[:1],
-        {},
-        "no gap for dev-0 and test-A: parts are made of whole groups (document), and there is only one document\n"
-        "  cut the text into files, for example at empty lines, and give their folder:\n"
-        """  mkdir texts; awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}' FILE""",
-    ),
-    "overlapping windows": (
-        TEXTS,
-        {"cut": Cut(context=2, every=4)},
-        "windows of 5 words would overlap: answers could be read in other inputs\n"
-        "  --every takes 5 or more, with --context 2; --train-every may be less",
-    ),
+    "too short": (TEXTS, {"cut": Cut(context=40)},
+     "no gap can be cut: no text has a word that may be one, with 40 words on each side\n"
+     "  try a smaller --context, other --words or a lower --least-frequency"),
+    "one document": (TEXTS[:1], {},
+     "no gap for dev-0 and test-A: parts are made of whole groups (document), and there is only one document\n"
+     "  cut the text into files, for example at empty lines, and give their folder:\n"
+     """  mkdir texts; awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}' FILE"""),
+    "overlapping windows": (TEXTS, {"cut": Cut(context=2, every=4)},
+     "windows of 5 words would overlap: answers could be read in other inputs\n"
+     "  --every takes 5 or more, with --context 2; --train-every may be less"),
     "no such column": (TEXTS, {"group": "Fileid"},
      "no column Fileid to group by\n  did you mean FileId? there are FileId"),
     "a column of that name": ([document("a", "text", LeftContext="x")], {},

@@ -79,26 +79,14 @@ BROKEN = {
     "no config.txt": (remove("config.txt"), ["No config.txt file: `C/config.txt`", "No metric has priority 1"]),
     "no .gitignore": (remove(".gitignore"), ["No .gitignore file: `C/.gitignore`"]),
     "no README": (remove("README.md"), ["No README.md file: `C/README.md`"]),
-    "all three": (
-        remove("config.txt", ".gitignore", "README.md"),
-        [
-            "No config.txt file: `C/config.txt`",
-            "No .gitignore file: `C/.gitignore`",
-            "No README.md file: `C/README.md`",
-            "No metric has priority 1",
-        ],
-    ),
+    "all three": (remove("config.txt", ".gitignore", "README.md"), ["No config.txt file: `C/config.txt`",
+     "No .gitignore file: `C/.gitignore`", "No README.md file: `C/README.md`", "No metric has priority 1"]),
     "no metric": (write("config.txt", CONFIG.strip()), ["No metric has priority 1"]),
     "no metric of priority 1": (write("config.txt", f"{CONFIG}--metric LogLossHashed:P<2>"),
      ["No metric has priority 1"]),
-    "an unknown metric": (
-        write("config.txt", f"{CONFIG}--metric Foo"),
-        [
-            "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
-            "  in `C/config.txt`",
-            "No metric has priority 1",
-        ],
-    ),
+    "an unknown metric": (write("config.txt", f"{CONFIG}--metric Foo"),
+     ["Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
+     "  in `C/config.txt`", "No metric has priority 1"]),
     "a broken config.txt": (write("config.txt", "--metrics LogLossHashed"),
      ["Invalid option `--metrics'\n  did you mean --metric?\n  in `C/config.txt`", "No metric has priority 1"]),
     "an empty .gitignore": (write(".gitignore", ""), ["Empty file: `C/.gitignore`"]),
@@ -108,21 +96,15 @@ BROKEN = {
      ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 1, and 1 more"]),
     "a carriage return inside a line": (write("README.md", "x\na\rb\n"),
      ["Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2"]),
-    "a space at a line end": (append("config.txt", " "),
-     ["Found space at the end of line: `C/config.txt`\n  line 1"]),
+    "a space at a line end": (append("config.txt", " "), ["Found space at the end of line: `C/config.txt`\n  line 1"]),
     "a no-break space at a line end is none": (write("README.md", "a\u00a0\n"), []),
     "a header of two lines": (append("in-header.tsv", "a\tb\n"),
      ["A header is one line, with a name for each column: `C/in-header.tsv`\n  it has 2"]),
     "a header with a carriage return": (write("in-header.tsv", "LeftContext\tRightContext\r\n"),
      ["Found CR (Carriage Return, 0x0D) character: `C/in-header.tsv`\n  line 1"]),
-    "a header with another number of columns": (
-        write("out-header.tsv", "Word\tProbability\n"),
-        [
-            f"A header and a file differ in their columns: `C/out-header.tsv`, `C/{name}/expected.tsv`\n"
-            "  the header has 2, line 1 has 1"
-            for name in ("dev-0", "test-A", "train")
-        ],
-    ),
+    "a header with another number of columns": (write("out-header.tsv", "Word\tProbability\n"),
+     [f"A header and a file differ in their columns: `C/out-header.tsv`, `C/{name}/expected.tsv`\n"
+     "  the header has 2, line 1 has 1" for name in ("dev-0", "test-A", "train")]),
     "no UTF-8": (write("README.md", b"a\n\xff\n"), [NO_UTF8.format("ff")]),
     "no test set": (remove_sets,
      ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"]),
@@ -136,91 +118,50 @@ BROKEN = {
      [f"No file with the expected results: `C/test-A/expected.tsv`{HINT}"]),
     "two files of answers": (write("dev-0/expected.tsv.xz", lzma.compress(b"a\nb\n")),
      ["Too many expected files: `C/dev-0/expected.tsv`, `C/dev-0/expected.tsv.xz`"]),
-    "an empty input": (
-        write("dev-0/in.tsv", ""),
-        [
-            "Empty file: `C/dev-0/in.tsv`",
-            "The number of lines in input and expected file is not the same\n"
-            "  `C/dev-0/in.tsv` has 0; `C/dev-0/expected.tsv` has 2",
-        ],
-    ),
+    "an empty input": (write("dev-0/in.tsv", ""), ["Empty file: `C/dev-0/in.tsv`",
+     "The number of lines in input and expected file is not the same\n"
+     "  `C/dev-0/in.tsv` has 0; `C/dev-0/expected.tsv` has 2"]),
     "an input with carriage returns": (write("dev-0/in.tsv", "a\tb\r\nc\td\r\n"),
      ["Found CR (Carriage Return, 0x0D) character: `C/dev-0/in.tsv`\n  line 1, and 1 more"]),
     "columns": (write("dev-0/in.tsv", "a\tb\nc\n"),
      ["The file contains varying number of columns: `C/dev-0/in.tsv`\n  line 1 has 2, line 2 has 1"]),
-    "columns of the answers": (
-        write("dev-0/expected.tsv", "a\tb\nc\n"),
-        [
-            "The file contains varying number of columns: `C/dev-0/expected.tsv`\n  line 1 has 2, line 2 has 1",
-            "A header and a file differ in their columns: `C/out-header.tsv`, `C/dev-0/expected.tsv`\n"
-            "  the header has 1, line 1 has 2",
-        ],
-    ),
-    "lines": (
-        append("dev-0/in.tsv", "a\tb\n"),
-        [
-            "The number of lines in input and expected file is not the same\n"
-            "  `C/dev-0/in.tsv` has 3; `C/dev-0/expected.tsv` has 2"
-        ],
-    ),
+    "columns of the answers": (write("dev-0/expected.tsv", "a\tb\nc\n"),
+     ["The file contains varying number of columns: `C/dev-0/expected.tsv`\n  line 1 has 2, line 2 has 1",
+     "A header and a file differ in their columns: `C/out-header.tsv`, `C/dev-0/expected.tsv`\n"
+     "  the header has 1, line 1 has 2"]),
+    "lines": (append("dev-0/in.tsv", "a\tb\n"), ["The number of lines in input and expected file is not the same\n"
+     "  `C/dev-0/in.tsv` has 3; `C/dev-0/expected.tsv` has 2"]),
     "outputs": (both(write("dev-0/out.tsv", ":1\n:1\n"), write("dev-0/out-x=1.tsv.gz", gzip.compress(b":1\n"))),
      ["Output file/s detected: `C/dev-0/out-x=1.tsv.gz`, `C/dev-0/out.tsv`"]),
-    "a value that is not the best": (
-     write("config.txt", f"{CONFIG}--metric LogLossHashed:N<half>s<:1[.]0><:0.5\\ :0.5>"),
-     [BEST.format("0.0", "0.6921710945868899", name, "half") for name in ("dev-0", "test-A", "train")]),
-    "a class that is none": (
-        both(
-            write("config.txt", f"{CONFIG}--metric Likelihood"),
-            *(write(f"{name}/expected.tsv", "1\n0.7\n") for name in ("dev-0", "test-A")),
-            write("train/expected.tsv", "1\n0\n1\n0\n"),
-        ),
-        [BEST.format("1.0", "0.8366600265340756", name, "Likelihood") for name in ("dev-0", "test-A")],
-    ),
-    "words with a space": (
-        write("dev-0/expected.tsv", "the end\nriver\n"),
-        [
-            "Line 1: Unexpected data [colon expected]\n"
-            "  `C/dev-0/expected.tsv`, line 1, column 1: `the` has no probability; an entry is `word:probability`\n"
-            "    the end:1.0\n    ^"
-        ],
-    ),
+    "a value that is not the best": (write("config.txt",
+     f"{CONFIG}--metric LogLossHashed:N<half>s<:1[.]0><:0.5\\ :0.5>"), [BEST.format("0.0", "0.6921710945868899", name,
+     "half") for name in ("dev-0", "test-A", "train")]),
+    "a class that is none": (both(write("config.txt", f"{CONFIG}--metric Likelihood"), *(write(f"{name}/expected.tsv",
+     "1\n0.7\n") for name in ("dev-0", "test-A")), write("train/expected.tsv", "1\n0\n1\n0\n")), [BEST.format("1.0",
+     "0.8366600265340756", name, "Likelihood") for name in ("dev-0", "test-A")]),
+    "words with a space": (write("dev-0/expected.tsv", "the end\nriver\n"),
+     ["Line 1: Unexpected data [colon expected]\n"
+     "  `C/dev-0/expected.tsv`, line 1, column 1: `the` has no probability; an entry is `word:probability`\n"
+     "    the end:1.0\n    ^"]),
     "a train.tsv alone": (both(remove("train/expected.tsv"), write("train/train.tsv", "x\n")), []),
     "no answers of train": (remove("train/expected.tsv"),
      ["No file with the expected results: `C/train/expected.tsv`"]),
-    "train's input": (
-        write("train/in.tsv", "a\r\n"),
-        [
-            "Found CR (Carriage Return, 0x0D) character: `C/train/in.tsv`\n  line 1",
-            "The number of lines in input and expected file is not the same\n"
-            "  `C/train/in.tsv` has 1; `C/train/expected.tsv` has 4",
-            "A header and a file differ in their columns: `C/in-header.tsv`, `C/train/in.tsv`\n"
-            "  the header has 2, line 1 has 1",
-        ],
-    ),
-    "in GEval's order": (
-        write("README.md", "a \nb\r\nc\xa0\n".encode("latin-1")),
-        [
-            NO_UTF8.format("a0").replace("line 2", "line 3"),
-            "Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2",
-            "Found space at the end of line: `C/README.md`\n  line 1",
-        ],
-    ),
-    "train's answers": (
-        write("train/expected.tsv", "a b\nc\nd\ne\n"),
-        [
-            "Line 1: Unexpected data [colon expected]\n"
-            "  `C/train/expected.tsv`, line 1, column 1: `a` has no probability; an entry is `word:probability`\n"
-            "    a b:1.0\n    ^"
-        ],
-    ),
-    "several": (
-        both(remove("README.md", "dev-0/in.tsv"), write("test-A/out.tsv", ":1\n")),
-        [
-            "No README.md file: `C/README.md`",
-            "No file with the input: `C/dev-0/in.tsv`",
-            "Output file/s detected: `C/test-A/out.tsv`",
-        ],
-    ),
+    "train's input": (write("train/in.tsv", "a\r\n"),
+     ["Found CR (Carriage Return, 0x0D) character: `C/train/in.tsv`\n  line 1",
+     "The number of lines in input and expected file is not the same\n"
+     "  `C/train/in.tsv` has 1; `C/train/expected.tsv` has 4",
+     "A header and a file differ in their columns: `C/in-header.tsv`, `C/train/in.tsv`\n"
+     "  the header has 2, line 1 has 1"]),
+    "in GEval's order": (write("README.md", "a \nb\r\nc\xa0\n".encode("latin-1")),
+     [NO_UTF8.format("a0").replace("line 2", "line 3"),
+     "Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2",
+     "Found space at the end of line: `C/README.md`\n  line 1"]),
+    "train's answers": (write("train/expected.tsv", "a b\nc\nd\ne\n"), ["Line 1: Unexpected data [colon expected]\n"
+     "  `C/train/expected.tsv`, line 1, column 1: `a` has no probability; an entry is `word:probability`\n"
+     "    a b:1.0\n    ^"]),
+    "several": (both(remove("README.md", "dev-0/in.tsv"), write("test-A/out.tsv", ":1\n")),
+     ["No README.md file: `C/README.md`", "No file with the input: `C/dev-0/in.tsv`",
+     "Output file/s detected: `C/test-A/out.tsv`"]),
 }  # fmt: skip
 
 
@@ -347,35 +288,19 @@ def test_an_input_that_cannot_be_read_is_a_fault(challenge):
 
 
 NEAR = {
-    "an answer that is no option": (
-        "ChoiceAccuracy",
-        "expected",
-        "pencil",
-        "Line 2: Unexpected data [the answer is not an option]\n  `C/dev-0/expected.tsv`, line 2, column 1: `pencil` is none "
-        "of the input's options: desk station drawer soup\n    pencil\n    ^",
-    ),
-    "no options": (
-        "ChoiceLogLoss",
-        "in",
-        "left\tright\t",
-        "Line 2: Unexpected data [no choice of options]\n  `C/dev-0/in.tsv`, line 2, column 12: the last column has the "
-        "options, at least 2, with spaces between them\n    left\\tright\\t\n                 ^",
-    ),
-    "counts": (
-        "RankCorrelation",
-        "expected",
-        "tea:3 milk:2",
-        "Line 2: Unexpected data [a share is from 0 to 1]\n  `C/dev-0/expected.tsv`, line 2, column 1: the shares of the "
-        "answers are from 0 to 1, and not all 0; divide counts by their sum\n    tea:3 milk:2\n    ^",
-    ),
-    "no baseline": (
-        "LogSkillScore",
-        "in",
-        "6 May\tdry:0.5 rain",
-        "Line 2: Unexpected data [colon expected]\n  `C/dev-0/in.tsv`, line 2, column 15: `rain` has no probability; an "
-        "entry is `word:probability`\n    6 May\\tdry:0.5 rain\n                   ^",
-    ),
-}
+    "an answer that is no option": ("ChoiceAccuracy", "expected", "pencil",
+     "Line 2: Unexpected data [the answer is not an option]\n  `C/dev-0/expected.tsv`, line 2, column 1: `pencil` is none "
+     "of the input's options: desk station drawer soup\n    pencil\n    ^"),
+    "no options": ("ChoiceLogLoss", "in", "left\tright\t",
+     "Line 2: Unexpected data [no choice of options]\n  `C/dev-0/in.tsv`, line 2, column 12: the last column has the "
+     "options, at least 2, with spaces between them\n    left\\tright\\t\n                 ^"),
+    "counts": ("RankCorrelation", "expected", "tea:3 milk:2",
+     "Line 2: Unexpected data [a share is from 0 to 1]\n  `C/dev-0/expected.tsv`, line 2, column 1: the shares of the "
+     "answers are from 0 to 1, and not all 0; divide counts by their sum\n    tea:3 milk:2\n    ^"),
+    "no baseline": ("LogSkillScore", "in", "6 May\tdry:0.5 rain",
+     "Line 2: Unexpected data [colon expected]\n  `C/dev-0/in.tsv`, line 2, column 15: `rain` has no probability; an "
+     "entry is `word:probability`\n    6 May\\tdry:0.5 rain\n                   ^"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("metric", "file", "text", "fault"), NEAR.values(), ids=NEAR)

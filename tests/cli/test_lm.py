@@ -107,14 +107,11 @@ def test_a_vocabulary_and_marks_in_the_text(geval, folder):
     assert geval(*words, "--skip-symbols")[1].splitlines()[0] == "1\t6\t5\t0.5\t1\t1.5"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\u6625\u7720\u4e0d\u89c9\u6653",
-        "\u3044\u308d\u306f\u306b\u307b\u3078\u3068",
-        "\u0e44\u0e21\u0e48\u0e21\u0e35\u0e1b\u0e31\u0e0d\u0e2b\u0e32",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "\u6625\u7720\u4e0d\u89c9\u6653",
+    "\u3044\u308d\u306f\u306b\u307b\u3078\u3068",
+    "\u0e44\u0e21\u0e48\u0e21\u0e35\u0e1b\u0e31\u0e0d\u0e2b\u0e32",
+])  # fmt: skip
 def test_a_text_without_spaces_between_words(geval, folder, text):
     (folder / "text.txt").write_text("".join(f"{text * 3}\n" for _ in range(9)))
     status, _, err = geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")
@@ -259,56 +256,38 @@ def test_a_mixture_is_a_model_for_the_other_commands(geval, model, other_model, 
 
 TRAIN = ("train", "text.txt", "--arpa", "m.arpa")
 WRONG = {
-    "no command": ((), "a command of geval lm is missing\n  the commands are train, perplexity, info, next, surprisal, mix"),
-    "another": (
-        ("trian",), "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info, next, surprisal, mix",
-    ),
+    "no command": ((),
+     "a command of geval lm is missing\n  the commands are train, perplexity, info, next, surprisal, mix"),
+    "another": (("trian",),
+     "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info, next, surprisal, mix"),
     "no text": (("train",), "a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
-    "no file to write": (
-        ("train", "text.txt"), "where the model is to be written is missing: --arpa FILE (-: standard output)",
-    ),
+    "no file to write": (("train", "text.txt"),
+     "where the model is to be written is missing: --arpa FILE (-: standard output)"),
     "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
-    "discounts": (
-        (*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
-        "--discount-fallback takes up to 3 discounts; 4 were given",
-    ),
-    "a discount above its count": (
-        (*TRAIN, "--discount-fallback", "1.5"),
-        "the discount 1.5 of n-grams with the count 1 is more than 1\n"
-        "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated",
-    ),
-    "a discount": (
-        (*TRAIN, "--discount-fallback", "7"),
-        "argument --discount-fallback: '7' is not a discount, a number from 0 to 3\n"
-        "  geval lm train --help shows the options",
-    ),
-    "lmplz's spelling": (
-        (*TRAIN, "--discount_fallback"),
-        "unrecognized arguments: --discount_fallback\n  did you mean --discount-fallback?",
-    ),
+    "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
+     "--discount-fallback takes up to 3 discounts; 4 were given"),
+    "a discount above its count": ((*TRAIN, "--discount-fallback", "1.5"),
+     "the discount 1.5 of n-grams with the count 1 is more than 1\n"
+     "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"),
+    "a discount": ((*TRAIN, "--discount-fallback", "7"),
+     "argument --discount-fallback: '7' is not a discount, a number from 0 to 3\n"
+     "  geval lm train --help shows the options"),
+    "lmplz's spelling": ((*TRAIN, "--discount_fallback"),
+     "unrecognized arguments: --discount_fallback\n  did you mean --discount-fallback?"),
     "no model": (("perplexity",), "a model is missing\n  for example geval lm perplexity text.arpa other.txt"),
-    "no text to score": (
-        ("perplexity", "m.arpa"), "a text is missing\n  for example geval lm perplexity text.arpa other.txt",
-    ),
+    "no text to score": (("perplexity", "m.arpa"),
+     "a text is missing\n  for example geval lm perplexity text.arpa other.txt"),
     "a seed alone": (("perplexity", "m.arpa", "other.txt", "--seed", "1"), "--seed goes with --bootstrap"),
-    "sentences": (
-        ("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
-        "--sentences has neither intervals nor another format",
-    ),
+    "sentences": (("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
+     "--sentences has neither intervals nor another format"),
     "nothing to go on": (("next",), 'a model is missing\n  for example geval lm next text.arpa "in the"'),
     "no words": (("surprisal",), "a model is missing\n  for example geval lm surprisal text.arpa other.txt"),
-    "one model to mix": (
-        ("mix", "m.arpa", "m.arpa", "--on", "text.txt"),
-        "a mixture takes two different models or more\n  for example geval lm mix a.arpa b.arpa --on text.txt",
-    ),
-    "no text to mix on": (
-        ("mix", "m.arpa", "n.arpa"),
-        "a held-out text is missing\n  for example geval lm mix a.arpa b.arpa --on text.txt",
-    ),
-    "a weight": (
-        ("mix", "m.arpa", "n.arpa", "--on", "text.txt", "--weights", "x"),
-        "argument --weights: 'x' is not a weight, a number from 0 to 1\n  geval lm mix --help shows the options",
-    ),
+    "one model to mix": (("mix", "m.arpa", "m.arpa", "--on", "text.txt"),
+     "a mixture takes two different models or more\n  for example geval lm mix a.arpa b.arpa --on text.txt"),
+    "no text to mix on": (("mix", "m.arpa", "n.arpa"),
+     "a held-out text is missing\n  for example geval lm mix a.arpa b.arpa --on text.txt"),
+    "a weight": (("mix", "m.arpa", "n.arpa", "--on", "text.txt", "--weights", "x"),
+     "argument --weights: 'x' is not a weight, a number from 0 to 1\n  geval lm mix --help shows the options"),
     "nothing to show": (("info",), "a model is missing\n  for example geval lm info text.arpa"),
 }  # fmt: skip
 

@@ -108,12 +108,10 @@ LINES = {
     "count": (("ngram 2=2", "ngram 3=2"), 5, 1, "a count", "expected ngram 2=COUNT"),
     "number": (("-0.5\t</s>", "x\t</s>"), 10, 1, "not a number", "expected a log10"),
     "NaN": (("-0.4\ta\t-0.2", "-0.4\ta\tnan"), 11, 8, "not a number", "expected a log10"),
-    "positive": (
-        ("-0.5\t</s>", "0.5\t</s>"), 10, 1, "a probability above 1", "expected a log10 probability, which is 0 or less",
-    ),
-    "no TAB": (
-        ("-0.5\t</s>", "-0.5 </s>"), 10, 1, "fields", "expected log10 probability TAB words [TAB log10 back-off]",
-    ),
+    "positive": (("-0.5\t</s>", "0.5\t</s>"), 10, 1, "a probability above 1",
+     "expected a log10 probability, which is 0 or less"),
+    "no TAB": (("-0.5\t</s>", "-0.5 </s>"), 10, 1, "fields",
+     "expected log10 probability TAB words [TAB log10 back-off]"),
     "words": (("<s> a", "a"), 14, 6, "words", "expected 2 words with a space between two"),
     "spaces": (("<s> a", "<s>  a"), 14, 6, "words", "expected 2 words with a space between two"),
     "too few rows": (("-0.2\ta </s>\n", ""), 15, 1, "too few rows", "expected 1 more 2-grams"),
@@ -148,22 +146,16 @@ def test_the_end_of_the_file(read):
 
 MODELS = {
     "none": ((GOOD, "text\n"), "This is no ARPA file: it has no line \\data\\"),
-    "binary": (
-        (GOOD, "mmap lm http://kheafield.com/code format version 5\n"),
-        "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed",
-    ),
+    "binary": ((GOOD, "mmap lm http://kheafield.com/code format version 5\n"),
+     "This is a binary model of KenLM\n  kenlm reads it from a file that is not compressed"),
     "unknown word": (("<s> a", "<s> b"), "Not a model: `b` stands in a 2-gram, and is no 1-gram"),
     "a word twice": (("</s>\n", "a\n"), "Not a model: a word stands twice among the 1-grams"),
     "an n-gram twice": (("a </s>", "<s> a"), "Not a model: `<s> a` is there twice"),
-    "sums": (
-        ("-0.5\t</s>", "0\t</s>"),
-        "Not a model: the probabilities of the 1-grams sum to 1.49811, which is above 1",
-    ),
-    "sums behind": (
-        ("-0.2\ta </s>", "-0.2\t<s> </s>"),
-        "Not a model: the probabilities behind `<s>` sum to 1.42529, which is above 1",
-    ),
-}
+    "sums": (("-0.5\t</s>", "0\t</s>"),
+     "Not a model: the probabilities of the 1-grams sum to 1.49811, which is above 1"),
+    "sums behind": (("-0.2\ta </s>", "-0.2\t<s> </s>"),
+     "Not a model: the probabilities behind `<s>` sum to 1.42529, which is above 1"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "message"), MODELS.values(), ids=MODELS)

@@ -34,7 +34,7 @@ TEXTS = {
     "other white space does not": ("a\vb\fc\u00a0d\u2028e\x85\n".encode(), [["a\vb\fc\u00a0d\u2028e\x85".encode()]]),
     "a byte order mark is dropped": (b"\xef\xbb\xbfa\n", [[b"a"]]),
     "what is not UTF-8 is words too": (b"caf\xe9 b\n", [[b"caf\xe9", b"b"]]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("data", "wanted"), TEXTS.values(), ids=TEXTS)
@@ -68,13 +68,10 @@ def test_a_mark_in_the_text_is_an_error_that_names_the_line(mark, tmp_path):
     assert corpus.tokens.read().tolist() == [1, 3, 4, 2, 1, 5, 6, 2]
 
 
-@pytest.mark.parametrize(
-    ("data", "kind", "message"),
-    [
-        (b"", EmptyFileError, "The text file is empty: `{}`"),
-        ("a b\n".encode("utf-16"), UnreadableFileError, "Cannot read `{}`: it is UTF-16; write it as UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("data", "kind", "message"), [
+    (b"", EmptyFileError, "The text file is empty: `{}`"),
+    ("a b\n".encode("utf-16"), UnreadableFileError, "Cannot read `{}`: it is UTF-16; write it as UTF-8"),
+])  # fmt: skip
 def test_what_is_no_text(data, kind, message, tmp_path):
     with pytest.raises(kind) as caught:
         read(tmp_path, data)
@@ -131,11 +128,9 @@ WRONG = {
     "order": ({"order": 0}, "the order is a whole number from 1 to 100, not 0"),
     "a higher order": ({"order": 101}, "the order is a whole number from 1 to 100, not 101"),
     "thresholds": ({"order": 1, "prune": (0, 1)}, "2 thresholds to prune by, for 1 orders"),
-    "falling": (
-        {"prune": (1, 0)},
-        "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes",
-    ),
-}
+    "falling": ({"prune": (1, 0)},
+     "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("order", [1, 100])

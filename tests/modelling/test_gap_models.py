@@ -20,7 +20,7 @@ WINDOWS = {
     "an overlap that does not agree": (["x a b c d e f", "y a b c d e g"], ["x a b c d e f", "y a b c d e g"]),
     "one between two": (["a b c d e", "d e f g h", "a b c d e f g h"], ["a b c d e f g h"]),
     "short ones": (["a b", "a b"], ["a b", "a b"]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("windows", "wanted"), WINDOWS.values(), ids=WINDOWS)
@@ -37,16 +37,14 @@ def test_windows_of_one_text_give_the_text(starts):
 
 
 COLUMNS = {
-    "by their names": (
-        {"Id": "d", "RightContext": "c", "LeftContext": "a\\nb"},
-        GapContext([b"a", b"b"], [b"c"], "d"),
-    ),
+    "by their names": ({"Id": "d", "RightContext": "c", "LeftContext": "a\\nb"}, GapContext([b"a", b"b"], [b"c"],
+     "d")),
     "the last two": ({"1": "d", "2": "a", "3": "b"}, GapContext([b"a"], [b"b"], "d")),
     "two": ({"1": "a", "2": "b"}, GapContext([b"a"], [b"b"], "")),
     "one": ({"1": "a b\\n"}, GapContext([b"a", b"b"], [], "")),
     "left alone": ({"Id": "d", "left": "a"}, GapContext([b"a"], [], "d")),
     "none": ({}, GapContext([], [], "")),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("columns", "wanted"), COLUMNS.values(), ids=COLUMNS)

@@ -44,14 +44,11 @@ def test_a_file_that_was_cut_off(tmp_path):
     assert raised.value.message == DAMAGED
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (b"version 5", b"version 4", "unfinished, or of another version"),
-        (b"format version 5", b"incomplete\n     ", "unfinished, or of another version"),
-        (struct.pack("<f", -0.5), struct.pack(">f", -0.5), "from another kind of machine, or damaged"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "reason"), [
+    (b"version 5", b"version 4", "unfinished, or of another version"),
+    (b"format version 5", b"incomplete\n     ", "unfinished, or of another version"),
+    (struct.pack("<f", -0.5), struct.pack(">f", -0.5), "from another kind of machine, or damaged"),
+])  # fmt: skip
 def test_what_cannot_be_used(old, new, reason, tmp_path):
     data = PROBING.read_bytes()
     assert old in data

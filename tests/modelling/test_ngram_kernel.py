@@ -105,17 +105,14 @@ def test_keys_are_found(keys, others):
     assert found.tolist() == [rows.get(key, -1) for key in wanted.tolist()]
 
 
-@pytest.mark.parametrize(
-    ("words", "starts", "columns", "backoffs", "message"),
-    [
-        (b"a\n", [0, 2], [1], [0], "a row has a word that does not exist"),
-        (b"a\n", [0, 2], [-1], [0], "a row has a word that does not exist"),
-        (b"a\n", [0, 3], [0], [0], "the words do not start where they should"),
-        (b"a\nb\n", [0, 5, 4], [0], [0], "the words do not start where they should"),
-        (b"a\n", [], [0], [0], "the columns differ in length"),
-        (b"a\n", [0, 2], [0], [0, 0], "the columns differ in length"),
-    ],
-)
+@pytest.mark.parametrize(("words", "starts", "columns", "backoffs", "message"), [
+    (b"a\n", [0, 2], [1], [0], "a row has a word that does not exist"),
+    (b"a\n", [0, 2], [-1], [0], "a row has a word that does not exist"),
+    (b"a\n", [0, 3], [0], [0], "the words do not start where they should"),
+    (b"a\nb\n", [0, 5, 4], [0], [0], "the words do not start where they should"),
+    (b"a\n", [], [0], [0], "the columns differ in length"),
+    (b"a\n", [0, 2], [0], [0, 0], "the columns differ in length"),
+])  # fmt: skip
 def test_rows_that_cannot_be_written(words, starts, columns, backoffs, message):
     arrays = np.array(starts, np.int64), np.array(columns, np.int32), np.zeros(1), np.array(backoffs, np.float64)
     with pytest.raises(ValueError, match=f"^{message}$"):

@@ -213,7 +213,7 @@ WRONG = {
     "below 0": ({"weights": [-0.5, 1.5]}, "weights are at least 0 and sum to 1: -0.5 1.5 do not"),
     "not a number": ({"weights": [math.nan, 1]}, "weights are at least 0 and sum to 1: nan 1 do not"),
     "no text": ({"on": []}, "there is no text: give its sentences, or the path of a file"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "message"), WRONG.values(), ids=WRONG)
@@ -291,22 +291,17 @@ def test_a_binary_file_without_its_words(tmp_path):
 # What is wrong
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda m: m.next_words("a", -1), "k is a number of words, or None for all, not -1"),
-        (lambda m: m.score(["a b"]), "`a b` is no word: it is empty or has white space in it"),
-        (lambda m: m.score(["a", ""]), "`` is no word: it is empty or has white space in it"),
-        (lambda m: m.surprisals([1, 2]), "a sentence is a string or a list of strings, and has no int"),
-        (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
-        (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),
-        (lambda m: NgramModel.train(["a"], 0), "the order is a whole number from 1 to 100, not 0"),
-        (
-            lambda m: NgramModel.train(["a"], 2, prune=(1, 0)),
-            "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda m: m.next_words("a", -1), "k is a number of words, or None for all, not -1"),
+    (lambda m: m.score(["a b"]), "`a b` is no word: it is empty or has white space in it"),
+    (lambda m: m.score(["a", ""]), "`` is no word: it is empty or has white space in it"),
+    (lambda m: m.surprisals([1, 2]), "a sentence is a string or a list of strings, and has no int"),
+    (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
+    (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),
+    (lambda m: NgramModel.train(["a"], 0), "the order is a whole number from 1 to 100, not 0"),
+    (lambda m: NgramModel.train(["a"], 2, prune=(1, 0)),
+     "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes"),
+])  # fmt: skip
 def test_a_call_is_wrong(call, message):
     with pytest.raises(UsageError) as caught:
         call(trained(["a b"], 2))

@@ -106,18 +106,15 @@ def test_a_text_that_begins_with_the_gap(server):
     assert words_of(Served(server()), left="") == words_of(Served(server()), left="\n")
 
 
-@pytest.mark.parametrize(
-    ("logs", "message"),
-    [
-        ("x", "gives no log probabilities (logprobs) with its answer"),
-        (None, "gives no log probabilities (logprobs) with its answer"),
-        ({}, "lists no alternatives (top_logprobs) in its answer"),
-        ({"top_logprobs": None}, "lists no alternatives (top_logprobs) in its answer"),
-        ({"top_logprobs": [["x"]]}, "lists no alternatives (top_logprobs) in its answer"),
-        ({"top_logprobs": [{"a": "much"}]}, "lists no alternatives (top_logprobs) in its answer"),
-        ({"content": [{"top_logprobs": [{"token": 5}]}]}, "lists no alternatives (top_logprobs) in its answer"),
-    ],
-)
+@pytest.mark.parametrize(("logs", "message"), [
+    ("x", "gives no log probabilities (logprobs) with its answer"),
+    (None, "gives no log probabilities (logprobs) with its answer"),
+    ({}, "lists no alternatives (top_logprobs) in its answer"),
+    ({"top_logprobs": None}, "lists no alternatives (top_logprobs) in its answer"),
+    ({"top_logprobs": [["x"]]}, "lists no alternatives (top_logprobs) in its answer"),
+    ({"top_logprobs": [{"a": "much"}]}, "lists no alternatives (top_logprobs) in its answer"),
+    ({"content": [{"top_logprobs": [{"token": 5}]}]}, "lists no alternatives (top_logprobs) in its answer"),
+])  # fmt: skip
 def test_answers_that_are_none(logs, message, monkeypatch):
     import httpx
 
