@@ -6,7 +6,7 @@ import re
 import pytest
 
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
-from geval_py.authoring.init import config_text, data_files, init_challenge, readme, samples
+from geval_py.authoring.init import data_files, init_challenge, readme, samples
 from geval_py.authoring.validate import validate_challenge
 from geval_py.reading.config import FIELDS, Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
@@ -67,19 +67,6 @@ def test_headers(metric, in_header, out_header, challenge):
         path = challenge / f"{name}.tsv"
         assert (path.read_text() if path.exists() else None) == header
         assert (f"--{name}" in words, f"`{name}.tsv`" in page) == (header is not None,) * 2
-
-
-@pytest.mark.parametrize(("metric", "items"), [("LogLossHashed", 2), ("LogLoss", 3)])
-def test_hidden_sets_have_a_few_items_without_header_rows(metric, items, challenge):
-    init(challenge, metric)
-    for name in ("dev-0", "test-A"):
-        for file in ("in.tsv", "expected.tsv"):
-            assert len((challenge / name / file).read_text().splitlines()) == items
-
-
-def test_train_has_four_items(challenge):
-    init(challenge, "LogLossHashed")
-    assert len((challenge / "train/in.tsv").read_text().splitlines()) == 4
 
 
 CONFIGS = {
@@ -246,13 +233,10 @@ def test_what_cannot_be_written_leaves_nothing(challenge, monkeypatch):
 
 
 def test_the_data_of_a_sample_is_tidy():
-    for sample in (samples()[""], samples()["LogLoss"]):
+    for name, train, test in (("", 4, 2), ("LogLoss", 4, 3)):
+        sample = samples()[name]
         texts = data_files(sample, "test-A")
+        assert [text.count("\n") for text in texts.values()] == [train, train, test, test, test, test]
         assert [*texts] == FILES[5:]
         widths = {line.count("\t") + 1 for name, text in texts.items() if "/in" in name for line in text.splitlines()}
         assert widths == {len(sample.in_header)}
-
-
-def test_a_config_is_what_its_words_are():
-    schemes = select_schemes(Task(metrics=("LogLossHashed:N<a b>",)))
-    assert words_of(config_text(schemes))[:2] == ["--metric", "LogLossHashed:N<a b>"]

@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from geval_py.cli.commands import SUBCOMMANDS
-
 TEXT = "a b c\na b\n\nb c a a\nc\na b c d\n"
 OTHER = "a b c\nd a\n\nx a y b c\n c  c\n"
 UNKNOWN = "geval: note: 2 of 17 tokens are <unk>, with the probability that the model gives to it\n"
@@ -120,8 +118,9 @@ def test_a_text_without_spaces_between_words(geval, folder, text):
         "geval: note: `text.txt` has no spaces between words: each run of letters counts as one word\n"
         "  split this text and all others into words (jieba, MeCab and PyThaiNLP can do that) or into letters\n"
     )
-    (folder / "text.txt").write_text("".join(f"{text[:2]} {text[2:]}\n" for _ in range(9)))
-    assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""
+    for fine in (f"{text[:2]} {text[2:]}\n", "https://example.org/a/long/address " * 9 + "\n"):
+        (folder / "text.txt").write_text(fine * 9)
+        assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""
 
 
 def test_unigrams_that_leave_nothing_to_share(geval, folder):
@@ -135,11 +134,6 @@ def test_unigrams_that_leave_nothing_to_share(geval, folder):
         "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out\n",
     )
     assert geval(*words, "1", "--discount-fallback")[0] == 0
-
-
-def test_long_words_of_a_script_with_spaces_are_words(geval, folder):
-    (folder / "text.txt").write_text("https://example.org/a/long/address " * 9 + "\n")
-    assert geval("lm", "train", "text.txt", "-o", "2", "--counts", "add-one", "--arpa", "t.arpa")[2] == ""
 
 
 def test_a_text_that_is_not_utf8(geval, folder):
@@ -263,6 +257,7 @@ WRONG = {
     "no text": (("train",), "a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
     "no file to write": (("train", "text.txt"),
      "where the model is to be written is missing: --arpa FILE (-: standard output)"),
+    "memory": ((*TRAIN, "--counts", "add-one", "--memory", "1G"), "--memory is for Kneser-Ney: leave it out, or --counts"),
     "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
     "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
      "--discount-fallback takes up to 3 discounts; 4 were given"),
@@ -295,10 +290,3 @@ WRONG = {
 @pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
 def test_a_wrong_command_line(words, message, geval):
     assert geval("lm", *words) == (2, "", f"geval: {message}\n")
-
-
-@pytest.mark.parametrize("name", ["", *SUBCOMMANDS["lm"]])
-def test_help(name, geval):
-    status, out, err = geval("lm", *([name] if name else []), "--help")
-    assert (status, err) == (0, "")
-    assert out.startswith(f"usage: geval lm {name}")

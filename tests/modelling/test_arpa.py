@@ -5,7 +5,7 @@ import lzma
 import numpy as np
 import pytest
 
-from geval_py.errors import EmptyFileError, MalformedLineError, ModelError
+from geval_py.errors import MalformedLineError, ModelError
 from geval_py.modelling.arpa import read_arpa
 from geval_py.modelling.ngram_model import NgramModel
 
@@ -84,12 +84,8 @@ def test_unk_in_capitals_is_unk(read, tmp_path):
     scores = [NgramModel([model]).score_texts(tmp_path / "text") for model in (small, capitals)]
     assert scores[0].logs.tolist() == scores[1].logs.tolist() == pytest.approx([-0.1 - 0.5, -0.1 - 1 - 0.5])
     assert scores[1].oov.tolist() == [1, 2]
-
-
-def test_a_model_of_a_text_with_unk_in_capitals_is_read(read, tmp_path):
-    """Its ARPA file has <unk> and <UNK>, of which the last row stands."""
-    model = read(GOOD.replace("-1\t<unk>\n", "-1\t<unk>\n-0.7\t<UNK>\n").replace("1=4", "1=5"))
-    assert (model.words, model.levels[0].log_probabilities[0]) == ([b"<unk>", b"<s>", b"</s>", b"a"], -0.7)
+    both = read(GOOD.replace("-1\t<unk>\n", "-1\t<unk>\n-0.7\t<UNK>\n").replace("1=4", "1=5"))  # the last row stands
+    assert (both.words, both.levels[0].log_probabilities[0]) == (small.words, -0.7)
 
 
 def test_a_model_without_marks_scores_texts_without(read, tmp_path):
@@ -102,12 +98,16 @@ def test_a_model_without_marks_scores_texts_without(read, tmp_path):
         f"(--no-sentence-marks)\n  in `{tmp_path}/m.arpa`"
     )
     assert NgramModel([model]).score_texts(str(tmp_path / "text"), bos=False, eos=False).logs.tolist() == [-0.5]
+    assert NgramModel([model]).next_words("a", 1, bos=False) == {"a": 10**-0.5}
+    with pytest.raises(ModelError, match=r"^the model has no <s>\n"):
+        NgramModel([model]).next_words("a")
 
 
 LINES = {
     "count": (("ngram 2=2", "ngram 3=2"), 5, 1, "a count", "expected ngram 2=COUNT"),
     "number": (("-0.5\t</s>", "x\t</s>"), 10, 1, "not a number", "expected a log10"),
     "NaN": (("-0.4\ta\t-0.2", "-0.4\ta\tnan"), 11, 8, "not a number", "expected a log10"),
+    "infinity": (("-0.4\ta\t-0.2", "-0.4\ta\tinf"), 11, 8, "not a number", "expected a log10"),
     "positive": (("-0.5\t</s>", "0.5\t</s>"), 10, 1, "a probability above 1",
      "expected a log10 probability, which is 0 or less"),
     "no TAB": (("-0.5\t</s>", "-0.5 </s>"), 10, 1, "fields",
@@ -116,6 +116,7 @@ LINES = {
     "spaces": (("<s> a", "<s>  a"), 14, 6, "words", "expected 2 words with a space between two"),
     "too few rows": (("-0.2\ta </s>\n", ""), 15, 1, "too few rows", "expected 1 more 2-grams"),
     "too many rows": (("ngram 2=2", "ngram 2=1"), 15, 1, "not the end", "expected \\end\\"),
+    "the end of the file": ((GOOD[GOOD.index("-0.1\t") :], ""), 13, 1, "the end of the file", "expected 2 more 2-grams"),
     "no end": (("\\end\\\n", ""), 17, 1, "not the end", "expected \\end\\"),
     "no section": (("\\2-grams:", "\\3-grams:"), 13, 1, "not the 2-grams", "expected \\2-grams:"),
     "no counts": (("ngram 1=4\nngram 2=2\n", ""), 5, 1, "no section", "expected ngram 1=COUNT"),
@@ -128,20 +129,6 @@ def test_a_wrong_line(change, line, column, reason, hint, read):
         read(GOOD.replace(*change, 1))
     error = caught.value
     assert (error.line, error.column, error.reason, error.hint) == (line, column, reason, hint)
-
-
-@pytest.mark.parametrize("number", ["inf", "nan"])
-def test_a_wrong_back_off_among_rows_that_all_have_one(number, read):
-    rows = f"-0.5\t<unk>\t0\n-0.5\t<s>\t-0.1\n-0.5\t</s>\t{number}\n"
-    with pytest.raises(MalformedLineError) as caught:
-        read(f"\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n{rows}\n\\2-grams:\n-0.2\t<s> </s>\n\n\\end\\\n")
-    assert (caught.value.line, caught.value.reason) == (8, "not a number")
-
-
-def test_the_end_of_the_file(read):
-    with pytest.raises(MalformedLineError) as caught:
-        read(GOOD[: GOOD.index("-0.1\t")])
-    assert (caught.value.reason, caught.value.hint) == ("the end of the file", "expected 2 more 2-grams")
 
 
 MODELS = {
@@ -172,9 +159,3 @@ def test_an_ngram_without_its_context(read, tmp_path):
     with pytest.raises(ModelError) as caught:
         read(text)
     assert str(caught.value) == f"Not a model: `a a a` is there without its context, `a a`\n  in `{tmp_path}/m.arpa`"
-
-
-def test_an_empty_text(read, tmp_path):
-    (tmp_path / "text").touch()
-    with pytest.raises(EmptyFileError):
-        NgramModel([read(GOOD)]).score_texts(tmp_path / "text")

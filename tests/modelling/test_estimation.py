@@ -107,11 +107,6 @@ def test_a_size_that_is_none(geval, size):
     )
 
 
-def test_counts_are_made_in_memory(geval):
-    status, _, err = geval("lm", "train", "text", "--arpa", "x", "--memory", "1G", "--counts", "add-one")
-    assert (status, err) == (2, "geval: --memory is for Kneser-Ney: leave it out, or --counts\n")
-
-
 def test_a_folder_that_is_not_there(geval, tmp_path):
     (tmp_path / "text").write_text("a\n")
     status, _, err = geval("lm", "train", str(tmp_path / "text"), "--arpa", str(tmp_path / "no/x"), "--memory", "1G")

@@ -299,8 +299,6 @@ def test_a_binary_file_without_its_words(tmp_path):
     (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
     (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),
     (lambda m: NgramModel.train(["a"], 0), "the order is a whole number from 1 to 100, not 0"),
-    (lambda m: NgramModel.train(["a"], 2, prune=(1, 0)),
-     "the thresholds to prune by fall: 1 0\n  an n-gram cannot be kept where the shorter one in it goes"),
 ])  # fmt: skip
 def test_a_call_is_wrong(call, message):
     with pytest.raises(UsageError) as caught:
@@ -315,15 +313,6 @@ def test_marks_in_a_text():
         "Line 2: Unexpected data [<s> in the text]\n  line 2, column 1: <s> is a mark "
     )
     assert trained([["<s>", "a"]], 2, skip_symbols=True).vocabulary == ["<unk>", "</s>", "a"]
-
-
-def test_a_model_without_marks(tmp_path):
-    (tmp_path / "m.arpa").write_text("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
-    model = NgramModel.load(tmp_path / "m.arpa")
-    assert model.next_words("a", 1, bos=False) == {"a": 10**-0.5}
-    assert model.surprisals("a", bos=False) == pytest.approx([0.5 * math.log2(10)])
-    with pytest.raises(ModelError, match=r"^the model has no <s>\n"):
-        model.next_words("a")
 
 
 def test_words_that_are_not_utf8(tmp_path):
