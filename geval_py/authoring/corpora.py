@@ -41,7 +41,7 @@ def draw(purpose: str, name: str, sides: int) -> int:
     return int.from_bytes(sha256(f"{purpose} {name}".encode("utf-8", "surrogatepass")).digest()[:8]) % sides
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Parts:
     """The parts of a challenge, train first and the hidden one last, their shares, and the salt of the hash."""
 
@@ -80,7 +80,7 @@ def check_group(column: str, columns: Sequence[str]) -> None:
         raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Document:
     """One text, with its columns, the id first, and the path of its file."""
 
@@ -194,7 +194,7 @@ def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield number, values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Cut:
     """The options of cutting gaps.
 
@@ -221,7 +221,7 @@ class Cut:
         return self.window if self.every is None else self.every
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gap:
     """A word cut out of a document: its place in words, from 0, and the texts on both sides."""
 

@@ -16,7 +16,7 @@ from geval_py.scoring.metrics.base import Metric
 from geval_py.text import SPACES, visible
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Sample:
     """The sample data for some metrics: title and task, columns, and the items of each set as pairs of lines."""
 

@@ -84,7 +84,7 @@ class Vocabulary(dict[str, int]):
         return np.fromiter((self[word] >> 1 << 1 for word in words), np.int64, len(words))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class PartFiles:
     """The files of one part, the first names of their header lines, and the columns.
 

@@ -632,7 +632,7 @@ def sequences(text: str, vocabulary: Vocabulary) -> Iterator[Numbers]:
                 yield vocabulary.numbers([row[column].strip() if column < len(row) else "" for row in cells])
 
 
-@dataclass(slots=True)
+@dataclass
 class Budget:
     """How much may still be read; ``unread`` are the names of what was not."""
 

@@ -49,7 +49,7 @@ MAX_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
 # From texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Recipe:
     """The options of making a challenge.
 
@@ -68,7 +68,7 @@ class Recipe:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class CutPart:
     """A part that was cut: its gaps, and the numbers of documents and groups that they are from."""
 
@@ -216,7 +216,7 @@ def _digest(text: str) -> bytes:
 # From items
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class ItemPool:
     """All items of a folder: their lines of in.tsv, answers and groups; the columns, and that of the groups."""
 

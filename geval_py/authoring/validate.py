@@ -35,7 +35,7 @@ _NO_UTF8 = "Cannot decode byte '\\x{:x}': Data.Text.Internal.Encoding.streamDeco
 _HIDDEN = "hidden answers that lie in a folder of their own are validated there"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fault:
     """A fault of a challenge: GEval's sentence, and the path of the file unless the sentence names it.
 
@@ -146,7 +146,7 @@ def _perfect_output(expected: str, header: str | None, metric: Metric) -> Iterat
         yield f"{line}\n".encode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Validation:
     """The result of validating: the faults, in GEval's order, and the lines of warnings."""
 

@@ -40,7 +40,7 @@ ArpaRows = tuple[list[Ids], Doubles, Doubles | None]  # columns of words, log10 
 WRITTEN_ROWS = 1 << 14  # at a time
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ngrams:
     """The n-grams of one order, sorted by context (a row of the order below), then by last word.
 
@@ -85,7 +85,7 @@ def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
     return contexts.astype(np.int64) << 32 | words
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class BackoffModel:
     """A model: the words by id (<unk>, <s> and </s> first), and the n-grams by order, from 1.
 

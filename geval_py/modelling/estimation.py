@@ -47,7 +47,7 @@ ADD_ONE, MAXIMUM_LIKELIHOOD = "add-one", "maximum-likelihood"
 KINDS = (ADD_ONE, MAXIMUM_LIKELIHOOD)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Estimation:
     """The options of estimating a model, as lmplz has them.
 
@@ -97,7 +97,7 @@ def three_discounts(discounts: Sequence[float]) -> tuple[float, float, float]:
     return one, two, three
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Discounts:
     """D1, D2 and D3+ of one order; ``fell_back`` if they are the fall-back, because its counts allow no others."""
 
@@ -108,21 +108,22 @@ class Discounts:
 class Level:
     """The n-grams of one order: context and suffix (rows of the order below), last word, number of occurrences.
 
-    ``from_start`` marks those that begin with <s>. An estimated model also has probabilities, log10 of the back-offs,
-    and which n-grams are ``kept``. Rows are sorted by context and last word, hence by their words from first to last.
+    Rows are sorted by context and last word, hence by their words from first to last; so those that begin with <s>
+    follow each other: ``from_start``. An estimated model also has probabilities, log10 of the back-offs, and which
+    n-grams are ``kept``.
     """
 
     def __init__(self, sizes: Sizes) -> None:
         self.contexts, self.words, self.suffixes = (sizes.column(np.int32) for _ in range(3))
-        self.from_start, self.kept = (sizes.column(np.bool_) for _ in range(2))
         self.probabilities, self.log_backoffs = (sizes.column(np.float64) for _ in range(2))
-        self.counts = sizes.column(np.int64)
+        self.counts, self.kept = sizes.column(np.int64), sizes.column(np.bool_)
+        self.from_start = range(START, START + 1)
 
     def __len__(self) -> int:
         return len(self.words)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Estimated:
     """A model in columns: its words, the n-grams by order, the discounts, and the name of the text.
 
@@ -180,19 +181,15 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
     if how.vocabulary is not None:
         allowed = {*how.vocabulary, *MARKS}
         in_vocabulary = np.fromiter((word in allowed for word in words), np.bool_, len(words))
-    known = sizes.column(np.bool_)  # n-grams of words in the vocabulary
-    known.append(in_vocabulary)
     flags = in_vocabulary & (levels[0].counts.read() > how.threshold(1))
     flags[: len(MARKS)] = True
     levels[0].kept.append(flags)
-    for length, level in enumerate(levels[1:], 2):
-        known_below, known = known, sizes.column(np.bool_)
+    for length, level in enumerate(levels[1:], 2):  # none is more frequent than its context
         for start in range(0, len(level), sizes.rows):
             contexts, counts = (column.read(start, start + sizes.rows) for column in (level.contexts, level.counts))
             first = int(contexts[0])
-            flags = known_below.read(first, int(contexts[-1]) + 1)[contexts - first]
+            flags = levels[length - 2].kept.read(first, int(contexts[-1]) + 1)[contexts - first]
             flags &= in_vocabulary[level.words.read(start, start + sizes.rows)]
-            known.append(flags)
             level.kept.append(flags & (counts > how.threshold(length)))
     discounts = []
     last: int | None = None  # the row of the last n-gram in suffix order, which compares last words first
@@ -227,7 +224,9 @@ def _adjusted_counts(level: Level, above: Level, sizes: Sizes) -> NumberColumn:
         for suffixes in above.suffixes.blocks(sizes.rows):
             inside = suffixes[(suffixes >= start) & (suffixes < stop)] - start
             before += np.bincount(inside, minlength=stop - start)
-        adjusted.append(np.where(level.from_start.read(start, stop), level.counts.read(start, stop), before))
+        begin, end = (max(row - start, 0) for row in (level.from_start.start, level.from_start.stop))
+        before[begin:end] = level.counts.read(start, stop)[begin:end]
+        adjusted.append(before)
     return adjusted
 
 
@@ -237,7 +236,7 @@ def _last_in_suffix_order(level: Level, suffix: int | None, sizes: Sizes) -> int
     for start in range(0, len(level), sizes.rows):
         rows = np.flatnonzero(level.suffixes.read(start, start + sizes.rows) == suffix)
         row = start + int(rows[-1]) if len(rows) else row
-    return None if row is None or level.from_start.read(row, row + 1)[0] else row
+    return None if row is None or row in level.from_start else row
 
 
 def _find_discounts(number: Sequence[int], length: int, how: Estimation, path: str) -> Discounts:
@@ -335,7 +334,8 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
     size, ngrams = len(corpus.words) - 1, []
     totals: Longs = np.array([levels[0].counts.read().sum()])
     for length, level in enumerate(levels, 1):
-        contexts, counts, from_start = level.contexts.read(), level.counts.read(), level.from_start.read()
+        contexts, counts = level.contexts.read(), level.counts.read()
+        from_start = np.isin(np.arange(len(level)), level.from_start)
         behind = np.zeros(len(level), np.int64)  # how often something follows
         if length < order:
             above = levels[length]
@@ -374,12 +374,15 @@ def count_levels(corpus: Corpus, order: int) -> list[Level]:
         (level.words, ids),
         (level.suffixes, nothing),
         (level.counts, counts),
-        (level.from_start, ids == START),
     ):
         column.append(values)
     levels, rows = [level], corpus.tokens
     for length in range(2, order + 1):
         level, rows = _count_longer(corpus, rows, by_word, length)
+        starts = (
+            int(np.count_nonzero(block < levels[-1].from_start.stop)) for block in level.contexts.blocks(sizes.rows)
+        )
+        level.from_start = range(sum(starts))
         levels.append(level)
     return levels
 
@@ -394,7 +397,7 @@ def _count_longer(
     ``np.sort`` of int64 takes a tenth of the time of ``np.argsort``.
     """
     sizes = corpus.sizes
-    runs = [sizes.column(kind) for kind in (np.int64, np.int32, np.int64, np.bool_)]
+    runs = [sizes.column(kind) for kind in (np.int64, np.int32, np.int64)]
     bounds, own_rows = [0], sizes.column(np.int32)
     for start, tokens in corpus.chunks():
         below, starts = rows.read(start, start + len(tokens)), np.flatnonzero(tokens == START)
@@ -411,9 +414,7 @@ def _count_longer(
         own[places] = np.cumsum(new, dtype=np.int32) - 1
         own_rows.append(own)
         firsts = np.flatnonzero(new)
-        first_places = places[firsts]
-        counts = np.diff(np.append(firsts, len(keys)))
-        columns = (keys[firsts], below[first_places], counts, depths[first_places] == length - 1)
+        columns = (keys[firsts], below[places[firsts]], np.diff(np.append(firsts, len(keys))))
         for column, values in zip(runs, columns, strict=True):
             column.append(values)
         bounds.append(len(runs[0]))
@@ -438,7 +439,7 @@ def _merge(runs: Sequence[NumberColumn], bounds: Sequence[int], sizes: Sizes) ->
         if open_ends:  # what is not greater than the least of them has been read
             keys = [block[: np.searchsorted(block, min(open_ends), side="right")] for block in keys]
         ends = [start + len(block) for start, block in zip(starts, keys, strict=True)]
-        suffixes, counts, from_start = (
+        suffixes, counts = (
             np.concatenate([column.read(start, end) for start, end in zip(starts, ends, strict=True)])
             for column in runs[1:]
         )
@@ -453,7 +454,6 @@ def _merge(runs: Sequence[NumberColumn], bounds: Sequence[int], sizes: Sizes) ->
         level.words.append(joined[firsts] & 0xFFFFFFFF)
         level.suffixes.append(suffixes[order[firsts]])
         level.counts.append(np.add.reduceat(counts[order], firsts))
-        level.from_start.append(from_start[order[firsts]])
         for start, part in zip(starts, np.split(rows, np.cumsum(list(map(len, keys)))[:-1]), strict=True):
             merged.put(start, part)
         starts = ends
