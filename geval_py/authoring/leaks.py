@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import islice, pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, cast
@@ -52,7 +52,7 @@ from geval_py.reading.answers import INFO_FILE, STATE_FILE
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import VirtualFile, find_file, names_in
+from geval_py.reading.sources import VirtualFile, names_in
 from geval_py.reading.splits import (
     EXPECTED_FILE,
     FOLDER,
@@ -61,7 +61,6 @@ from geval_py.reading.splits import (
     answers_in,
     find_answers,
     is_usual_name,
-    read_header,
     sets_in,
 )
 from geval_py.scoring.blocks import ProgressOf, no_progress
@@ -416,21 +415,16 @@ def find_sources(
     another DataError for a file that cannot be read, and UsageError for a column that does not exist.
     """
     challenge = Challenge.open(directory)
-    task = challenge.task
-    header = read_header(directory, task.in_header)
-    expected_header = read_header(directory, task.out_header)
+    task, sources = challenge.task, []
     names = [name for name in sets_in(directory) if name == TRAINING_SET or not name.startswith(TRAINING_SET)]
-    folders = (directory,) if answers is None else (answers, directory)
-    file = task.expected_file or EXPECTED_FILE
-    sources = []
     for name in sorted(names, key=lambda name: name != TRAINING_SET):
-        path = find_file(os.path.join(directory, name, INPUT_FILE))
-        if path is None:
+        data = challenge[name]
+        if data.input is None:
             continue
-        expected = (find_answers(os.path.join(place, name, file)) for place in folders)
-        columns = header
+        apart = answers and find_answers(os.path.join(answers, name, task.expected_file or EXPECTED_FILE))
+        columns = data.in_header
         if not columns:
-            columns = tuple(str(number + 1) for number in range(next(read_lines(path), "").count("\t") + 1))
+            columns = tuple(str(number + 1) for number in range(next(read_lines(data.input), "").count("\t") + 1))
         is_text, places = False, (0, 0)
         try:
             lefts = [columns.index(context) for context in find_contexts(columns, *contexts) if context]
@@ -444,10 +438,10 @@ def find_sources(
         sources.append(
             PartFiles(
                 part=name,
-                path=path,
-                expected=next(filter(None, expected), None),
-                header=header[0] if header else None,
-                expected_header=expected_header[0] if expected_header else None,
+                path=data.input,
+                expected=apart or data.expected,
+                header=next(iter(data.in_header), None),
+                expected_header=next(iter(data.out_header), None),
                 left=places[0],
                 right=places[1],
                 group=columns.index(group) if group is not None else None if 0 in places else 0,
@@ -493,11 +487,10 @@ def _search_public(
         keys.append(AnswerKey(files.part, answers, vocabulary))
         if files.expected is not None and files.expected not in in_public:
             originals.add(sha256("\n".join(read_lines(files.expected)).encode()).digest())
-            stored = files.expected.files if isinstance(files.expected, VirtualFile) else ()
-            for file in stored:
+            for file in files.expected.files if isinstance(files.expected, VirtualFile) else ():
                 if os.path.basename(file) not in (STATE_FILE, INFO_FILE):
                     with open(file, "rb") as stream:
-                        originals.add(sha256(stream.read()).digest())
+                        originals.add(file_digest(stream, "sha256").digest())
     budget = Budget()
     searched: list[str] = []
 
