@@ -62,16 +62,10 @@ def lines(path):
 # What is written
 
 
-def test_a_challenge_made_from_the_gazette_is_valid(made):
-    _, _, answers = made
-    assert validate_challenge(str(answers)).faults == ()
-
-
-def test_it_leaks_nothing(made):
+def test_a_challenge_made_from_the_gazette_is_valid_and_leaks_nothing(made):
     _, out, answers = made
-    report = find_leaks(out, answers=answers)
-    assert report.problems == ()
-    assert report.status == 0
+    assert validate_challenge(str(answers)).faults == ()
+    assert find_leaks(out, answers=answers).problems == ()
 
 
 def test_the_files(made):
@@ -83,6 +77,13 @@ def test_the_files(made):
     }
     for folder, data in files.items():
         assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == head | data
+    options = "--metric PerplexityHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
+    texts = {
+        "config.txt": options,
+        "in-header.tsv": "FileId\tYear\tLeftContext\tRightContext",
+        "out-header.tsv": "Word",
+    }
+    assert {name: (out / name).read_text() for name in texts} == {name: f"{text}\n" for name, text in texts.items()}
 
 
 def test_the_digests_are_right(made):
@@ -96,22 +97,6 @@ def test_the_digests_are_right(made):
             for p in folder.rglob("*")
             if p.is_file() and p.name not in {"README.md", "SHA256SUMS"}
         }
-
-
-def test_no_public_file_has_the_hidden_answers(made):
-    _, out, answers = made
-    hidden = (answers / "test-A/expected.tsv").read_bytes()
-    contents = [lzma.decompress(p.read_bytes()) if p.suffix == ".xz" else p.read_bytes() for p in out.rglob("*.*")]
-    assert hidden not in contents
-
-
-def test_the_config_and_the_headers(made):
-    _, out, _ = made
-    assert lines(out / "config.txt") == [
-        "--metric PerplexityHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
-    ]
-    assert lines(out / "in-header.tsv") == ["FileId\tYear\tLeftContext\tRightContext"]
-    assert lines(out / "out-header.tsv") == ["Word"]
 
 
 def test_the_readme_counts(made):

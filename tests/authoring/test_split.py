@@ -99,15 +99,8 @@ def test_answers_in_other_formats(name, pool):
     assert read_items("old/train") == items
 
 
-def test_no_such_column(pool):
-    with pytest.raises(UsageError) as caught:
-        read_items("old/train", group="Papre")
-    assert str(caught.value) == (
-        "no column Papre to group by\n  did you mean Paper? there are Doc, Paper, LeftContext, RightContext"
-    )
-
-
 BAD = {
+    "empty files": ("", "", EmptyFileError, "The input file is empty: `old/train/in.tsv`"),
     "no input": ("in.tsv", None, MissingFileError, "No file with the input: `old/train/in.tsv`"),
     "no answers": ("expected.tsv", None, MissingFileError,
      "No file with the expected results: `old/train/expected.tsv`"),
@@ -121,16 +114,10 @@ BAD = {
 
 @pytest.mark.parametrize(("name", "content", "kind", "message"), BAD.values(), ids=BAD)
 def test_what_cannot_be_read(name, content, kind, message, pool):
-    (pool / name).unlink()
-    if content is not None:
-        (pool / name).write_text(content)
+    for file in [name] if name else ["in.tsv", "expected.tsv"]:
+        (pool / file).unlink()
+        if content is not None:
+            (pool / file).write_text(content)
     with pytest.raises(kind) as caught:
         read_items("old/train")
     assert str(caught.value).startswith(message)
-
-
-def test_both_are_empty(pool):
-    for name in ("in.tsv", "expected.tsv"):
-        (pool / name).write_text("")
-    with pytest.raises(EmptyFileError):
-        read_items("old/train")

@@ -33,10 +33,6 @@ def test_a_valid_challenge(challenge):
     assert validate_challenge("C").warnings == ()
 
 
-def test_no_challenge(challenge):
-    assert [str(fault) for fault in validate_challenge("D").faults] == ["No challenge directory: `D`"]
-
-
 def remove(*names):
     return lambda folder: [(folder / name).unlink() for name in names]
 
@@ -106,6 +102,8 @@ BROKEN = {
      [f"A header and a file differ in their columns: `C/out-header.tsv`, `C/{name}/expected.tsv`\n"
      "  the header has 2, line 1 has 1" for name in ("dev-0", "test-A", "train")]),
     "no UTF-8": (write("README.md", b"a\n\xff\n"), [NO_UTF8.format("ff")]),
+    "no train": (lambda folder: shutil.rmtree(folder / "train"), []),
+    "no challenge": (shutil.rmtree, ["No challenge directory: `C`"]),
     "no test set": (remove_sets,
      ["No directories with test data, expected `dev-0` and/or `test-A` directory\n  in `C`"]),
     "a test set that is a link": (link_set,
@@ -179,11 +177,6 @@ def test_an_old_train_file(challenge):
     assert (validation.faults, validation.warnings) == ((), OLD_TRAIN_WARNINGS)
     assert len(OLD_TRAIN_WARNINGS) == 3
     assert all(line.startswith("WARNING: ") for line in OLD_TRAIN_WARNINGS)
-
-
-def test_no_train(challenge):
-    shutil.rmtree(challenge / "train")
-    assert faults() == []
 
 
 @pytest.mark.parametrize("ending", [".gz", ".xz", ".bz2"])

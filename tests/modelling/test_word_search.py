@@ -148,8 +148,3 @@ def test_few_alternatives_leave_the_rest_more():
     assert shares
     assert rest > found(Markov(4), "ab a")[1]
     assert math.fsum(shares.values()) + rest == pytest.approx(1)
-
-
-def test_the_pieces_cover_what_tokenizers_do():
-    assert any(len(piece.split()) == 2 for piece in PIECES)
-    assert any(piece == b" " for piece in PIECES)
