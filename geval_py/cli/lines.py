@@ -167,7 +167,7 @@ def show_lines(task: Task, settings: Settings) -> None:
         _filtered(line_by_line.read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings
     )
     listing = line_by_line.LineListing(
-        evaluation=evaluation, lines=map(prepared, rows), for_terminal=_escapes(settings)
+        evaluations=[evaluation], lines=map(prepared, rows), for_terminal=_escapes(settings)
     )
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
@@ -191,7 +191,7 @@ def show_difference(task: Task, settings: Settings) -> None:
     if not first:
         note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
-        evaluation=evaluation, other=other, lines=chain(first, lines), for_terminal=_escapes(settings)
+        evaluations=[evaluation, other], lines=chain(first, lines), for_terminal=_escapes(settings)
     )
     show_of_task(task, listing, settings)
 

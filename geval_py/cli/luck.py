@@ -32,12 +32,10 @@ def make_luck_parser() -> commands.CommandParser:
 
 def run_luck(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    seeds = args.seeds
-    luck.check_seeds(seeds)
     task, settings = options.task_and_settings(args)
     vocabulary = read_vocabulary(task)
     with score.blaming_config(task):
-        schemes = luck.luck_schemes(hashed_scheme(evaluate.select_schemes(task)), seeds, exact=bool(vocabulary))
+        schemes = luck.luck_schemes(hashed_scheme(evaluate.select_schemes(task)), args.seeds, exact=bool(vocabulary))
         results = score.scored(task, locate(task), schemes, settings)
     shown = score.shown_names(results, settings) or [result.output.name for result in results]
     pairs = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,10 +100,6 @@ class Guesses:
         apart = (figures - centres[:, np.newaxis]) / scales[:, np.newaxis]
         np.clip(apart, -derived.MAX_FIGURE, derived.MAX_FIGURE, out=x[1:])
         return x
-
-    def with_words(self, frequent: derived.FrequentWords, split: splits.Split, threads: int | None = None) -> Guesses:
-        """Return the guesses for other frequent words."""
-        return replace(self, frequent=frequent, shares=bucket_shares(split, frequent, self.bits, threads))
 
     def spread(self) -> tuple[float, Array]:
         """Compute the bucket's part of the rest at nu 0, and its derivative by nu."""

@@ -75,23 +75,45 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LineListing(formats.Listing):
-    """Lines of an evaluation, a row each, in any order, alone or beside those of an ``other`` output.
+class EvaluationListing(formats.Listing):
+    """Lines or features of an evaluation, or of its difference from a second one; ``for_terminal`` escapes texts."""
 
-    Alone: score, input, expected, output; else: difference, input, expected, other output, output. For a terminal,
-    texts are escaped or, with a ``marker``, their words are marked.
+    evaluations: Sequence[ScoredOutput]
+    for_terminal: bool = False
+
+    def signatures(self) -> Iterator[str]:
+        return signature_lines(self.evaluations)
+
+    def to_dict(self) -> dict[str, Any]:
+        first = self.evaluations[0]
+        score = first.scores[0]
+        return {
+            "test": first.split.name,
+            "metric": score.name,
+            "unit": score.unit,
+            "direction": score.direction,
+            "outputs": [
+                {"file": one.output.name, "signature": one.signature and str(one.signature)}
+                for one in self.evaluations
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineListing(EvaluationListing):
+    """Lines of an evaluation, a row each, in any order, alone or beside those of a second one.
+
+    Alone: score, input, expected, output; else: difference, input, expected, other output, output. With a ``marker``,
+    words are marked.
     """
 
     name = "lines"
-    evaluation: ScoredOutput
     lines: Iterable[ScoredLine]
-    other: ScoredOutput | None = None
-    for_terminal: bool = False
     marker: Marker | None = None
 
     def table(self) -> Table:
         write = escapes.terminal_text if self.for_terminal and self.marker is None else str
-        names = ("input", "expected", *(() if self.other is None else ("other output",)), "output")
+        names = ("input", "expected", *(["other output"] if len(self.evaluations) > 1 else []), "output")
         columns = [Column(name="score", alignment="right", write=numbers.plain)]
         columns += [Column(name=name, write=write) for name in names]
 
@@ -104,15 +126,15 @@ class LineListing(formats.Listing):
         return Table(columns, map(cells, self.lines))
 
     def text(self, width: int | None = None) -> Iterator[str]:
-        """As any listing; but for a terminal's ``width``, each line shows its number, and the gap in its context."""
-        return formats.Listing.text(self) if width is None else self._screen().terminal(width)
+        """As any listing; but for a terminal's ``width``, each line shows its number, and the gap in its context.
 
-    def _screen(self) -> Table:
-        """Return the table for a terminal: the line's number, a short figure, the context, the answer, the guesses.
-
-        Where lines are no distributions, whole texts stand in place of the context and the guesses.
+        A row there is the number, a short figure, the context, the answer, the guesses. Where lines are no
+        distributions, whole texts stand in place of the context and the guesses.
         """
-        metric, header = self.evaluation.scores[0].metric, self.evaluation.split.in_header
+        if width is None:
+            return formats.Listing.text(self)
+        evaluation, has_other = self.evaluations[0], len(self.evaluations) > 1
+        metric, header = evaluation.scores[0].metric, evaluation.split.in_header
         of_words, fields = metric.is_of_words or metric.has_entries, features.Fields(header)
 
         def mark(field: features.Field, text: str) -> str:
@@ -121,7 +143,7 @@ class LineListing(formats.Listing):
         # Labels are of whole texts. Columns without names have the contexts last, unless the metric reads the last.
         left = right = -1
         if of_words and not metric.has_classes and (header or not metric.needs_input):
-            inputs = [items.column_name(header, n) for n in range(self.evaluation.input_width())]
+            inputs = [items.column_name(header, n) for n in range(evaluation.input_width())]
             with suppress(UsageError):
                 left, right = (inputs.index(name) if name else -1 for name in find_contexts(inputs))
         has_gap = max(left, right) >= 0
@@ -145,16 +167,17 @@ class LineListing(formats.Listing):
         names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
         columns = [
             Column(name="line", alignment="right", write=str),
-            Column(name="score" if self.other is None else "difference", alignment="right", write=numbers.short),
+            Column(name="difference" if has_other else "score", alignment="right", write=numbers.short),
             Column(name="context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
-            *(Column(name=name, write=str) for name in ("expected", *names[: 1 if self.other is None else 2])),
+            *(Column(name=name, write=str) for name in ("expected", *names[: 1 + has_other])),
         ]
-        return Table(columns, (list(cells(line)) for line in self.lines), droppable=names if has_gap else ())
+        rows = (list(cells(line)) for line in self.lines)
+        return Table(columns, rows, droppable=names if has_gap else ()).terminal(width)
 
     def records(self) -> Table:
         own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
-        columns = items.column_names(self.evaluation.input_width(), self.evaluation.split.in_header, own)
-        figures, texts = (FIGURES, TEXTS) if self.other is None else (OTHER_FIGURES, OTHER_TEXTS)
+        columns = items.column_names(self.evaluations[0].input_width(), self.evaluations[0].split.in_header, own)
+        figures, texts = (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
 
         def rows() -> Iterator[Sequence[object]]:
             for line in self.lines:
@@ -165,19 +188,13 @@ class LineListing(formats.Listing):
         return plain_table([*figures, *columns, *texts], rows())
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        fields = features.Fields(self.evaluation.split.in_header)
-        figures, texts = (FIGURES, TEXTS) if self.other is None else (OTHER_FIGURES, OTHER_TEXTS)
+        fields = features.Fields(self.evaluations[0].split.in_header)
+        figures, texts = (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
         for line in self.lines:
             columns = enumerate(line.item.input.split("\t"))
             cells = {fields.column(n).column_name: cell for n, cell in columns}
             own = [dict(zip(names, attrgetter(*names.values())(line), strict=True)) for names in (figures, texts)]
             yield {**own[0], "input": cells, **own[1]}
-
-    def signatures(self) -> Iterator[str]:
-        return signature_lines([self.evaluation, *([self.other] if self.other else [])])
-
-    def to_dict(self) -> dict[str, Any]:
-        return explained_head([self.evaluation, *([self.other] if self.other else [])])
 
 
 def best_guess(output: str) -> str:
@@ -192,19 +209,6 @@ def best_guess(output: str) -> str:
         return output
     masses = wordprobs.distribution_of(parsed.words or (), parsed.values).masses
     return max(masses, key=masses.__getitem__, default=output)
-
-
-def explained_head(evaluations: Sequence[ScoredOutput]) -> dict[str, Any]:
-    """Return the head of a JSON document of lines or features: the first metric, and the outputs."""
-    first = evaluations[0]
-    score = first.scores[0]
-    return {
-        "test": first.split.name,
-        "metric": score.name,
-        "unit": score.unit,
-        "direction": score.direction,
-        "outputs": [{"file": of.output.name, "signature": of.signature and str(of.signature)} for of in evaluations],
-    }
 
 
 def marks_text() -> str:

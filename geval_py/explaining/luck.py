@@ -185,21 +185,19 @@ def luck(
     Raises UsageError if there is no such metric, if the output can be read only once or has lines of buckets, which
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
-    check_seeds(seeds)
     scheme = hashed_scheme(schemes_of(evaluation))
     wanted = luck_schemes(scheme, seeds, exact=bool(vocabulary))
     again = reread(evaluation, wanted, vocabulary, sign=evaluation.signature is not None)
     return luck_of(again, len(vocabulary))
 
 
-def check_seeds(seeds: int) -> None:
-    """Raise UsageError for a number of seeds out of range."""
+def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
+    """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's.
+
+    Raises UsageError for a number of seeds out of range.
+    """
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:
         raise UsageError(message=f"the number of seeds is from {MIN_SEEDS} to {MAX_SEEDS}, not {seeds}")
-
-
-def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
-    """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's."""
     scheme, metric = of_hashed
     wanted = [(scheme, hashed.profiled(metric)), (scheme, hashed.reseeded(metric, seeds))]
     return [*wanted, (scheme, hashed.unknown_words(metric))] if exact else wanted

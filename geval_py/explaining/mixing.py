@@ -20,7 +20,7 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
-from geval_py.explaining.derived import Derived, FrequentWords, Mixing, frequent_words_of_train, mixed_output
+from geval_py.explaining.derived import FrequentWords, Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
@@ -152,15 +152,12 @@ class Mixture(formats.Tabular):
         wanted = len(self.components) - bool(self.words)
         if len(paths) != wanted:
             raise errors.UsageError(message=f"the mixture is of {wanted} outputs, not of {len(paths)}")
-        derived = self.derived(paths, os.fspath(folder or os.path.dirname(paths[0])))
+        where = os.fspath(folder or os.path.dirname(paths[0]))
+        derived = mixed_output(paths, where, self.header, [TRAIN] if self.words else [])
         derived.check_free(force)
         derived.check_lines()
         derived.write(self.mixing.mix_lines, self.kept())
         return derived.path
-
-    def derived(self, paths: Sequence[str], folder: str) -> Derived:
-        """Plan the mixture of some outputs in a folder; nothing is written."""
-        return mixed_output(paths, folder, self.header, [TRAIN] if self.words else [])
 
 
 def mix(

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from geval_py.scoring.metrics.base import NOISE
 
@@ -114,6 +114,7 @@ class Interval:
     samples: int | None = None
     seed: int | None = None
     documents: int | None = None
+    confidence: ClassVar[float] = CONFIDENCE  # how often such intervals hold the true score
 
     def __post_init__(self) -> None:
         if math.isfinite(self.low) and math.isclose(self.low, self.high, rel_tol=NOISE):
@@ -143,11 +144,6 @@ class Interval:
         return (None, None) if math.isnan(self.low) else (self.low, self.high)
 
     @property
-    def confidence(self) -> float:
-        """How often such intervals hold the true score."""
-        return CONFIDENCE
-
-    @property
     def middle(self) -> float:
         """The centre; inf if the upper end is infinite."""
         return self.low if self.low == self.high else self.low / 2 + self.high / 2
@@ -158,14 +154,8 @@ class Interval:
         return 0.0 if self.low == self.high else self.high / 2 - self.low / 2
 
     def to_dict(self) -> dict[str, Any]:
-        shown = {
-            "low": self.low,
-            "high": self.high,
-            "confidence": self.confidence,
-            "samples": self.samples,
-            "seed": self.seed,
-        }
-        return shown if self.documents is None else shown | {"documents": self.documents}
+        names = ("low", "high", "confidence", "samples", "seed", *(() if self.documents is None else ("documents",)))
+        return {name: getattr(self, name) for name in names}
 
 
 def expansion(units: int) -> float:

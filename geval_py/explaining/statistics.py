@@ -179,7 +179,7 @@ class LineSample:
         table = np.hstack([by_class.reshape(lines, -1), self.members])
         if self.documents is not None:
             table = np.stack([np.bincount(self.documents, column) for column in table.T], axis=1)
-        weighted = np.concatenate([w @ table for w in ([np.ones((1, self.units))] if blocks is None else blocks)])
+        weighted = np.concatenate([w @ table for w in blocks or [np.ones((1, self.units))]])
         sums = weighted[:, :-classes].reshape(len(weighted), -1, systems, classes).transpose(1, 0, 2, 3)
         finite, infinities = sums[:columns], sums[columns:]
         if len(infinities):
@@ -231,8 +231,10 @@ class LineSample:
 
         The figures are the losses or, for a metric that is not made from one mean loss and always if ``of_score``,
         the jackknife's pseudo-values: N times the score, minus N - 1 times the score without the line. None where
-        these are undefined.
+        these are undefined, and for a corpus-level metric.
         """
+        if self.metric.measure.corpus_score is not None:
+            return None
         infinite = self.infinite[:, system]
         if self.is_of_mean_loss and not of_score:
             return np.where(infinite, np.inf, self.statistics[0, :, system])
@@ -263,18 +265,20 @@ class CorpusSample(LineSample):
 
     def totals(self, blocks: Iterable[Array] | None = None) -> Totals:
         """Score the lines of each resample, each as often as its weight says."""
-        starts = self.lines * np.arange(self.systems)
+        starts, of_line = self.lines * np.arange(self.systems), ... if self.documents is None else self.documents
         scores = []
-        for weights in (row for block in ([np.ones((1, self.units))] if blocks is None else blocks) for row in block):
-            drawn = np.repeat(np.arange(self.lines), self._of_lines(weights).astype(np.intp))
+        for weights in (row for block in blocks or [np.ones((1, self.units))] for row in block):
+            drawn = np.repeat(np.arange(self.lines), weights[of_line].astype(np.intp))
             scores.append([self.score_of(drawn + start) for start in starts])
         return Totals(np.array(scores)[np.newaxis, :, :, np.newaxis], np.full((len(scores), 1), float(self.lines)))
 
     def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Callable[[Pair], Array]:
+        of_line = ... if self.documents is None else self.documents
+
         def differences(pair: Pair) -> Array:
             one, other = (np.arange(self.lines) + self.lines * system for system in pair)
             blocks = swap_weights(self.units, samples, seed, progress)
-            swaps = (self._of_lines(weights) > 0 for block in blocks for weights in block)
+            swaps = (weights[of_line] > 0 for block in blocks for weights in block)
             return np.array([
                 self.score_of(np.where(swap, other, one)) - self.score_of(np.where(swap, one, other))
                 for swap in swaps
@@ -285,12 +289,6 @@ class CorpusSample(LineSample):
     def line_scores(self) -> Array:
         scores = np.array([self.score_of(np.array([place])) for place in range(self.lines * self.systems)])
         return scores.reshape(self.systems, self.lines).T
-
-    def line_figures(self, system: int, *, of_score: bool = False) -> None:
-        """Return None: a line has no figure whose mean stands for the score."""
-
-    def _of_lines(self, weights: Array) -> Array:
-        return weights if self.documents is None else weights[self.documents]
 
 
 def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Integers | None = None) -> LineSample:

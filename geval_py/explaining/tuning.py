@@ -21,7 +21,7 @@ import numpy as np
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, derived
 from geval_py.explaining.derived import BY_LINE
-from geval_py.explaining.guesses import Guesses, read_guesses
+from geval_py.explaining.guesses import Guesses, bucket_shares, read_guesses
 from geval_py.explaining.significance import Array, Flags
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
@@ -250,11 +250,9 @@ def tune(
         if change.is_better:
             taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
         if not steps and BY_LINE in taken and more.words:
-            guesses, more, steps = (
-                guesses.with_words(more, evaluation.split, threads),
-                derived.FrequentWords(),
-                [(BY_LINE,)],
-            )
+            shares = bucket_shares(evaluation.split, more, guesses.bits, threads)
+            guesses, steps = replace(guesses, frequent=more, shares=shares), [(BY_LINE,)]
+            more = derived.FrequentWords()
     return Tuning(
         output=evaluation.output.name,
         **cross_validation.described(evaluation, folds, seed),

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import feature_ranking, line_by_line, significance
+from geval_py.explaining import feature_ranking, significance
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
 from geval_py.explaining.features import Occurrences, collect, collect_on
+from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import FeatureKinds, Fields
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks
-from geval_py.scoring.scores import ScoredOutput, signature_lines
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
@@ -215,16 +216,14 @@ FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureListing(formats.Listing):
+class FeatureListing(EvaluationListing):
     """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
 
     ``with_q`` adds q; ``write`` rewrites figures for a narrow terminal; a last line says if ``in_all`` are more.
     """
 
     name = "features"
-    evaluations: Sequence[ScoredOutput]
     features: WorstFeatures
-    for_terminal: bool = False
     with_q: bool = False
     in_all: int = 0
     write: Callable[[str], str] = str
@@ -243,9 +242,6 @@ class FeatureListing(formats.Listing):
     def legend(self) -> Iterator[str]:
         if self.in_all > len(self.features):
             yield f"The first {len(self.features)} of {self.in_all} features; for all, --top {self.in_all} or | less."
-
-    def signatures(self) -> Iterator[str]:
-        return signature_lines(self.evaluations)
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
@@ -288,9 +284,6 @@ class FeatureListing(formats.Listing):
 
     def records(self) -> Table:
         return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
-
-    def to_dict(self) -> dict[str, Any]:
-        return line_by_line.explained_head(self.evaluations)
 
     def documents(self) -> Iterator[dict[str, Any]]:
         for part in self._parts():

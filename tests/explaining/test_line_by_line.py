@@ -13,7 +13,7 @@ def lines(*items, score=1.0):
 
 
 def table(lines, for_terminal=False):
-    return LineListing(evaluation=None, lines=lines, for_terminal=for_terminal).table()
+    return LineListing(evaluations=(), lines=lines, for_terminal=for_terminal).table()
 
 
 def test_lines():
