@@ -107,20 +107,6 @@ def test_the_decision_hardly_depends_on_the_number_of_outputs(outputs, trials, c
     assert 1 - power <= at_most(0.45, trials)
 
 
-def test_more_outputs_do_not_hide_documents(challenge):
-    """A slight effect of files, seen by all outputs: it is found with any number of them, and the note says so."""
-    rng = np.random.default_rng(17)
-    columns = inputs(rng, 40, 15)
-    losses = alike_outputs(rng, 12, 0.2)
-    for outputs in (2, 4, 12):
-        compared = compare(challenge(columns, **dict(list(losses.items())[:outputs])), samples=20)
-        assert (outputs, compared.documents) == (outputs, "FileId")
-        assert compared.notes[0] == (
-            "lines with the same FileId are alike: intervals and tests are by document, up to 1.4 times as wide as by "
-            "line"
-        )
-
-
 def test_pairs_are_looked_at_one_by_one(challenge):
     """The figures of all pairs of forty outputs of 300,000 lines take six gigabytes."""
     rng = np.random.default_rng(5)

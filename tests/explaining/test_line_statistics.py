@@ -6,18 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-import scipy.stats
 from resampled import bootstrap_scores
 
-from geval_py import compare, evaluate
 from geval_py.explaining.comparison import equal_systems, rank
 from geval_py.explaining.statistics import against_baseline, line_shares, pair_p_values, sample_of
 from geval_py.reading.lines import decode_lines
-from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
 
 LINES, SAMPLES, SEED = 60, 400, 7
-WORDS = ["the", "cat", "sat", "on", "a", "mat"]
 
 
 @dataclass(frozen=True)
@@ -155,82 +151,3 @@ def test_infinite_lines_are_counted_and_set_aside(matches, words):
     assert (found["a"].finite_score, found["b"].finite_score) == (3 / 6, 6 / 8)
     assert found["a"].difference == 3 / 6 - 5 / 6  # on the lines that are finite in both
     assert (found["a"].won, found["a"].lost, found["a"].tied) == (0, 2 / 3, 1 / 3)
-
-
-# From outside
-
-
-@pytest.fixture
-def challenge(tmp_path, monkeypatch):
-    """Two outputs of lines of words, of which the second is right more often."""
-    for metric in (PRECISION, ERRORS):
-        monkeypatch.setitem(METRICS, metric.name, metric)
-    rng = np.random.default_rng(3)
-    (tmp_path / "dev-0").mkdir()
-    answers = [rng.choice(WORDS, rng.integers(2, 7)).tolist() for _ in range(LINES)]
-    (tmp_path / "dev-0/expected.tsv").write_text("".join(f"{' '.join(words)}\n" for words in answers))
-    for name, share in (("poor", 0.4), ("good", 0.8)):
-        lines = [
-            [word if rng.random() < share else "dog" for word in words[: rng.integers(1, 9)]] for words in answers
-        ]
-        (tmp_path / f"dev-0/out-{name}.tsv").write_text("".join(f"{' '.join(words)}\n" for words in lines))
-    return tmp_path
-
-
-def of_files(challenge, name):
-    """Matches and words, read once more."""
-    pairs = [
-        (output.split(), answer.split())
-        for output, answer in zip(
-            (challenge / f"dev-0/out-{name}.tsv").read_text().splitlines(),
-            (challenge / "dev-0/expected.tsv").read_text().splitlines(),
-            strict=True,
-        )
-    ]
-    matches = [sum(output[n] == answer[n] for n in range(min(len(output), len(answer)))) for output, answer in pairs]
-    return np.array(matches), np.array([len(output) for output, _ in pairs])
-
-
-def test_an_evaluation(challenge):
-    matches, words = of_files(challenge, "poor")
-    result = evaluate(challenge, "dev-0", out="out-poor.tsv", metrics=["Precision", "ErrorRate"])
-    assert [score.value for score in result.scores] == [
-        matches.sum() / words.sum(),
-        (words - matches).sum() / words.sum(),
-    ]
-    assert result.scores[0].statistics is result.scores[1].statistics
-    assert result.line_scores() == (matches / words).tolist()
-    assert result.line_count == LINES
-    assert "infinite_losses" in result.to_dict()["metrics"][0]
-
-
-def expanded_cut(lines, samples):
-    """Hesterberg's: Phi(-sqrt(n / (n - 1)) t) of the samples, t with n - 1 degrees of freedom."""
-    t = scipy.stats.t.ppf(0.975, lines - 1)
-    return math.floor(samples * scipy.stats.norm.cdf(-math.sqrt(lines / (lines - 1)) * t))
-
-
-@pytest.mark.parametrize(("name", "sign"), [("Precision", 1), ("ErrorRate", -1)])
-def test_a_comparison(name, sign, challenge):
-    (one, other), (many, few) = zip(of_files(challenge, "poor"), of_files(challenge, "good"), strict=True)
-    pair = [evaluate(challenge, "dev-0", out=f"out-{out}.tsv", metrics=name) for out in ("poor", "good")]
-    result = compare(pair, samples=SAMPLES, seed=SEED)
-    good, poor = result.systems
-    assert (good.name, poor.name, result.compared) == ("out-good.tsv", "out-poor.tsv", LINES)
-    assert good.difference == pytest.approx(sign * (other.sum() / few.sum() - one.sum() / many.sum()), rel=1e-12)
-    drawn = [sign * (other[n].sum() / few[n].sum() - one[n].sum() / many[n].sum()) for n in drawn_lines()]
-    cut = expanded_cut(LINES, SAMPLES)
-    low, high = sorted(drawn)[cut], sorted(drawn)[-1 - cut]
-    assert (good.difference_interval.low, good.difference_interval.high) == pytest.approx((low, high), rel=1e-12)
-    assert (good.won, good.lost) == ((other / few > one / many).mean(), (other / few < one / many).mean())
-    assert good.p_bootstrap == good.p_randomisation == 1 / (SAMPLES + 1)
-    assert result.groups == (("out-good.tsv",), ("out-poor.tsv",))
-
-
-def test_outputs_that_are_the_same(challenge):
-    """They are said to have the same score, where there is no loss."""
-    one = evaluate(challenge, "dev-0", out="out-poor.tsv", metrics="Precision")
-    result = compare([one, one], samples=100, seed=SEED)
-    path = one.output.path
-    assert result.notes[-1] == f"{path} and {path} (2) have the same score on every line"
-    assert (result.systems[1].p_bootstrap, result.systems[1].p_randomisation, result.systems[1].tied) == (1, 1, 1)

@@ -138,16 +138,11 @@ GOOD = {"centres": [0.0] * 4, "scales": [1.0] * 4, "lambda": [0.0] * 5, "nu": [0
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"nu": [0.0] * 4},
-        {"centres": []},
-        {"scales": [1, 1, 0, 1]},
-        {"scales": [1, 1, -1, 1]},
-        {"scales": [1e-320, 1, 1, 1]},
-        {"lambda": [math.nan] * 5},
-        {"nu": ["x"] * 5},
+        {"nu": [0.0] * 4}, {"centres": []}, {"scales": [1, 1, 0, 1]}, {"scales": [1, 1, -1, 1]}, {"scales": [1e-320, 1, 1, 1]},
+        {"lambda": [math.nan] * 5}, {"nu": ["x"] * 5},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_numbers_that_cannot_be_used(wrong):
     assert ByLine.of_dict(GOOD).to_dict() == GOOD
     with pytest.raises((ValueError, TypeError)):
