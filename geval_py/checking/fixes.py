@@ -12,7 +12,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 
 from geval_py.checking.rules import RULES
 from geval_py.errors import MalformedLineError, UsageError
@@ -165,21 +165,6 @@ def _write_numbers(masses: Mapping[str, float], text: str) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedFile:
-    """The changes that were made to a file, or would be made.
-
-    ``changes`` counts the fixed lines by the code of the rule (W211: 1 for the file). ``diff`` holds the first fixed
-    lines: number, before, after; undecodable bytes are U+FFFD. ``backup_path`` is the new place of the original.
-    """
-
-    path: str
-    lines: int
-    changes: dict[str, int]
-    diff: list[tuple[int, str, str]]
-    backup_path: str | None = None
-
-
 def fix_file(
     path: str,
     *,
@@ -188,7 +173,7 @@ def fix_file(
     write: bool = True,
     diff_lines: int = DIFF_LINES,
     rules: Collection[str] = FIXABLE,
-) -> FixedFile:
+) -> Fixes:
     """Fix an output file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
 
     The new file is written beside the original, with its compression and permissions, and then replaces it
@@ -210,70 +195,61 @@ def fix_file(
             while (block := reader.block()) and not has_spaces:
                 has_spaces = b" " in bytes(block)
                 has_tabs = has_tabs or _TAB_AFTER_ENTRY.search(block) is not None
-    fixes = Fixes(rest_mass, diff_lines, rules, has_tabs=has_tabs and not has_spaces)
-    backup_path = None
-    if not write:
-        with LineReader(path) as reader:
+    fixes = Fixes(path, rest_mass, diff_lines, frozenset(rules), has_tabs=has_tabs and not has_spaces)
+    with LineReader(path) as reader:
+        if not write:
             for _ in fixes.fix_blocks(reader):
                 pass
-    else:
-        with LineReader(path) as reader:
-            compression = reader.source.compression
-            replacing = rewriting.written_whole(
-                path, compression=compression, original=original, backup=backup, verb="mend"
-            )
-            with replacing as file:
-                for block in fixes.fix_blocks(reader):
-                    file.write(block)
-                file.is_wanted = bool(fixes.changes)
-        backup_path = file.backup_path
-    return FixedFile(
-        path=path,
-        lines=fixes.lines,
-        changes=dict(sorted(fixes.changes.items())),
-        diff=fixes.diff,
-        backup_path=backup_path,
-    )
+            return fixes
+        compression = reader.source.compression
+        replacing = rewriting.written_whole(
+            path, compression=compression, original=original, backup=backup, verb="mend"
+        )
+        with replacing as file:
+            for block in fixes.fix_blocks(reader):
+                file.write(block)
+            file.is_wanted = bool(fixes.changes)
+    fixes.backup_path = file.backup_path
+    return fixes
 
 
+@dataclass(slots=True)
 class Fixes:
-    """Fixes the lines of one file in order, and counts the changes.
+    """The changes that were made to a file, or would be made: fixes its lines in order, and counts them.
 
-    ``lines`` counts the lines, ``changes`` the fixed ones by the code of the rule; ``diff`` holds the first
-    ``diff_lines`` fixed ones: number, before, after. ``rules`` are the codes of the only rules to apply. With
-    ``has_tabs``, TABs separate the entries of all lines (E118).
+    ``lines`` counts the lines, ``changes`` the fixed ones by the code of the rule (W211: 1 for the file); ``diff``
+    holds the first ``diff_lines`` fixed ones: number, before, after; undecodable bytes are U+FFFD. ``backup_path`` is
+    the new place of the original. ``rules`` are the codes of the only rules to apply. With ``has_tabs``, TABs
+    separate the entries of all lines (E118).
     """
 
-    def __init__(
-        self,
-        rest_mass: float | None,
-        diff_lines: int,
-        rules: Collection[str] = FIXABLE,
-        *,
-        has_tabs: bool = False,
-    ) -> None:
-        self._rest_mass, self._diff_lines, self._rules = rest_mass, diff_lines, frozenset(rules)
-        self._has_tabs = has_tabs
-        self.lines = 0
-        self.changes: Counter[str] = Counter()
-        self.diff: list[tuple[int, str, str]] = []
+    path: str
+    rest_mass: float | None
+    diff_lines: int
+    rules: frozenset[str] = FIXABLE
+    _: KW_ONLY
+    has_tabs: bool = False
+    lines: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
+    diff: list[tuple[int, str, str]] = field(default_factory=list)
+    backup_path: str | None = None
 
     def fix_blocks(self, reader: LineReader) -> Iterator[bytes]:
         """Yield the blocks of a file, each with its lines fixed."""
         while block := reader.block():
             yield self.fix_block(block, has_mark=reader.has_byte_order_mark and not self.lines)
-        if reader.has_byte_order_mark and "W211" in self._rules:
+        if reader.has_byte_order_mark and "W211" in self.rules:
             self.changes["W211"] = 1
 
     def fix_block(self, block: bytes, *, has_mark: bool = False) -> bytes:
         """Fix the next lines, as they are stored, each ended by LF; ``has_mark``: after a byte order mark."""
         stored = block.removesuffix(b"\n").split(b"\n")
-        lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in stored] if self._has_tabs else list(stored)
+        lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in stored] if self.has_tabs else list(stored)
         text = b"\n".join(lines) + b"\n"
         flags = backends.score_lines(text, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
         spacing = kernel.CARRIAGE_RETURN | kernel.STRAY_SPACE
-        suspicious = {each for each in set(flags) if each & spacing or _needs_parsing(each, self._rest_mass)}
-        if not (suspicious or self._has_tabs or not self.lines):
+        suspicious = {each for each in set(flags) if each & spacing or _needs_parsing(each, self.rest_mass)}
+        if not (suspicious or self.has_tabs or not self.lines):
             self.lines += len(lines)
             return block
         for index, (before, each) in enumerate(zip(stored, flags, strict=True)):
@@ -288,7 +264,7 @@ class Fixes:
                 codes |= more
             if codes:
                 self.changes.update(codes)
-                if len(self.diff) < self._diff_lines:
+                if len(self.diff) < self.diff_lines:
                     after = lines[index].decode(errors="replace")
                     self.diff.append((self.lines, before.decode(errors="replace"), after))
         return b"\n".join(lines) + b"\n"
@@ -296,7 +272,7 @@ class Fixes:
     def _fix_first(self, raw: bytes, *, has_mark: bool) -> tuple[bytes, frozenset[str]]:
         """Fix the first line: no byte order mark may come to the beginning of the file, where it would be dropped."""
         fixed, codes = self._fix_bytes(raw)
-        if "W211" in self._rules:
+        if "W211" in self.rules:
             codes |= {"W211"} if has_mark else UNCHANGED
             while fixed.startswith(BYTE_ORDER_MARK):
                 fixed, more = self._fix_bytes(fixed.removeprefix(BYTE_ORDER_MARK))
@@ -310,7 +286,7 @@ class Fixes:
     def _fix_bytes(self, raw: bytes) -> tuple[bytes, frozenset[str]]:
         """Fix a line as it is stored, without its LF."""
         line, end, codes = raw.rstrip(b"\r"), b"", UNCHANGED
-        if b"\r" in raw and "W210" in self._rules:
+        if b"\r" in raw and "W210" in self.rules:
             line, codes = raw.replace(b"\r", b""), frozenset({"W210"})
         else:
             end = raw[len(line) :]
@@ -320,7 +296,7 @@ class Fixes:
             text = line.decode()
         except UnicodeDecodeError:
             return line + end, codes
-        new, more = fix_line(text, rest_mass=self._rest_mass, rules=self._rules)
+        new, more = fix_line(text, rest_mass=self.rest_mass, rules=self.rules)
         return new.encode() + end, codes | more
 
 

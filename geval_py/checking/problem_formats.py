@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -36,32 +36,26 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
     On a terminal of a ``width``, excerpts and sentences fit into it.
     """
     lines: list[str] = []
+    dim, plain = (DIM, PLAIN) if colour else ("", "")
     for path, problems in groupby(report.problems, key=lambda problem: problem.path):
         lines.append(visible(path))
         for problem in problems:
-            lines += [*_problem_lines(problem, colour=colour, width=width), ""]
+            rule, extent = problem.rule, _extent(problem)
+            head = f"  {COLOURS[rule.severity] if colour else ''}{rule.code} {rule.name} ({rule.severity}){plain}"
+            lines += [f"{head}: {extent}" if extent else head, f"    {visible(problem.summary)}"]
+            for place in problem.places:
+                if place.line or place.message != problem.summary:
+                    lines.append(f"    {_position(problem.path, place)}: {visible(place.message)}")
+                    column, text = max(1, place.column), place.text
+                    drawn = excerpt(text, column) if width is None else picture(text, column, width - 8)
+                    lines += [f"      {dim}| {line}{plain}" for line in drawn.split("\n") if text]
+            if extent and problem.count > len(problem.places):
+                lines.append(f"    and {counted(problem.count - len(problem.places), 'more line')}")
+            lines += [f"    To mend: {_what_to_do(rule, problem)}", ""]
     lines.append(report.summary)
     if width is not None:
         lines = [part for line in lines for part in wrapped(line, width)]
     return escape_commands("".join(f"{line}\n" for line in lines))
-
-
-def _problem_lines(problem: Problem, *, colour: bool, width: int | None) -> Iterator[str]:
-    rule, lines = problem.rule, _extent(problem)
-    start, end = (COLOURS[rule.severity], PLAIN) if colour else ("", "")
-    dim, plain = (DIM, PLAIN) if colour else ("", "")
-    yield f"  {start}{rule.code} {rule.name} ({rule.severity}){end}" + (f": {lines}" if lines else "")
-    yield f"    {visible(problem.summary)}"
-    for place in problem.places:
-        if place.line or place.message != problem.summary:
-            yield f"    {_position(problem.path, place)}: {visible(place.message)}"
-            column = max(1, place.column)
-            lined = excerpt(place.text, column) if width is None else picture(place.text, column, width - 8)
-            for line in lined.split("\n") if place.text else ():
-                yield f"      {dim}| {line}{plain}"
-    if lines and problem.count > len(problem.places):
-        yield f"    and {counted(problem.count - len(problem.places), 'more line')}"
-    yield f"    To mend: {_what_to_do(rule, problem)}"
 
 
 def as_json(report: Report) -> str:
@@ -97,7 +91,26 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 def as_github(report: Report) -> str:
     """Write a workflow command for each problem, at its first place: GitHub shows ten of each kind in a step."""
-    return "".join(_workflow_command(problem) for problem in report.problems)
+
+    def escaped(value: str) -> str:
+        return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+    commands = []
+    for problem in report.problems:
+        rule, place, extent = problem.rule, places_of(problem)[0], _extent(problem)
+        lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
+        if len(lines) > 1:
+            extent += f": {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
+        properties = {"file": visible(_path_from_root(problem.path))}
+        if place.line:
+            properties |= {"line": str(place.line), "col": str(max(1, place.column))}
+        properties["title"] = f"{rule.code} {rule.name}"
+        written = ",".join(
+            f"{key}={escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
+        )
+        message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
+        commands.append(f"::{rule.severity} {written}::{escaped(message)}\n")
+    return "".join(commands)
 
 
 def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS) -> str:
@@ -108,26 +121,6 @@ def escape_commands(document: str, spellings: tuple[str, str] = PLAIN_SPELLINGS)
     """
     colons, brackets = spellings
     return re.sub(r"(?m)^(\s*)::", lambda match: match[1] + colons, document).replace("##[", brackets)
-
-
-def _workflow_command(problem: Problem) -> str:
-    rule, place, extent = problem.rule, places_of(problem)[0], _extent(problem)
-    lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
-    if len(lines) > 1:
-        extent += f": {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
-    properties = {"file": visible(_path_from_root(problem.path))}
-    if place.line:
-        properties |= {"line": str(place.line), "col": str(max(1, place.column))}
-    properties["title"] = f"{rule.code} {rule.name}"
-    written = ",".join(
-        f"{key}={_escaped(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items()
-    )
-    message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
-    return f"::{rule.severity} {written}::{_escaped(message)}\n"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def as_junit(report: Report) -> str:

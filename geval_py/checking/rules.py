@@ -16,8 +16,6 @@ from geval_py.text import visible
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
-    from geval_py.scoring.metrics.base import Metric
-
     Severity: TypeAlias = Literal["error", "warning"]
 
 MAX_SHOWN = 10  # problems at Python's prompt
@@ -362,16 +360,6 @@ def select_rules(
     whole = {name.strip().casefold() for name in names}
     always = {rule.code for rule in rules if not {rule.code.casefold(), rule.name} & whole} & UNREADABLE
     return frozenset((codes - ignored) | always)
-
-
-def pointless_rules(metrics: Sequence[Metric]) -> frozenset[str]:
-    """Return the rules about the rest, and about the answer's mass, that have no meaning for metrics of entries.
-
-    Choices need no rest, since the options have all mass; only a loss is infinite where the answer has no mass.
-    """
-    if not any(metric.measure.in_nats for metric in metrics):
-        return frozenset({"W204", "W214", "W301"})
-    return frozenset() if any(metric.answers == "shares" for metric in metrics) else frozenset({"W204", "W214"})
 
 
 def file_problem(

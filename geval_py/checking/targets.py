@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem, pointless_rules
+from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem
 from geval_py.errors import (
     DataError,
     MalformedLineError,
@@ -459,7 +459,11 @@ def with_options(target: Target, options: config.Task | DataError | SchemeError,
         if any(metric.is_of_words for metric in metrics):
             return target
         if any(metric.has_entries and not metric.has_classes for metric in metrics):
-            return replace(target, pointless=pointless_rules(metrics))
+            # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
+            if not any(metric.measure.in_nats for metric in metrics):
+                return replace(target, pointless=frozenset({"W204", "W214", "W301"}))
+            pointless = frozenset() if of_shares else frozenset({"W204", "W214"})
+            return replace(target, pointless=pointless)
         from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
         (scheme, _), *_ = select_schemes(replace(options, select_metrics=()))

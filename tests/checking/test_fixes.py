@@ -275,7 +275,7 @@ def alone(raw, rest_mass):
 @example([b" 1 2 3\r", b"  \r", b" a:1e999"], None)
 def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
     """A block, of which flags tell what is parsed, is fixed as each line by itself, which is always parsed."""
-    told = Fixes(rest_mass, len(lines) + 1)
+    told = Fixes("out.tsv", rest_mass, len(lines) + 1)
     told.fix_block(b"a:0.5 :0.5\n")
     fixed = told.fix_block(b"".join(line + b"\n" for line in lines)).split(b"\n")[:-1]
     mended = [alone(line, rest_mass) for line in lines]
