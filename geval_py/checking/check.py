@@ -31,7 +31,7 @@ from geval_py.checking.word_checks import Findings, check_words
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines, sources, wordprobs
 from geval_py.scoring.blocks import Threads, map_blocks, no_progress
-from geval_py.text import named, shorten, visible
+from geval_py.text import named, nearest, shorten, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
@@ -235,8 +235,8 @@ def check_output(
             place = replace(problem.places[0], message=message)
             problem = replace(problem, summary=message, places=(place,))
         return [problem] if problem.rule.code in codes else []
-    if classes:
-        text_checks.suggest_classes(total, classes)
+    if classes and (kept := total.places.get("W216")):  # the nearest class takes long to find, so only for places
+        kept[:] = [(*entry, nearest(entry[2], classes)) if isinstance(entry, tuple) else entry for entry in kept]
     return _sum_up(total, target, codes, items, has_mark=has_mark, labels=labels)
 
 

@@ -52,7 +52,7 @@ def fix_line(
     'the:1 :1'
     """
     check_rest_mass(rest_mass)
-    tidy = without_stray_spaces(text) if "E112" in rules else text
+    tidy = re.sub("  +", " ", text).strip(" ") if "E112" in rules else text
     try:
         line = wordprobs.parse_line(tidy)
     except MalformedLineError:
@@ -65,13 +65,6 @@ def fix_line(
         return tidy, spaces
     numbers = _write_numbers(masses, tidy)
     return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True)), spaces | codes
-
-
-def without_stray_spaces(text: str) -> str:
-    """Remove the spaces at both ends of each line, and all but one between two entries (E112)."""
-    while "  " in text:
-        text = text.replace("  ", " ")
-    return f"\n{text}\n".replace("\n ", "\n").replace(" \n", "\n")[1:-1]
 
 
 def check_rest_mass(rest_mass: float | None) -> None:

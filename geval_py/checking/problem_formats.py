@@ -157,7 +157,12 @@ def as_junit(report: Report) -> str:
 
 
 def as_sarif(report: Report) -> str:
-    """Write SARIF 2.1.0 for code scanning: a result for each place; one for the file if a problem has no place."""
+    """Write SARIF 2.1.0 for code scanning: a result for each place; one for the file if a problem has no place.
+
+    The address of a file is relative if its path is.
+    """
+    from urllib.parse import quote
+
     rules = [
         {
             "id": rule.code,
@@ -172,8 +177,14 @@ def as_sarif(report: Report) -> str:
     results = []
     for problem in report.problems:
         lines = f" ({_extent(problem)} in all)" if problem.count > 1 else ""
+        path = _path_from_root(problem.path)
+        try:  # bytes that are not UTF-8 are percent-encoded as they are
+            uri = quote(path, errors="surrogateescape")
+        except UnicodeEncodeError:
+            uri = quote(path, errors="surrogatepass")
+        uri = f"file:///{uri.lstrip('/')}" if os.path.isabs(problem.path) else uri
         for place in places_of(problem):
-            location: dict[str, Any] = {"artifactLocation": {"uri": _uri(problem.path)}}
+            location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
             if place.line:
                 location["region"] = {"startLine": place.line, "startColumn": max(1, place.column)}
             results.append(
@@ -193,17 +204,6 @@ def as_sarif(report: Report) -> str:
 def _message(message: str) -> dict[str, str]:
     """Write a message: braces are doubled (3.11.5), and `[words](address)` is no link (3.11.6)."""
     return {"text": visible(message).replace("{", "{{").replace("}", "}}").replace("](", "\\](")}
-
-
-def _uri(path: str) -> str:
-    """Write a path as a URI, relative if the path is, with percent-encoded bytes."""
-    from urllib.parse import quote
-
-    try:
-        quoted = quote(_path_from_root(path), errors="surrogateescape")
-    except UnicodeEncodeError:
-        quoted = quote(_path_from_root(path), errors="surrogatepass")
-    return f"file:///{quoted.lstrip('/')}" if os.path.isabs(path) else quoted
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_p
 from geval_py.errors import (
     DataError,
     MalformedLineError,
+    MissingFileError,
     MissingPackageError,
     SchemeError,
     UnreadableFileError,
@@ -24,7 +26,7 @@ from geval_py.errors import (
 )
 from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.outputs import OUTPUT_FILE, find_outputs, output_at
+from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
 from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
@@ -165,19 +167,11 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
         base = os.curdir if is_here or challenge is None else challenge
         folder = None if test is None else os.path.join(base, test)
         try:
-            if folder is not None:
-                outputs = splits.outputs_named(folder, path)
-            else:
-                is_stream = path == sources.STANDARD_INPUT or sources.is_address(path)
-                existing = path if is_stream else sources.find_file(path)
-                matching = sources.matching_files("", path) if existing is None and _is_pattern(path) else ()
-                paths = sorted(matching, key=natural_order) if existing is None else [existing]
-                outputs = tuple(map(output_at, paths))
+            outputs = splits.outputs_named(folder or "", path)
         except DataError as error:
-            yield _missing(error.path, error)
+            is_missing = folder is None and isinstance(error, MissingFileError)
+            yield _missing(path, _no_such_file(path)) if is_missing else _missing(error.path, error)
             continue
-        if not outputs:
-            yield _missing(path, _no_such_file(path))
         for output in outputs:
             if output.fault is not None:
                 yield _missing(output.path, output.fault)
@@ -470,7 +464,11 @@ def with_options(target: Target, options: config.Task | DataError | SchemeError,
         return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
         texts = _first_lines(target.output, target.output_header)
-        is_text = bool(texts) and not any(map(_is_distribution, texts))
+        is_text = bool(texts)
+        for text in (text for text in texts if ":" in text):
+            with suppress(MalformedLineError):
+                wordprobs.parse_entries(text, 1)
+                is_text = False
         what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
         place = "" if isinstance(error, DataError) else f"; in {named(path)}"
         return replace(target, is_text=is_text, notes=(*notes, f"{_one_line(error)}{place}; so {what}"))
@@ -488,13 +486,6 @@ def _has_classes(target: Target) -> bool:
         if answers:
             return all(map(is_class_line, answers))
     return any(map(is_class_line, outputs))
-
-
-def _is_distribution(text: str) -> bool:
-    try:
-        return ":" in text and bool(wordprobs.parse_entries(text, 1))
-    except MalformedLineError:
-        return False
 
 
 def _first_lines(path: str, header: str | None) -> list[str]:

@@ -12,7 +12,7 @@ from geval_py.reading.preparation import lower_characters
 from geval_py.reading.wordprobs import NUMBER
 from geval_py.scoring.metrics.columns import probable_labels, read_number
 from geval_py.scoring.metrics.exact import best_guess, is_class_line
-from geval_py.text import nearest, split_words, strip_spaces
+from geval_py.text import split_words, strip_spaces
 
 if TYPE_CHECKING:
     from geval_py.checking.targets import Target
@@ -66,6 +66,8 @@ def check_texts(
     findings = Findings(max_places)
     metric = target.metric
     prepare = target.preparation or str
+    if metric is not None and metric.has_entries:
+        from geval_py.scoring.metrics.distributions import entries_of
     for block in blocks:
         lines = BlockLines(block)
         begin_block(block, lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
@@ -88,7 +90,7 @@ def check_texts(
             stripped = strip_spaces(prepared)
             guess = best_guess(stripped) if classes or labels else None
             name = stripped if guess is None else guess
-            if metric.has_entries and _is_rest_alone(prepared, line):
+            if metric.has_entries and not any(entries_of(prepared, line)[0]):
                 findings.add("W214", lines, index)
             if not strip_spaces(text):
                 findings.add("W217", lines, index)
@@ -99,19 +101,6 @@ def check_texts(
             if labels and not findings.counts["known labels"]:
                 findings.counts["known labels"] += _has_label(metric, prepared, name, labels)
     return findings
-
-
-def suggest_classes(findings: Findings, classes: frozenset[str]) -> None:
-    """Add the nearest known class to the places of unknown classes, which takes long for each."""
-    kept = findings.places.get("W216", [])
-    kept[:] = [(*entry, nearest(entry[2], classes)) if isinstance(entry, tuple) else entry for entry in kept]
-
-
-def _is_rest_alone(text: str, line: int) -> bool:
-    from geval_py.scoring.metrics.distributions import entries_of
-
-    words, _ = entries_of(text, line)
-    return not any(words)
 
 
 def _has_label(metric: Metric, text: str, name: str, labels: frozenset[str]) -> bool:
