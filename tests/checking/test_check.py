@@ -61,20 +61,15 @@ GOOD = b"the:0.5 of:0.25 :0.25\n"
 # rule, output, first place (line, column, token, message), an output that nearly breaks it
 LINES = [
     ("E111", GOOD + b"\n", (2, 1, "", "the line is empty; write `:1` where there is no guess"), GOOD + b":1\n"),
+    ("E111", GOOD + b"\r\n", (2, 1, "", "the line is empty; write `:1` where there is no guess"), GOOD + b":1\r\n"),
     ("E112", b"a:0.5  :0.5\n", (1, 6, "", "a double space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
     ("E112", b" a:1\n", (1, 1, "", "a leading space; entries are separated by exactly one space"), b"\xc2\xa0a:0.5 :0.5\n"),
     ("E112", b"a:1 \n", (1, 4, "", "a trailing space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
     ("E113", b"a:0.5 b :0.5\n", (1, 7, "b", "`b` has no probability; an entry is `word:probability`"), b"a:0.5 b:0 :0.5\n"),
     ("E113", b"guess\n", (1, 1, "guess", "`guess` is not an entry; an entry is `word:probability`, with a colon"), b"guess:0.5 :0.5\n"),
     ("E114", b"a:0,5\n", (1, 3, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"0,5:0.5 :0.5\n"),
-    ("E114", b"a:50%\n", (1, 3, "50%", "`50%` is not a number (percent); write a fraction, not a percentage: 0.5, not 50%"), b"50%:0.5 :0.5\n"),
-    ("E114", b"a:nan\n", (1, 3, "nan", "`nan` is not a number (NaN); your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
-    ("E114", b"a:-inf\n", (1, 3, "-inf", "`-inf` is not a number (infinity); your model produced an infinity: leave the word out, or write 0"), b"inf:0.5 :0.5\n"),
-    ("E114", b"a:.5\n", (1, 3, ".5", "`.5` is not a number (missing leading digit); write a digit before the point: 0.5, not .5"), b"a:0.5\n"),
-    ("E114", b"a:0x1\n", (1, 3, "0x1", "`0x1` is not a number (hexadecimal); write a decimal number, not a hexadecimal one"), b"a:0.1\n"),
-    ("E114", "a:１\n".encode(), (1, 3, "１", "`１` is not a number (digits of another script); write the digits 0 to 9"), "１:1\n".encode()),
-    ("E114", b"a:b\n", (1, 3, "b", "`b` is not a number (text); digits were expected, such as 0.25, -1.5 or 2.5e-3"), b"a:b:0.5 :0.5\n"),
     ("E114", b"a:\n", (1, 3, "", "a number should follow the colon"), b"a:1\n"),
+    ("E114", b" ".join([b"-7"] * 1023) + b" nan\n", (1, 3070, "nan", "`nan` is not a number (NaN); your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
     ("E115", b"-1 -2\n", (1, 1, "-1 -2", "a line without a colon holds a log probability for each of 1024 buckets, this one holds 2; were `word:probability` entries meant?"), b" ".join([b"-7"] * 1024) + b"\n"),
     ("E116", b"a:1e400\n", (1, 3, "1e400", "`1e400` is too large for a double (the largest is about 1.8e308)"), b"a:1e308\n"),
     ("W201", b"a:0.5 b:0.25 c:-1e-9\n", (1, 16, "c:-1e-9", "`-1e-9` is not in [0,1], so all values of the line are read as logarithms"), b"a:-0.5 b:-2 c:0.1\n"),
@@ -124,14 +119,11 @@ def test_an_output_that_was_rounded_has_no_problem(digits, check):
     assert set(check("".join(lines).encode())) <= {"W207", "W204"}  # what rounds to zero
 
 
-def test_a_good_output_has_no_problem(check):
-    assert check(GOOD * 3, b"the\nof\nother\n") == {}
-
-
 FILES = [
     ("E102", b"", None, "the output has no line", GOOD),
     ("E102", gzip.compress(b"", mtime=0), None, "the output has no line", gzip.compress(GOOD)),
     ("E103", GOOD, b"a\nb\n", "the output has 1 lines, there are 2 items", GOOD * 2),
+    ("E103", b'":0.1 the:0.4 :0.5\n', b"a\nb\n", "the output has 1 lines, there are 2 items", GOOD * 2),
     ("E104", GOOD * 3, b"a\nb\n", "the output has 3 lines, there are 2 items", GOOD * 2),
     ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines, there are 2 items; there are empty lines", GOOD * 2),
     ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 lines, there are 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
@@ -146,6 +138,8 @@ FILES = [
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 lines hold probabilities, 1 logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
     ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
+    ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "1 expected words have capitals, the output never has any", b":1\n:1\n"),
+    ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b" ".join([b"-7"] * 1024) + b"\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
 
@@ -187,11 +181,6 @@ def test_the_samples_are_clean():
     assert [check_output(target, ALL) for target in targets] == [[], []]
 
 
-def test_an_output_without_words_lacks_no_capitals(check):
-    assert "W302" not in check(b":1\n" * 3, b"The\n" * 3)
-    assert check(b":1\nthe:0.5 :0.5\n", b"The\nThe\n")["W302"].count == 1
-
-
 def test_an_output_without_capitals_has_as_many_places_as_are_kept(check):
     problem = check(b"the:0.5 :0.5\n" * 50, b"The\n" * 50, max_places=20)["W302"]
     assert (problem.count, [place.line for place in problem.places]) == (50, [*range(1, 21)])
@@ -222,31 +211,20 @@ def test_impossible_word(check):
 
 def test_header_as_data(check):
     problems = check(b"word\n" + GOOD, b"a\n", header="Word")
-    assert first(problems["W215"]) == (
-        1,
-        1,
-        "word",
-        "the first line is the header's name, `Word`, and is read as the first item",
-    )
+    message = "the first line is the header's name, `Word`, and is read as the first item"
+    assert first(problems["W215"]) == (1, 1, "word", message)
     assert problems["E104"].summary == "the output has 2 lines, there are 1 items; the first line is a header"
     assert first(problems["E113"])[0] == 1
     assert check(b"Word\n" + GOOD, b"a\n", header="Word", header_is_skipped=True) == {}
 
 
 def test_shifted_outputs(check):
-    words = [f"w{n}" for n in range(40)]
-    lines = "".join(f"{word}:0.9 :0.1\n" for word in words)
-    expected = "".join(f"{word}\n" for word in words).encode()
-    up = check(b":1\n" + lines.encode(), expected)["E104"].summary
-    assert (
-        up
-        == "the output has 41 lines, there are 40 items; the outputs fit the expected words better when moved by one line up"
-    )
-    down = check(lines.split("\n", 1)[1].encode(), expected)["E103"].summary
-    assert (
-        down
-        == "the output has 39 lines, there are 40 items; the outputs fit the expected words better when moved by one line down"
-    )
+    lines = [f"w{n}:0.9 :0.1\n".encode() for n in range(40)]
+    expected = b"".join(b"w%d\n" % n for n in range(40))
+    moved = "there are 40 items; the outputs fit the expected words better when moved by one line"
+    up = check(b"".join([b":1\n", *lines]), expected)["E104"].summary
+    assert up == f"the output has 41 lines, {moved} up"
+    assert check(b"".join(lines[1:]), expected)["E103"].summary == f"the output has 39 lines, {moved} down"
 
 
 @pytest.mark.parametrize(
@@ -266,16 +244,6 @@ def test_counts_shares_and_places(check):
     problem = check(b"a:0,5\n" * 30 + GOOD * 10, max_places=3)["E114"]
     assert (problem.count, problem.share, len(problem.places)) == (30, 0.75, 3)
     assert len(check(b"a:0,5\n" * 30, max_places=0)["E114"].places) == 30
-
-
-def test_places_in_later_blocks(check):
-    output = GOOD * 200_000 + b"a:0.5 b:0 :0.5\n"
-    problem = check(output)["W207"]
-    assert (problem.count, problem.places[0].line) == (1, 200_001)
-
-
-def test_only_the_rules_asked_for(check):
-    assert list(check(b":1\n:0\n", rules=["W214"])) == ["W214"]
 
 
 def test_a_decompression_bomb(check):
@@ -406,42 +374,17 @@ def test_what_is_missing(submission):
     assert nothing.summary == "there is no output here, and no dev-* or test-* folder"
 
 
-def test_a_part_that_is_a_link_to_the_outside(submission):
+@pytest.mark.parametrize(("name", "beside"), [("out.tsv", "out-a.tsv"), ("out-1-of-2.tsv", "out-0-of-2.tsv")])
+def test_a_link_to_the_outside(name, beside, submission):
     outside = submission.parent / f"{submission.name}-outside.tsv"
     outside.write_text("secret\n")
-    (submission / "dev-0/out.tsv").unlink()
-    (submission / "dev-0/out-0-of-2.tsv").write_bytes(GOOD)
-    (submission / "dev-0/out-1-of-2.tsv").symlink_to(outside)
-    first_target = next(iter(find_targets(["."])))
-    assert first_target.summary == "a link that leads outside of the submission; it is not followed"
-
-
-def test_links(submission):
-    outside = submission.parent / f"{submission.name}-outside.tsv"
-    outside.write_text("secret\n")
-    (submission / "dev-0/out.tsv").unlink()
-    (submission / "dev-0/out.tsv").symlink_to(outside)
+    (submission / "dev-0/out.tsv").rename(submission / "dev-0" / beside)
+    (submission / "dev-0" / name).symlink_to(outside)
     (submission / "test-A/out.tsv").unlink()
     (submission / "test-A/out.tsv").symlink_to("out.tsv")
-    first_target, second = find_targets(["."])
+    *_, first_target, second = find_targets(["."])
     assert first_target.summary == "a link that leads outside of the submission; it is not followed"
     assert second.rule.code == "E101"
-
-
-def test_unreadable_outputs(submission, capsys):
-    (submission / "dev-0/out.tsv").unlink()
-    (submission / "dev-0/out.tsv").mkdir()
-    status, out, _ = run(capsys, "-t", "dev-0")
-    assert status == 1
-    assert "it is not a file" in out
-
-
-def test_a_hidden_test_set_is_counted_by_its_input(submission, capsys):
-    (submission / "test-A/out.tsv").write_bytes(GOOD)
-    status, out, _ = run(capsys, "--format", "json")
-    (problem,) = json.loads(out)["problems"]
-    assert (status, problem["rule"], problem["path"]) == (1, "E103", "./test-A/out.tsv")
-    assert problem["summary"] == "the output has 1 lines, there are 2 items"
 
 
 def test_quotes_in_the_input(submission, capsys):
@@ -460,11 +403,6 @@ def test_status_and_strict(submission, capsys):
     assert run(capsys, "--strict", "--select", "E101,w214")[0] == 1
     (submission / "dev-0/out.tsv").write_bytes(b"a\n" + GOOD)
     assert run(capsys)[0] == 1
-
-
-def test_a_broken_config_is_not_the_submissions_fault(submission, capsys):
-    (submission / "config.txt").write_text("--nonsense")
-    assert run(capsys)[0] == 0
 
 
 def test_headers_of_the_challenge(submission, capsys):
@@ -532,12 +470,8 @@ def test_every_rule_has_a_test():
 
 def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
     monkeypatch.setattr("geval_py.checking.places.MAX_LINE", 10)
-    assert first(check(b"a:0.5 a:0.5 :0.5\n")["W206"]) == (
-        1,
-        1,
-        "",
-        "a word stands on the line more than once (the line has 16 characters, too many to say where)",
-    )
+    message = "a word stands on the line more than once (the line has 16 characters, too many to say where)"
+    assert first(check(b"a:0.5 a:0.5 :0.5\n")["W206"]) == (1, 1, "", message)
 
 
 @pytest.mark.parametrize(
@@ -584,27 +518,9 @@ def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, f
     assert {problem.rule.code for problem in check_output(target, ALL)} & {"W301", "W302"} == found
 
 
-def test_vectors_have_no_case(check):
-    assert "W302" not in check(b" ".join([b"-7"] * 1024) + b"\n", b"The\n")
-
-
-def test_a_bad_number_in_a_vector(check):
-    place = first(check(b" ".join([b"-7"] * 1023) + b" nan\n")["E114"])
-    assert place[:3] == (1, 1023 * 3 + 1, "nan")
-
-
-def test_a_quotation_mark_is_a_word(check):
-    assert check(b'":0.1 the:0.4 :0.5\n', b"a\nb\n")["E103"].summary == "the output has 1 lines, there are 2 items"
-
-
 def test_causes_are_found_without_their_rules(check):
     summary = check(b":1\n\n", b"a\n", rules=["E104"])["E104"].summary
     assert summary == "the output has 2 lines, there are 1 items; there are empty lines"
-
-
-def test_many_empty_lines_are_counted(check):
-    problem = check(b":1\n" + b"\n" * 100_000 + b"\r\n", max_places=2)["E111"]
-    assert (problem.count, len(problem.places)) == (100_001, 2)
 
 
 def test_a_damaged_test_set_is_left_out(submission, capsys):
@@ -646,9 +562,16 @@ def test_fix_leaves_what_cannot_be_read(submission, capsys):
     assert "symbolic link" in err
 
 
-@pytest.mark.parametrize("words", [["--rest-mass", "0.1"], ["--no-backup"]], ids=" ".join)
-def test_options_that_do_not_go_together(words, submission, capsys):
-    assert run(capsys, *words) == (2, "", "geval: --rest-mass and --no-backup go with --fix or --diff\n")
+WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    ("--rest-mass 0.1", WITHOUT_FIX),
+    ("--no-backup", WITHOUT_FIX),
+    ("--fix -", "--fix and --diff mend files: standard input is none"),
+])  # fmt: skip
+def test_options_that_do_not_go_together(words, message, submission, capsys):
+    assert run(capsys, *words.split()) == (2, "", f"geval: {message}\n")
 
 
 @pytest.mark.parametrize(("words", "mended"), [
@@ -680,13 +603,6 @@ def test_what_could_not_be_mended_fails(mode, submission, capsys):
     assert f"geval: `./dev-0/out-b.tsv`: {would} W202 on 2 lines" in err
 
 
-def test_mending_what_is_fine_but_a_link_fails(submission, capsys):
-    (submission / "dev-0/out.tsv").rename(submission / "dev-0/target.tsv")
-    (submission / "dev-0/out.tsv").symlink_to("target.tsv")
-    status, out, _ = run(capsys, "--fix", "-t", "dev-0")
-    assert (status, out) == (1, "no problems in 1 file\n")
-
-
 def test_a_diff_of_what_cannot_be_read(submission, capsys):
     (submission / "dev-0/out.tsv").write_bytes(b"\0\n")
     (submission / "test-A/out.tsv").unlink()
@@ -696,15 +612,6 @@ def test_a_diff_of_what_cannot_be_read(submission, capsys):
         "geval: `./dev-0/out.tsv`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)\n"
         "geval: `./test-A/out.tsv`: there is no output for this test set\n",
     )
-
-
-def test_standard_input_cannot_be_mended(submission, capsys):
-    assert run(capsys, "--fix", "-") == (2, "", "geval: --fix and --diff mend files: standard input is none\n")
-
-
-def test_a_selection_does_not_hide_that_a_file_was_not_read(submission, capsys):
-    (submission / "dev-0/out.tsv").unlink()
-    assert run(capsys, "--select", "W202")[0] == 1
 
 
 def test_the_diff_is_cut_and_inert(submission, capsys):

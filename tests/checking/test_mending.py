@@ -129,13 +129,6 @@ def test_compressed_as_before(output, kind):
     assert DECOMPRESS[kind]((path.parent / "out.tsv.any.orig").read_bytes()) == BEFORE
 
 
-@each_compression
-def test_all_members_are_read(output, kind):
-    path = output(COMPRESS[kind](BEFORE) + COMPRESS[kind](BEFORE), "out.tsv.any")
-    assert fix_file(str(path)).lines == 16
-    assert DECOMPRESS[kind](path.read_bytes()) == AFTER * 2
-
-
 @pytest.mark.parametrize(("times", "word"), [(600, 4000), pytest.param(32_000, 1, marks=pytest.mark.long)])
 def test_more_than_a_block(output, times, word):
     well_formed = b"x" * word + b":0.5 :0.5\n"
@@ -147,13 +140,6 @@ def test_more_than_a_block(output, times, word):
     assert fixed.lines == 9 * times
     assert len(fixed.diff) == mending.DIFF_LINES
     assert fixed.diff[5] == (11, *DIFF[1][1:])
-
-
-def test_rest_mass_of_a_file(output):
-    path = output(b"the:1\nthe:0.5 :0.5\nthe:1 :0\n")
-    fixed = fix_file(str(path), rest_mass=0.01)
-    assert path.read_bytes() == b"the:0.99 :0.01\nthe:0.5 :0.5\nthe:0.99 :0.01\n"
-    assert fixed.changes == {"W204": 2}
 
 
 FILES = {  # before, after, changes
@@ -233,13 +219,6 @@ def test_the_diff_shows_a_byte_order_mark_and_undecodable_bytes(output):
     assert fix_file(str(path)).diff == [(1, "\ufeff\ufffda:1\r", "\ufffda:1")]
 
 
-def test_no_backup(output):
-    path = output()
-    assert fix_file(str(path), backup=False).backup_path is None
-    assert path.read_bytes() == AFTER
-    assert names(path) == ["out.tsv"]
-
-
 def test_a_backup_is_never_overwritten(output):
     first = output(b"my own\n", "out.tsv.orig")
     for ending in (".orig.1", ".orig.2"):
@@ -272,46 +251,11 @@ def test_a_file_system_without_links(output, monkeypatch):
     assert path.read_bytes() == AFTER
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664, 0o755])
-def test_permissions_are_kept(output, mode):
-    path = output()
-    path.chmod(mode)
-    fixed = fix_file(str(path))
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-    assert stat.S_IMODE(os.stat(fixed.backup_path).st_mode) == mode
-
-
 def test_a_name_without_a_folder(output, monkeypatch):
     path = output()
     monkeypatch.chdir(path.parent)
     assert fix_file("out.tsv").backup_path == "out.tsv.orig"
     assert names(path) == ["out.tsv", "out.tsv.orig"]
-
-
-class InterruptionError(Exception):
-    pass
-
-
-@each_compression
-def test_an_error_half_way_leaves_all_as_it_was(output, kind, monkeypatch):
-    """The temporary file is there, beside the output, while it is written; then it is gone."""
-    data = COMPRESS[kind](BEFORE)
-    path = output(data)
-    seen = []
-
-    def interrupt(text, **options):
-        if text == "水:0 :1":
-            seen.extend(names(path))
-            raise InterruptionError
-        return fix_line(text, **options)
-
-    monkeypatch.setattr(mending, "fix_line", interrupt)
-    with pytest.raises(InterruptionError):
-        fix_file(str(path))
-    assert len(seen) == 2
-    assert seen[0].startswith(".geval-unfinished-")
-    assert names(path) == ["out.tsv"]
-    assert path.read_bytes() == data
 
 
 def failing(error):
@@ -340,20 +284,6 @@ def test_a_backup_that_cannot_be_finished(output, monkeypatch):
         fix_file(str(path))
     assert names(path) == ["out.tsv"]
     assert path.read_bytes() == BEFORE
-
-
-def test_the_output_is_never_missing(output, monkeypatch):
-    """Before the last step both the output and its backup hold the original."""
-    path = output()
-    replace = os.replace
-
-    def look(temporary, target):
-        assert path.read_bytes() == (path.parent / "out.tsv.orig").read_bytes() == BEFORE
-        replace(temporary, target)
-
-    monkeypatch.setattr(os, "replace", look)
-    fix_file(str(path))
-    assert path.read_bytes() == AFTER
 
 
 def in_the_middle(path, act):
@@ -497,31 +427,6 @@ def test_a_file_that_is_not_there(tmp_path, name):
     with pytest.raises(UnreadableFileError):
         fix_file(f"{tmp_path}/{name}")
     assert not os.listdir(tmp_path)
-
-
-def make_pipe(path):
-    os.mkfifo(path)
-
-
-REFUSED = {
-    "a link": (lambda path: os.symlink("target.tsv", path), "it is a symbolic link; name the file that it leads to"),
-    "a link to itself": (lambda path: os.symlink(path, path),
-     "it is a symbolic link; name the file that it leads to"),
-    "a folder": (os.mkdir, "it is a folder, not a file"),
-    "a pipe": (make_pipe, "it is not a regular file"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED)
-def test_refused(output, make, reason):
-    target = output(name="target.tsv")
-    path = target.parent / "out.tsv"
-    make(path)
-    with pytest.raises(UsageError) as caught:
-        fix_file(str(path))
-    assert str(caught.value) == f"Cannot mend `{path}`: {reason}"
-    assert target.read_bytes() == BEFORE
-    assert names(path) == ["out.tsv", "target.tsv"]
 
 
 @pytest.mark.parametrize(
