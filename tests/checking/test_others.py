@@ -101,22 +101,16 @@ def test_words_under_a_metric_on_exact_words(submission):
 @pytest.mark.parametrize("metric", ["Likelihood", "LogLoss", "MacroAvg/Likelihood"])
 def test_a_certainty_under_a_logarithmic_metric(submission, metric):
     certain = "is a certainty; if it is wrong, the score of the whole file is the worst"
-    assert problems(submission(metric, "0.9\n1\n0.000\tno\n1.5\n", "1\n0\n1\n1\n")) == {
-        "W218": [
-            (2, 1, "1", f"`1` {certain}"),
-            (3, 1, "0.000", f"`0.000` {certain}"),
-            (4, 1, "1.5", f"`1.5` {certain}"),
-        ]
-    }
+    found = problems(submission(metric, "0.9\n1\n0.000\tno\n1.5\n", "1\n0\n1\n1\n"))
+    want = [(line, 1, number, f"`{number}` {certain}") for line, number in ((2, "1"), (3, "0.000"), (4, "1.5"))]
+    assert found == {"W218": want}
     assert "W218" not in problems(submission("RMSE", "0\n1\n", "1\n0\n"))
     assert "W218" not in problems(submission("Accuracy", "0\n1\n", "1\n0\n"))
 
 
 def test_a_certain_label(submission):
-    assert {
-        code: [place[:3] for place in places]
-        for code, places in problems(submission("MultiLabel-LogLoss", "a:0.5 b:1.0\na:0.9 b:0.1\n", "a\nb\n")).items()
-    } == {"W218": [(1, 7, "b:1.0")]}
+    found = problems(submission("MultiLabel-LogLoss", "a:0.5 b:1.0\na:0.9 b:0.1\n", "a\nb\n"))
+    assert {code: [place[:3] for place in places] for code, places in found.items()} == {"W218": [(1, 7, "b:1.0")]}
 
 
 SKEPTICS = "P\nS\n" * 10
@@ -158,32 +152,23 @@ def test_labels_that_are_among_the_answers_or_need_not_be(submission, metric, ou
 WORD_GAPS, ANY_TEXT = "the rules of word gaps apply", "only the rules of any text apply"
 
 
-@pytest.mark.parametrize(
-    ("config", "output", "note"),
-    [
-        (None, "a:0.5 :0.5\n", f"`./config.txt` is not there; so {WORD_GAPS}"),
-        ("", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
-        ("--precision 2", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
-        (
-            "--metric Nonsense",
-            "a:0.5 :0.5\n",
-            "Unknown or broken metric definition: Nonsense; geval --list-metrics shows those that are known; "
-            f"in `./config.txt`; so {WORD_GAPS}",
-        ),
-        (
-            "--metric BLEUU",
-            "a b\n\n",
-            f"Unknown or broken metric definition: BLEUU; did you mean BLEU?; in `./config.txt`; so {ANY_TEXT}",
-        ),
-        ("--nonsense", "a b\n", f"Invalid option `--nonsense'; did you mean --seed?; in `./config.txt`; so {ANY_TEXT}"),
-        (
-            "--metric BLEU --in-header no.tsv",
-            "a b\n",
-            "No file with header specification: `./no.tsv`; so no line is taken for a header",
-        ),
-    ],
-    ids=["no config.txt", "an empty one", "without a metric", "unknown, of words", "unknown", "broken", "no header"],
-)  # fmt: skip
+UNKNOWN = "Unknown or broken metric definition:"
+NOT_KNOWN = {  # config.txt, output, note
+    "no config.txt": (None, "a:0.5 :0.5\n", f"`./config.txt` is not there; so {WORD_GAPS}"),
+    "an empty one": ("", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
+    "without a metric": ("--precision 2", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
+    "unknown, of words": ("--metric Nonsense", "a:0.5 :0.5\n",
+     f"{UNKNOWN} Nonsense; geval --list-metrics shows those that are known; in `./config.txt`; so {WORD_GAPS}"),
+    "unknown": ("--metric BLEUU", "a b\n\n",
+     f"{UNKNOWN} BLEUU; did you mean BLEU?; in `./config.txt`; so {ANY_TEXT}"),
+    "broken": ("--nonsense", "a b\n",
+     f"Invalid option `--nonsense'; did you mean --seed?; in `./config.txt`; so {ANY_TEXT}"),
+    "no header": ("--metric BLEU --in-header no.tsv", "a b\n",
+     "No file with header specification: `./no.tsv`; so no line is taken for a header"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "output", "note"), NOT_KNOWN.values(), ids=NOT_KNOWN)
 def test_what_is_not_known_is_said(submission, capsys, config, output, note):
     path = submission("BLEU", output)
     (path / "config.txt").unlink()

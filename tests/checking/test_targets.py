@@ -106,10 +106,7 @@ COUNTED = {  # words, what is said of the number of lines
     "the only one": (["pred.tsv", "--challenge", "single"], "the output has 7 lines, there are 2 items"),
     "of its folder": (["real/test-A/guess.tsv"], "the output has 1 lines, there are 3 items"),
     "of its folder's name": (["dev-0/guess.tsv", "--challenge", "real"], "the output has 1 lines, there are 2 items"),
-    "named, not of its folder": (
-        ["real/dev-0/guess.tsv", "-t", "test-A"],
-        "the output has 1 lines, there are 3 items",
-    ),
+    "named, not of its folder": (["real/dev-0/guess.tsv", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
     "in a challenge's folder, named": (["real/guess.tsv", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
     "in a challenge's folder, the only one": (["single/guess.tsv"], "the output has 1 lines, there are 2 items"),
     "a folder of outputs": (["outs", "--challenge", "real", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
@@ -181,30 +178,21 @@ def test_answers_that_were_not_fetched_are_said(folder, capsys):
     )
 
 
-@pytest.mark.parametrize("name", ["out.tsv", "out-model=x.tsv.gz"])
-def test_an_output_beside_an_empty_test_set(folder, capsys, name):
-    for place in ("dev-0", "test-A"):
-        (folder / f"real/{place}" / BIGRAM).unlink()
-    (folder / "real" / name).write_text(GOOD * 2)
-    status, out, _ = check(capsys, "real", "--format", "json")
+@pytest.mark.parametrize(("challenge", "name", "said"), [
+    ("real", "out.tsv", "the folders dev-0 and test-A, which have"),
+    ("real", "out-model=x.tsv.gz", "the folders dev-0 and test-A, which have"),
+    ("single", "out.tsv", "the folder dev-0, which has"),
+])  # fmt: skip
+def test_an_output_beside_an_empty_test_set(folder, capsys, challenge, name, said):
+    (folder / challenge / name).write_text(GOOD * 2)
+    assert "E107" not in check(capsys, challenge, "--format", "json")[1]
+    for output in (folder / challenge).glob(f"[dt]e*/{BIGRAM}"):
+        output.unlink()
+    status, out, _ = check(capsys, challenge, "--format", "json")
     problems = {problem["path"]: (problem["rule"], problem["summary"]) for problem in json.loads(out)["problems"]}
-    message = "it lies beside the folders dev-0 and test-A, which have no output, and is not scored"
     assert status == 1
-    assert problems[f"real/{name}"] == ("E107", message)
-    assert problems["real/dev-0/out.tsv"] == ("E101", "there is no output for this test set")
-
-
-def test_an_output_beside_one_empty_test_set(folder):
-    (folder / "single/dev-0" / BIGRAM).unlink()
-    (folder / "single/out.tsv").write_text(GOOD)
-    *_, problem = find_targets(["single"])
-    assert (problem.rule.code, problem.path) == ("E107", "single/out.tsv")
-    assert problem.summary == "it lies beside the folder dev-0, which has no output, and is not scored"
-
-
-def test_an_output_beside_test_sets_with_outputs(folder, capsys):
-    (folder / "real/out.tsv").write_text(GOOD)
-    assert "E107" not in check(capsys, "real", "--format", "json")[1]
+    assert problems[f"{challenge}/{name}"] == ("E107", f"it lies beside {said} no output, and is not scored")
+    assert problems[f"{challenge}/dev-0/out.tsv"] == ("E101", "there is no output for this test set")
 
 
 # Outputs by their names
@@ -215,14 +203,9 @@ NAMED = {  # paths, options, found
      [f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv"]),
     "a file's name": ([BIGRAM], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
     "a pattern": (["out-*.tsv"], {"tests": ["test-A"]}, [f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
-    "of several test sets": (
-        ["bigram"],
-        {"tests": ["dev-0", "test-A"]},
-        [
-            f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv",
-            f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv",
-        ],
-    ),
+    "of several test sets": (["bigram"], {"tests": ["dev-0", "test-A"]},
+     [f"./dev-0/{BIGRAM} {{real}}/dev-0/expected.tsv {{real}}/dev-0/in.tsv",
+      f"./test-A/{BIGRAM} {{real}}/test-A/in.tsv"]),
     "the test set's file before one here": (["both.tsv"], {"tests": ["dev-0"]},
      ["./dev-0/both.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
@@ -237,14 +220,9 @@ NAMED = {  # paths, options, found
     "a pattern of nothing": (["dev-0/x*.tsv"], {},
      [f"dev-0/x*.tsv: no file matches the pattern; the outputs there are {BIGRAM}"]),
     "a pattern in a folder of nothing": (["nothing/*.tsv"], {}, ["nothing/*.tsv: no file matches the pattern"]),
-    "a misspelt name": (
-        ["bigrma"],
-        {"tests": ["dev-0"]},
-        [
-            "./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
-            f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"
-        ],
-    ),
+    "a misspelt name": (["bigrma"], {"tests": ["dev-0"]},
+     ["./dev-0/bigrma: No file with the test results: `./dev-0/bigrma`; did you mean bigram? "
+      f"`./dev-0` holds both.tsv, expected.tsv, in.tsv, {BIGRAM}"]),
     "a link that leads outside": (["out-secret.tsv"], {"tests": ["test-A"]},
      ["./test-A/out-secret.tsv: a link that leads outside of the submission; it is not followed"]),
     "the test set's own folder": (["dev-0"], {"tests": ["dev-0"]},
@@ -406,43 +384,39 @@ if os.geteuid() == 0:
     os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 sys.exit(main())
 """
+DENIED = "Permission denied"
+NO_CHALLENGE_READ = f"`real` is no challenge: it cannot be read: {DENIED}"
+
+
+def missing(path):
+    return f"{path}\n  E101 missing-output (error)\n    Cannot read `{path}`: {DENIED}"
+
+
 UNREADABLE = {  # closed folder, its mode, words, status, what is said
-    "a submission": ("real", 0o000, ["check", "real"], 1, "real\n  E101 missing-output (error)\n    Cannot read `real`: Permission denied"),
-    "a submission's test set": (
-        "real/dev-0", 0o000, ["check", "real"], 1,
-        "real/dev-0\n  E101 missing-output (error)\n    Cannot read `real/dev-0`: Permission denied",
-    ),
-    "a test set": ("real/dev-0", 0o000, ["check", "real/dev-0"], 1, "real/dev-0\n  E101 missing-output (error)\n    Cannot read `real/dev-0`: Permission denied"),
-    "a submission that is not entered": (
-        "real", 0o444, ["check", "real"], 1, "real\n  E101 missing-output (error)\n    Cannot read `real`: Permission denied",
-    ),
-    "a test set named": (
-        "real", 0o000, ["check", "real", "-t", "dev-0"], 1,
-        "real/dev-0\n  E101 missing-output (error)\n    Cannot read `real/dev-0`: Permission denied",
-    ),
-    "a challenge": (
-        "real", 0o000, ["check", "pred.tsv", "--challenge", "real"], 2,
-        "`real` is no challenge: it cannot be read: Permission denied",
-    ),
-    "a challenge that is not entered": (
-        "real", 0o444, ["check", "pred.tsv", "--challenge", "real"], 2,
-        "`real` is no challenge: it cannot be read: Permission denied",
-    ),
+    "a submission": ("real", 0o000, "check real", 1, missing("real")),
+    "a submission's test set": ("real/dev-0", 0o000, "check real", 1, missing("real/dev-0")),
+    "a test set": ("real/dev-0", 0o000, "check real/dev-0", 1, missing("real/dev-0")),
+    "a submission that is not entered": ("real", 0o444, "check real", 1, missing("real")),
+    "a test set named": ("real", 0o000, "check real -t dev-0", 1, missing("real/dev-0")),
+    "a challenge": ("real", 0o000, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
+    "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
     "a challenge's test set": (
-        "real/dev-0", 0o000, ["check", "pred.tsv", "--challenge", "real"], 0, "it may be for dev-0 or test-A",
+        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may be for dev-0 or test-A",
     ),
     "a challenge's test set, named": (
-        "real/dev-0", 0o000, ["check", "pred.tsv", "--challenge", "real", "-t", "dev-0"], 0,
-        "note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: Permission denied",
+        "real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,
+        f"note: checked without a file of the test set: Cannot read `real/dev-0/in.tsv`: {DENIED}",
     ),
-    "scoring": ("real/dev-0", 0o000, ["--out-directory", "real", "-t", "dev-0"], 1, "Cannot read `real/dev-0/expected.tsv`: Permission denied"),
+    "scoring": (
+        "real/dev-0", 0o000, "--out-directory real -t dev-0", 1, f"Cannot read `real/dev-0/expected.tsv`: {DENIED}",
+    ),
     "scoring, a folder that cannot be listed": (
-        "real/test-A", 0o111, ["--out-directory", "real", "-t", "test-A", "-o", "pred.tsv"], 1,
-        "No file with the expected results: `real/test-A/expected.tsv`\n  Cannot read `real/test-A`: Permission denied",
+        "real/test-A", 0o111, "--out-directory real -t test-A -o pred.tsv", 1,
+        f"No file with the expected results: `real/test-A/expected.tsv`\n  Cannot read `real/test-A`: {DENIED}",
     ),
     "scoring, a challenge that cannot be listed": (
-        "real", 0o111, ["--out-directory", "real", "-t", "dve-0", "-o", "pred.tsv"], 1,
-        "No test subdirectory with the expected results: `real/dve-0`\n  Cannot read `{folder}/real`: Permission denied",
+        "real", 0o111, "--out-directory real -t dve-0 -o pred.tsv", 1,
+        f"No test subdirectory with the expected results: `real/dve-0`\n  Cannot read `{{folder}}/real`: {DENIED}",
     ),
 }  # fmt: skip
 
@@ -456,7 +430,11 @@ def test_a_folder_that_may_not_be_read_is_not_empty(closed, mode, words, status,
         (folder / closed).chmod(mode)
         try:
             run = subprocess.run(
-                [sys.executable, "-I", "-c", CODE, *words], cwd=folder, capture_output=True, text=True, check=False
+                [sys.executable, "-I", "-c", CODE, *words.split()],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
             )
         finally:
             (folder / closed).chmod(0o755)

@@ -30,77 +30,51 @@ from geval_py.reports.charts import (
 )
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (3.0, 3.0, [3.0]),
-        (0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        (-5.0, 5.0, [-4.0, -2.0, 0.0, 2.0, 4.0]),
-        (0.0, 50.0, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]),
-        (0.0, 51.0, [0.0, 20.0, 40.0]),
-    ],
-)
-def test_round_ticks(low, high, expected):
-    assert round_ticks(low, high) == expected
+@pytest.mark.parametrize(("make", "low", "high", "expected"), [
+    (round_ticks, 3.0, 3.0, [3.0]),
+    (round_ticks, 0.0, 1.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+    (round_ticks, -5.0, 5.0, [-4.0, -2.0, 0.0, 2.0, 4.0]),
+    (round_ticks, 0.0, 50.0, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]),
+    (round_ticks, 0.0, 51.0, [0.0, 20.0, 40.0]),
+    (log_ticks, 1.0, 10.0, [1.0, 2.0, 5.0, 10.0]),  # the ends are ticks
+    (log_ticks, 1.1, 9.9, [2.0, 5.0]),
+    (log_ticks, 1.0, 100.0, [1.0, 3.0, 10.0, 30.0, 100.0]),
+    (log_ticks, 1.0, 1e4, [1.0, 10.0, 100.0, 1e3, 1e4]),
+    (log_ticks, 1.0, 1e5, [1.0, 100.0, 1e4]),  # every other one
+    (log_ticks, 0.01, 0.1, [0.01, 0.02, 0.05, 0.1]),
+])  # fmt: skip
+def test_ticks(make, low, high, expected):
+    assert make(low, high) == (pytest.approx(expected) if make is log_ticks else expected)
 
 
-@pytest.mark.parametrize(
-    ("values", "wanted", "ends", "is_logarithmic"),
-    [
-        ([2.0, 2.0], None, (1.92, 2.08), False),  # some room around equal values, by their size
-        ([-0.05], None, (-0.052, -0.048), False),
-        ([0.0, 0.0], None, (-1.0, 1.0), False),
-        ([0.0, 100.0], None, (-4.0, 104.0), False),
-        ([1.0, 7.9], None, (0.724, 8.176), False),
-        ([1.0, 8.0], None, (8**-0.04, 8**1.04), True),
-        ([1.0, 100.0], False, (-2.96, 103.96), False),
-        ([1.0, math.inf, None, math.nan, 2.0], None, (0.96, 2.04), False),
-        ([100.0, 1.0, None, 10.0, 0.0, -1.0], True, (100**-0.04, 100**1.04), True),
-        ([5.0], True, (5 / 1.02, 5 * 1.02), True),
-        ([None, 0.0, math.inf], True, (10**-0.04, 10**1.04), True),
-        ([], False, (0.64, 10.36), False),
-    ],
-)
+@pytest.mark.parametrize(("values", "wanted", "ends", "is_logarithmic"), [
+    ([2.0, 2.0], None, (1.92, 2.08), False),  # some room around equal values, by their size
+    ([-0.05], None, (-0.052, -0.048), False),
+    ([0.0, 0.0], None, (-1.0, 1.0), False),
+    ([0.0, 100.0], None, (-4.0, 104.0), False),
+    ([1.0, 7.9], None, (0.724, 8.176), False),
+    ([1.0, 8.0], None, (8**-0.04, 8**1.04), True),
+    ([1.0, 100.0], False, (-2.96, 103.96), False),
+    ([1.0, math.inf, None, math.nan, 2.0], None, (0.96, 2.04), False),
+    ([100.0, 1.0, None, 10.0, 0.0, -1.0], True, (100**-0.04, 100**1.04), True),
+    ([5.0], True, (5 / 1.02, 5 * 1.02), True),
+    ([None, 0.0, math.inf], True, (10**-0.04, 10**1.04), True),
+    ([], False, (0.64, 10.36), False),
+])  # fmt: skip
 def test_the_scale_of_values(values, wanted, ends, is_logarithmic):
     scale = scale_of(values, 0.0, 100.0, logarithmic=wanted)
     assert (scale.low, scale.high) == pytest.approx(ends)
     assert scale.logarithmic == is_logarithmic
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (1.0, 10.0, [1.0, 2.0, 5.0, 10.0]),  # the ends are ticks
-        (1.1, 9.9, [2.0, 5.0]),
-        (1.0, 100.0, [1.0, 3.0, 10.0, 30.0, 100.0]),
-        (1.0, 1e4, [1.0, 10.0, 100.0, 1e3, 1e4]),
-        (1.0, 1e5, [1.0, 100.0, 1e4]),  # every other one
-        (0.01, 0.1, [0.01, 0.02, 0.05, 0.1]),
-    ],
-)
-def test_log_ticks(low, high, expected):
-    assert log_ticks(low, high) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("value", "logarithmic", "at"),
-    [
-        (1.0, False, 200.0),
-        (100.0, False, 0.0),
-        (50.5, False, 100.0),
-        (0.0, False, 200.0),  # outside: at the edge
-        (101.0, False, 0.0),
-        (10.0, True, 100.0),
-        (3.0, True, 152.3),
-        (0.5, True, 200.0),
-    ],
-)
+@pytest.mark.parametrize(("value", "logarithmic", "at"), [
+    (1.0, False, 200.0), (100.0, False, 0.0), (50.5, False, 100.0), (0.0, False, 200.0), (101.0, False, 0.0),
+    (10.0, True, 100.0), (3.0, True, 152.3), (0.5, True, 200.0),
+])  # fmt: skip
 def test_the_pixel_of_a_value(value, logarithmic, at):
+    """Outside: at the edge; of equal ends: in the middle."""
     assert Scale(low=1.0, high=100.0, start=200.0, end=0.0, logarithmic=logarithmic).at(value) == at
-
-
-def test_the_pixel_of_equal_ends_is_in_the_middle():
-    assert Scale(low=2.0, high=2.0, start=0.0, end=50.0).at(2.0) == 25.0
+    assert Scale(low=value, high=value, start=0.0, end=50.0, logarithmic=logarithmic).at(value or 1.0) == 25.0
 
 
 WRITTEN = {  # a figure has three digits: rounding up to 100 adds no fourth; a percentage has two
@@ -139,15 +113,12 @@ def circles(chart):
     return [dict(re.findall(r'([\w-]+)="([^"]*)"', attributes)) | {"said": said} for attributes, said in found]
 
 
-@pytest.mark.parametrize(
-    ("row", "colour", "has_interval"),
-    [
-        (ChartRow(label="a", value=1.0, low=0.5, high=2.0), ACCENT, True),
-        (ChartRow(label="a", value=1.0, low=0.5, high=math.inf, colour="#123456"), "#123456", False),
-        (ChartRow(label="a", value=math.inf), None, False),
-        (ChartRow(label="a", value=1.0, low=None, high=2.0), ACCENT, False),
-    ],
-)
+@pytest.mark.parametrize(("row", "colour", "has_interval"), [
+    (ChartRow(label="a", value=1.0, low=0.5, high=2.0), ACCENT, True),
+    (ChartRow(label="a", value=1.0, low=0.5, high=math.inf, colour="#123456"), "#123456", False),
+    (ChartRow(label="a", value=math.inf), None, False),
+    (ChartRow(label="a", value=1.0, low=None, high=2.0), ACCENT, False),
+])  # fmt: skip
 def test_what_is_infinite_is_not_drawn(row, colour, has_interval):
     chart = dots([row], title="x")
     assert [circle["fill"] for circle in circles(chart)] == ([] if colour is None else [colour])

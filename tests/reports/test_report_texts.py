@@ -38,15 +38,10 @@ def test_the_panels_of_translations(page_of, metric):
     assert "perplexity" not in re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize(
-    ("metric", "direction"),
-    [
-        ("GLEU", "higher"),
-        pytest.param("chrF", "higher", marks=pytest.mark.long),
-        ("TER", "lower"),
-        pytest.param("WER", "lower", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("metric", "direction"), [
+    ("GLEU", "higher"), pytest.param("chrF", "higher", marks=pytest.mark.long),
+    ("TER", "lower"), pytest.param("WER", "lower", marks=pytest.mark.long),
+])  # fmt: skip
 def test_better_is_better_in_either_direction(page_of, metric, direction):
     text = page_of(metric, "middling", "good", "bad")
     assert f"{metric}, {direction} is better" in text
@@ -89,14 +84,11 @@ def test_no_best_score_is_said_where_there_is_none(tmp_path):
     assert sentences(text, "spread")[0].startswith("The mean of the lines is 0.")
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [
-        name if name in OF_EACH_KIND else pytest.param(name, marks=pytest.mark.long)
-        for name, metric in METRICS.items()
-        if not metric.is_of_words
-    ],
-)
+OTHERS = [name for name, metric in METRICS.items() if not metric.is_of_words]
+MARKS = {name: () if name in OF_EACH_KIND else pytest.mark.long for name in OTHERS}
+
+
+@pytest.mark.parametrize("metric", [pytest.param(name, marks=MARKS[name]) for name in OTHERS])
 def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
     """On the sample of a task, as geval --init writes it, and without an error on stderr or NaN on the page."""
     from geval_py.cli import main
@@ -145,15 +137,10 @@ def write_words(folder):
     return "out-words.tsv"
 
 
-@pytest.mark.parametrize(
-    ("metric", "lines", "can_be"),
-    [
-        ("LogLossHashed", 99, False),
-        ("LogLossHashed", 100, True),
-        ("LogLossHashed:l", 100, False),
-        ("LogLossHashed:f<in<1>:a>", 200, False),
-    ],
-)
+@pytest.mark.parametrize(("metric", "lines", "can_be"), [
+    ("LogLossHashed", 99, False), ("LogLossHashed", 100, True), ("LogLossHashed:l", 100, False),
+    ("LogLossHashed:f<in<1>:a>", 200, False),
+])  # fmt: skip
 def test_what_can_be_tuned(metric, lines, can_be, tmp_path):
     (tmp_path / "dev-0").mkdir()
     for name, line in {"in": "a b", "expected": "x", "out": "x:0.5 :0.5"}.items():
@@ -206,60 +193,34 @@ def test_the_worst_and_the_best_group(direction, words, groups, sentence):
     assert panels.extremes(report, rows, "C", *words) == sentence
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "ends"),
-    [
-        (-0.1, 0.05, (100 * math.exp(-0.1), 100 * math.exp(0.05))),
-        (-math.inf, 0.05, (None, None)),
-        (0.0, math.inf, (None, None)),
-    ],
-)
-@pytest.mark.parametrize("taken", [True, False])
-def test_the_interval_of_a_change(low, high, ends, taken):
-    change = SimpleNamespace(low=low, high=high, p_value=0.01)
-    row = panels.change_row("x", 90.0, 100.0, change, taken)
-    assert (row.low, row.high) == (ends if None in ends else pytest.approx(ends))
-    assert row.colour == (GOOD if taken else SOFT)
-
-
-@pytest.mark.parametrize(
-    ("high", "taken", "verdict"),
-    [
-        (-0.01, True, "surely better"),
-        (0.0243, True, "better by p 0.002: take it"),
-        (math.nan, True, "better by p 0.002: take it"),
-        (0.0243, False, "not surely better: leave it"),
-    ],
-)
-def test_the_verdict_of_a_change_names_what_decided(high, taken, verdict):
+@pytest.mark.parametrize(("low", "high", "taken", "verdict"), [
+    (-0.1, -0.01, True, "surely better"),
+    (-0.1, 0.0243, True, "better by p 0.002: take it"),
+    (-math.inf, 0.05, True, "better by p 0.002: take it"),
+    (0.0, math.inf, False, "not surely better: leave it"),
+    (0.0, math.nan, True, "better by p 0.002: take it"),
+    (-0.1, 0.0243, False, "not surely better: leave it"),
+])  # fmt: skip
+def test_the_interval_and_the_verdict_of_a_change(low, high, taken, verdict):
     """What is taken by p alone is not called surely better beside an interval that holds 0."""
-    change = SimpleNamespace(low=-0.0891, high=high, p_value=0.002)
-    assert panels.change_row("x", 90.0, 100.0, change, taken).note == verdict
+    row = panels.change_row("x", 90.0, 100.0, SimpleNamespace(low=low, high=high, p_value=0.002), taken)
+    is_bounded = math.isfinite(low) and math.isfinite(high)
+    ends = pytest.approx((100 * math.exp(low), 100 * math.exp(high))) if is_bounded else (None, None)
+    assert ((row.low, row.high), row.note, row.colour) == (ends, verdict, GOOD if taken else SOFT)
 
 
-@pytest.mark.parametrize(
-    ("interval", "text"),
-    [
-        (
-            Interval(low=0.0, high=1.0, documents=1234),
-            "95 % Student’s interval over 1,234 documents, with the variance CR2",
-        ),
-        (
-            Interval(low=0.0, high=1.0, documents=None),
-            "95 % Student’s interval over lines, corrected for skewed losses (Hall)",
-        ),
-        (
-            Interval.of([0.0, 1.0], samples=1000, seed=7),
-            "95 % bootstrap interval of 1,000 resamples of the lines, seed 7",
-        ),
-        (
-            Interval.of([0.0, 1.0], samples=1000, seed=7, documents=1234),
-            "95 % bootstrap interval of 1,000 resamples of the 1,234 documents, seed 7",
-        ),
-    ],
-)
+ENDS = (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("interval", "text"), [
+    (Interval(low=0.0, high=1.0, documents=1234), "Student’s interval over 1,234 documents, with the variance CR2"),
+    (Interval(low=0.0, high=1.0, documents=None), "Student’s interval over lines, corrected for skewed losses (Hall)"),
+    (Interval.of(ENDS, samples=1000, seed=7), "bootstrap interval of 1,000 resamples of the lines, seed 7"),
+    (Interval.of(ENDS, samples=1000, seed=7, documents=1234),
+     "bootstrap interval of 1,000 resamples of the 1,234 documents, seed 7"),
+])  # fmt: skip
 def test_how_an_interval_was_computed(interval, text):
-    assert panels.interval_text(interval) == text
+    assert panels.interval_text(interval) == f"95 % {text}"
 
 
 def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
