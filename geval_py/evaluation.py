@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, Task
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, DEFAULT_TEST, Task
 from geval_py.reading.items import column_names
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, locate, locate_pair
@@ -109,7 +108,7 @@ def locate_scored(
             output, expected = [os.fspath(path) for path in challenge]
         except (TypeError, ValueError):
             raise UsageError(message=f"a pair of paths is (output, expected), not {shown(challenge)}") from None
-        if out is not None or test != Task.test_name:
+        if out is not None or test != DEFAULT_TEST:
             raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
         task, find = Task(out_files=(output,), expected_file=expected), locate_pair
     else:
@@ -121,12 +120,12 @@ def locate_scored(
             place = named(os.fspath(challenge))
             raise UsageError(message=f"{place} is a file, and not a challenge's folder\n  {pair}")
         task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
-        task = replace(task, test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
-    task = replace(task, alt_metrics=_texts(metrics) or task.alt_metrics)
+        task = task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
+    task = task.replace(alt_metrics=_texts(metrics) or task.alt_metrics)
     if tokenizer is not None:
         from geval_py.reading.preparation import checked_name
 
-        task = replace(task, tokenizer=checked_name(tokenizer))
+        task = task.replace(tokenizer=checked_name(tokenizer))
     return task, find(task)
 
 
@@ -190,7 +189,7 @@ class Evaluation(ScoredOutput):
     @classmethod
     def of(cls, scored: ScoredOutput) -> Evaluation:
         """Return an output's scores as a user holds them."""
-        return cls(**(vars(scored) | {"scores": tuple(Score(**vars(score)) for score in scored.scores)}))
+        return cls(**(vars(scored) | {"scores": tuple(Score._make(score) for score in scored.scores)}))
 
     def __str__(self) -> str:
         from geval_py.scoring.score_tables import evaluation_text

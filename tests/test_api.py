@@ -198,7 +198,7 @@ def test_a_signature(name, wanted):
 @pytest.mark.parametrize(("name", "wanted"), MEMBERS.items(), ids=MEMBERS)
 def test_members(name, wanted):
     kind = getattr(geval_py, name)
-    assert {*dir(kind), *getattr(kind, "fields", ())} >= wanted
+    assert {*dir(kind), *getattr(kind, "fields", ()), *inspect.signature(kind).parameters} >= wanted
 
 
 def test_fields_of_values():

@@ -43,7 +43,9 @@ def test_imports_nothing_heavy(words, tmp_path):
         (folder / "in.tsv").write_text("x\n")
         (folder / "out.tsv").write_text("a:0.5 :0.5\n")
         (folder / "expected.tsv").write_text("a\n")
-    assert not imported_by(words.split(), tmp_path) & set(HEAVY)
+    imported = imported_by(words.split(), tmp_path)
+    assert not imported & set(HEAVY)
+    assert words == "check" or "dataclasses" not in imported  # with inspect it takes longer than Python itself
 
 
 def test_comparing_imports_numpy_alone():

@@ -94,7 +94,7 @@ def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPEC
 
 def config_text(
     schemes: Sequence[evaluate.Named],
-    test_name: str = config.Task.test_name,
+    test_name: str = config.DEFAULT_TEST,
     *,
     precision: int | None = None,
     percentage: bool = False,
@@ -108,7 +108,7 @@ def config_text(
     words: list[str] = []
     for scheme, metric in schemes:
         words += ["--metric", f"{metric.name}:{scheme.text.partition(':')[2]}" if scheme.flags else metric.name]
-    words += [] if test_name == config.Task.test_name else ["--test-name", test_name]
+    words += [] if test_name == config.DEFAULT_TEST else ["--test-name", test_name]
     words += [] if precision is None else ["--precision", str(precision)]
     words += ["--show-as-percentage"] if percentage else []
     for name, option in ((splits.IN_HEADER_FILE, "--in-header"), (splits.OUT_HEADER_FILE, "--out-header")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,7 @@ def _score_faults(
     task: config.Task, test_name: str, expected: str, schemes: Sequence[evaluate.Named]
 ) -> Iterator[Fault]:
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
-    task = replace(task, test_name=test_name, expected_directory=task.directory, out_files=(sources.STANDARD_INPUT,))
+    task = task.replace(test_name=test_name, expected_directory=task.directory, out_files=(sources.STANDARD_INPUT,))
     for scheme in schemes:
         metric = scheme[1]
         try:
@@ -204,8 +204,7 @@ def _read_config(
         task = config.config_task(directory)
     except DataError as error:
         faults.append(Fault(str(error)))
-    task = replace(
-        task,
+    task = task.replace(
         metrics=(*task.metrics, *given.metrics),
         alt_metrics=(*task.alt_metrics, *given.alt_metrics),
         select_metrics=(*task.select_metrics, *given.select_metrics),

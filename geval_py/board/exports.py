@@ -14,7 +14,6 @@ import shutil
 import tarfile
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import file_digest, sha256
 from itertools import zip_longest
@@ -102,7 +101,7 @@ def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
                 reason = "it is not in the challenge's folder, and cannot be exported"
                 raise UnreadableFileError(path=path, reason=reason)
             members[f"{CHALLENGE}/{relative.replace(os.sep, '/')}"] = path
-    schemes = replace(task, alt_metrics=settings.metrics).schemes()
+    schemes = task.replace(alt_metrics=settings.metrics).schemes()
     if any(find_metric(scheme.metric).needs_vocabulary for scheme in schemes):
         words = find_answers(os.path.join(settings.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
         if words:

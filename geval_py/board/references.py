@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
@@ -104,7 +103,7 @@ def references_of(settings: BoardSettings) -> References:
 
 
 def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
-    task = replace(Challenge.open(settings.challenge).task, alt_metrics=(metric,), test_name=test)
+    task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test)
     if task.selector is not None:
         message = "config.txt has --selector: parts of JSON lines are not scored on a board"
         raise UsageError(message=message)
@@ -114,7 +113,7 @@ def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
     yield f"out-header:{'|'.join(header[:1])}"
     metrics = [find_metric(scheme.metric) for scheme in task.schemes()]
     if task.needs_input or any(metric.needs_input for metric in metrics):
-        split = splits.locate(replace(task, expected_file=expected, out_files=(expected,)))
+        split = splits.locate(task.replace(expected_file=expected, out_files=(expected,)))
         yield f"input:{_digest_of_lines(split.input) if split.input else ''}"
         yield f"in-header:{'|'.join(split.in_header)}"
     if any(metric.needs_vocabulary for metric in metrics):

@@ -408,7 +408,7 @@ def read_options(
         path = named(os.path.join(challenge, config.CONFIG_FILE))
         raise UsageError(message=f"{path} has --selector: parts of JSON lines are not checked, only scored")
     if metrics:
-        options = task = replace(task, alt_metrics=tuple(metrics), select_metrics=())
+        options = task = task.replace(alt_metrics=tuple(metrics), select_metrics=())
     has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
     fields: dict[str, Any] = {"header_is_skipped": task.out_header is not None, "notes": ()}
     out_header = task.out_header or (splits.OUT_HEADER_FILE if has_header else None)
@@ -460,7 +460,7 @@ def with_options(target: Target, options: config.Task | DataError | SchemeError,
             return replace(target, pointless=pointless)
         from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
-        (scheme, _), *_ = select_schemes(replace(options, select_metrics=()))
+        (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
         return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
         texts = _first_lines(target.output, target.output_header)

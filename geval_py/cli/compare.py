@@ -73,7 +73,7 @@ class _OutFile(argparse.Action):
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, "cluster", command="compare")
-    task = replace(task, out_files=tuple(args.outputs))
+    task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = _with_baseline(splits.locate(task), task, args.baseline)
         results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings)

@@ -162,7 +162,7 @@ def run_tune(args: argparse.Namespace) -> int:
 def run_mix(args: argparse.Namespace) -> int:
     """Run ``geval mix``; returns the exit status, raises GevalError."""
     task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, command="mix")
-    task = replace(task, out_files=tuple(args.outputs))
+    task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = splits.locate(task)
         if not args.outputs:  # with those made on these answers, held-out lines would be known

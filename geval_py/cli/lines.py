@@ -278,7 +278,7 @@ def _ordered(
 
 
 def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> line_by_line.Marker:
-    features = rank(task, replace(settings, distinct=False, documents=None, no_documents=True), evaluation)
+    features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
     marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
     p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
     return line_by_line.Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from geval_py.cli.commands import COMMANDS
@@ -31,7 +30,7 @@ def said_option(argument: str) -> str:
     >>> said_option("out"), said_option("min_frequency"), said_option("force")
     ('-o', '--min-frequency', '--force')
     """
-    option = next((option for option in OPTIONS.values() if argument == (option.argument or option.field)), None)
+    option = next((option for name, option in OPTIONS.items() if argument == (option.argument or name)), None)
     return f"--{argument.replace('_', '-')}" if option is None else option.said or option.names[0]
 
 
@@ -148,7 +147,7 @@ def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = ""
     that this one does. A ``command`` that is named takes one metric at most. Raises UsageError, and the errors of
     :func:`merged`.
     """
-    fields = {*config.FIELDS[Task], *config.FIELDS[Settings]}
+    fields = {*Task.defaults, *Settings.defaults}
     own = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in vars(given).items()
@@ -159,7 +158,7 @@ def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = ""
     settings = Settings(**{name: values[name] for name in heeded if name in values})
     task = fields_of(Task, values)
     if "alt_metrics" in own:
-        task = replace(task, alt_metrics=own["alt_metrics"], select_metrics=())
+        task = task.replace(alt_metrics=own["alt_metrics"], select_metrics=())
         number = len(task.schemes())
         if command and number > 1:
             raise UsageError(message=f"geval {command} takes one metric; {number} were given")

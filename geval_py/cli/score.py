@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,7 +91,7 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
                     outputs = locate(task).outputs
                     accepted = by_accepted_names(unique_names(outputs), outputs)
                     names = tuple((name, text) for name, text in own.names if name in accepted)
-                    tables[task.directory] = _score_table(task, replace(own, names=names), progress)
+                    tables[task.directory] = _score_table(task, own.replace(names=names), progress)
                     unknown = {name: text for name, text in unknown.items() if name not in accepted}
             except GevalError as error:
                 status = max(status, error.exit_status)

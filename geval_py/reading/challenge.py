@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING
@@ -213,7 +213,7 @@ class Challenge:
 
         Raises MissingFileError, AmbiguousFileError.
         """
-        return splits.locate(replace(self.task, test_name=test_name, out_files=() if out is None else (out,)))
+        return splits.locate(self.task.replace(test_name=test_name, out_files=() if out is None else (out,)))
 
     def _readme(self) -> tuple[str, str]:
         """Return the first heading (# or underlined) of README.md, and the first paragraph after it."""

@@ -7,13 +7,11 @@ fields are the options; the parser; config.txt. Commands take options of the tab
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeVar, dataclass_transform
 
 from geval_py.errors import ConfigError, UsageError
 from geval_py.reading import sources
@@ -23,6 +21,7 @@ from geval_py.tables.formats import FORMATS
 from geval_py.text import SPACES, named, nearest, split_words, visible
 
 CONFIG_FILE = "config.txt"
+DEFAULT_TEST = "test-A"
 Result = TypeVar("Result")
 
 # Random sampling
@@ -100,7 +99,7 @@ CHALLENGE = "a challenge's folder, named by --expected-directory"
 
 
 class Option(NamedTuple):
-    """One option: its names, and the field of Task or Settings that its value goes to.
+    """One option, as an attribute of Task or Settings: its names, and its default.
 
     ``read`` turns a word into the value; an option without it is a switch. A ``repeatable`` option collects its
     values; those of the command line are added to those of config.txt or, if it ``replaces``, take their place. An
@@ -109,16 +108,16 @@ class Option(NamedTuple):
     ``group`` is the heading above it in the help, ``metavar`` names its value there; without a ``help`` it is not
     shown. ``mode`` marks an option that chooses what is shown. ``goes_with`` are the modes that use the option (none:
     all modes); with another mode it is refused, in a sentence that ``otherwise`` ends, as it is with the modes of
-    ``useless_with``. ``argument`` is its name in Python, if that is not the field's; ``said`` its name in a sentence,
-    if that is not its first one.
+    ``useless_with``. ``argument`` is its name in Python, if that is not the attribute's; ``said`` its name in a
+    sentence, if that is not its first one.
     """
 
     names: tuple[str, ...]
-    field: str
+    group: str = ""
+    help: str = ""
+    default: Any = None
     read: Callable[[str], object] | None = None
     metavar: str = ""
-    help: str = ""
-    group: str = ""
     repeatable: bool = False
     replaces: bool = False
     once: bool = False
@@ -135,18 +134,44 @@ class Option(NamedTuple):
 
 
 def _option(names: str, group: str, help: str, *, default: Any = None, **more: Any) -> Any:
-    """Return a field with an option: its ``names`` and the word for its value, as in ``-t --test-name NAME``."""
+    """Return an option: its ``names`` and the word for its value are, for example, ``-t --test-name NAME``."""
     words = names.split()
     if not words[-1].startswith("-"):
         more = {"read": str, "metavar": words.pop()} | more
     if default is None:
         default = () if more.get("repeatable") else None if "read" in more else False
-    metadata = {"names": tuple(words), "group": group, "help": help, **more}
-    return dataclasses.field(default=default, metadata=metadata)
+    return Option(tuple(words), group, help, default, **more)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Task:
+@dataclass_transform(kw_only_default=True, eq_default=False, frozen_default=True)
+class OptionValues:
+    """The values of a class's options, by their names; they do not change.
+
+    It is no dataclass, since the module ``dataclasses`` takes longer to import than Python to start.
+    """
+
+    defaults: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls) -> None:
+        values = {name: vars(cls)[name] for name in cls.__annotations__}
+        cls.defaults = {name: one.default if isinstance(one, Option) else one for name, one in values.items()}
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(self.defaults | values)
+        self.check()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name} does not change; replace() returns other values")
+
+    def check(self) -> None:
+        """Raise UsageError for values that do not go together."""
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the values with some changed."""
+        return type(self)(**vars(self) | changes)
+
+
+class Task(OptionValues):
     """What is scored. The fields have the names of the options; None means an option's default.
 
     ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
@@ -155,7 +180,7 @@ class Task:
 
     test_name: str = _option(
         "-t --test-name NAME", WHAT, "the test set's sub-directory (default: test-A)",
-        default="test-A", once=True, argument="test", useless_with=("validate",),
+        default=DEFAULT_TEST, once=True, argument="test", useless_with=("validate",),
     )  # fmt: skip
     out_directory: str = _option(
         "--out-directory DIR", WHAT, "where the outputs are (default: .)", default=".", useless_with=AUTHORING
@@ -236,8 +261,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
     return schemes
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Settings:
+class Settings(OptionValues):
     """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 
     challenges: tuple[str, ...] = _option(
@@ -389,8 +413,7 @@ class Settings:
     )  # fmt: skip
     ignored: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Raise UsageError for settings that do not go together."""
+    def check(self) -> None:
         if self.sort and self.reverse_sort:
             raise UsageError(message="--sort shows the worst lines first, --reverse-sort the best: take one")
         modes = [OPTIONS[field].long_name for field in MODES if getattr(self, field) not in (False, None)]
@@ -446,15 +469,10 @@ NOT_AVAILABLE = {
     "--train": _NO_ENSEMBLES.format("--train"),
     "--infer": _NO_ENSEMBLES.format("--infer"),
 }
-FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind)) for kind in (Task, Settings)}
-OPTIONS = {  # by field
-    field.name: Option(field=field.name, **field.metadata)
-    for kind in (Task, Settings)
-    for field in dataclasses.fields(kind)
-    if field.metadata
-} | {
-    SUBMIT: Option(names=("-S", SUBMIT), field=SUBMIT),
-    **{name: Option(names=(name,), field=name, read=str) for name in ("--train", "--infer", *IGNORED)},
+OPTIONS: dict[str, Option] = {  # by their fields
+    **{name: one for kind in (Task, Settings) for name, one in vars(kind).items() if isinstance(one, Option)},
+    SUBMIT: Option(("-S", SUBMIT)),
+    **{name: Option((name,), read=str) for name in ("--train", "--infer", *IGNORED)},
 }
 MODES = tuple(field for field, option in OPTIONS.items() if option.mode)
 WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
@@ -615,4 +633,4 @@ def config_task(directory: str) -> Task:
 
 def fields_of(kind: type[Options], values: Mapping[str, Any]) -> Options:
     """Return a Task, or Settings, with the values that are its fields."""
-    return kind(**{name: value for name, value in values.items() if name in FIELDS[kind]})
+    return kind(**{name: value for name, value in values.items() if name in kind.defaults})

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import NamedTuple
 
 from geval_py import errors
 from geval_py.reading import sources
-from geval_py.reading.config import CONFIG_FILE, Task
+from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
@@ -24,7 +23,7 @@ EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 OTHER_FILES, FOLDER = ("expected.jsonl", "expected.parquet"), "expected"  # where there is no expected.tsv
 OTHER_ENDINGS = (".jsonl", ".parquet")
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
-TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", Task.test_name
+TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
@@ -129,7 +128,7 @@ def _find(directory: str, test_name: str, given: str | None, default: str, what:
 
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
     """Return a split with more outputs, found like those of ``--out-file``; raises as :func:`locate`."""
-    others = _named_outputs(replace(task, out_files=tuple(names)))
+    others = _named_outputs(task.replace(out_files=tuple(names)))
     return _checked(split._replace(outputs=(*split.outputs, *others)), task)
 
 

@@ -6,7 +6,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import config
@@ -29,7 +28,6 @@ MAX_NAME_LENGTH_IN_CROSS_TABLES = 80
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreTable(Tabular):
     """The scores of the outputs of one test set: as GEval shows them in text, elsewhere a row an output.
 
@@ -38,15 +36,20 @@ class ScoreTable(Tabular):
     ``test`` are for the JSON document.
     """
 
-    results: Sequence[ScoredOutput]
-    names: Sequence[str]
-    shown: Sequence[str] = ()
-    precision: int | None = None
-    percentage: bool = False
-    interval: IntervalOf | None = None
-    how: str = ""
-    challenge: str = ""
-    test: str = ""
+    def __init__(
+        self,
+        results: Sequence[ScoredOutput],
+        names: Sequence[str],
+        shown: Sequence[str] = (),
+        precision: int | None = None,
+        percentage: bool = False,
+        interval: IntervalOf | None = None,
+        how: str = "",
+        challenge: str = "",
+        test: str = "",
+    ) -> None:
+        self.results, self.names, self.shown, self.interval, self.how = results, names, shown, interval, how
+        self.precision, self.percentage, self.challenge, self.test = precision, percentage, challenge, test
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write the scores of one output (a number, or rows and cross tables), or of several (a table).

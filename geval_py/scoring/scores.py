@@ -6,7 +6,6 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 IntervalOf: TypeAlias = "Callable[[MetricScore], Any]"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MetricScore:
+class MetricScore(NamedTuple):
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
@@ -41,9 +39,9 @@ class MetricScore:
     value: float
     metric: Metric
     scheme: EvaluationScheme
-    statistics: LineStatistics = field(repr=False)
-    line_numbers: array[int] | None = field(default=None, repr=False)
-    error: SchemeError | None = field(default=None, repr=False)
+    statistics: LineStatistics
+    line_numbers: array[int] | None = None
+    error: SchemeError | None = None
 
     @property
     def unit(self) -> str:
@@ -108,7 +106,6 @@ class Signature(NamedTuple):
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class ScoredOutput:
     """The scores of one output, in the order of the metrics, and its lines; or the error in their place.
 
@@ -120,15 +117,21 @@ class ScoredOutput:
     itself.
     """
 
-    split: Split
-    output: Output
-    scores: tuple[MetricScore, ...] = ()
-    file_lines: int = 0
-    signature: Signature | None = None
-    input: Text = field(repr=False)
-    texts: Texts | None = field(default=None, repr=False)
-    results: tuple[MetricScore, ...] = field(default=(), repr=False)
-    error: DataError | SchemeError | None = None
+    def __init__(
+        self,
+        *,
+        split: Split,
+        output: Output,
+        input: Text,
+        scores: tuple[MetricScore, ...] = (),
+        file_lines: int = 0,
+        signature: Signature | None = None,
+        texts: Texts | None = None,
+        results: tuple[MetricScore, ...] = (),
+        error: DataError | SchemeError | None = None,
+    ) -> None:
+        self.split, self.output, self.input, self.file_lines, self.texts = split, output, input, file_lines, texts
+        self.scores, self.results, self.signature, self.error = scores, results, signature, error
 
     @property
     def errors(self) -> list[DataError | SchemeError]:

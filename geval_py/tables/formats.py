@@ -7,7 +7,6 @@ new format is one entry in FORMATS: every command then takes its name, and shows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -89,6 +88,7 @@ class Tabular:
 
 def json_fields(value: Any, *without: str) -> dict[str, Any]:
     """Return the fields of a dataclass for JSON, but for some: results as their documents, a signature as text."""
+    from dataclasses import fields, is_dataclass  # which takes longer to import than Python to start
 
     def shown(one: Any) -> Any:
         if hasattr(one, "to_dict"):
@@ -118,7 +118,6 @@ class Listing(Tabular):
         return self.table().tabs() if width is None else Tabular.text(self, width)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Shown(Tabular):
     """What a command has computed: the JSON document, and the tables and lines beside it.
 
@@ -127,12 +126,17 @@ class Shown(Tabular):
     between them, as of a listing. ``texts`` are all that text has.
     """
 
-    document: Mapping[str, Any]
-    people: Table | None = None
-    programs: Table | None = None
-    lines: Sequence[str] = ()
-    as_tabs: bool = False
-    texts: Iterable[str] | None = None
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        people: Table | None = None,
+        programs: Table | None = None,
+        lines: Sequence[str] = (),
+        as_tabs: bool = False,
+        texts: Iterable[str] | None = None,
+    ) -> None:
+        self.document, self.people, self.programs = document, people, programs
+        self.lines, self.as_tabs, self.texts = lines, as_tabs, texts
 
     def table(self) -> Table:
         return figures(self.document) if self.people is None else self.people

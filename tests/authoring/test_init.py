@@ -8,7 +8,7 @@ import pytest
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
 from geval_py.authoring.init import data_files, init_challenge, readme, samples
 from geval_py.authoring.validate import validate_challenge
-from geval_py.reading.config import FIELDS, Task, config_task, words_of
+from geval_py.reading.config import Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.metrics import METRICS, find_metric
 from geval_py.suite import evaluate_all
@@ -21,7 +21,7 @@ FILES = [
 
 def init(folder, *metrics, **settings):
     """Write a challenge; what belongs to a task is taken out of the settings."""
-    fields = {name: settings.pop(name) for name in (*settings,) if name in FIELDS[Task]}
+    fields = {name: settings.pop(name) for name in (*settings,) if name in Task.defaults}
     init_challenge(Task(expected_directory=str(folder), metrics=metrics, **fields), **settings)
 
 

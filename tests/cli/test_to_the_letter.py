@@ -4,7 +4,6 @@ import json
 import lzma
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,7 +123,7 @@ def test_a_metric_is_selected_by_gevals_name_and_by_ours(name, theirs, tmp_path)
         (f"{name}:lP<2>", f"{name}:lP<02>"),
         (f"{theirs}:lP<2>",) * 2,
     ):
-        selected = geval_py.scoring.evaluate.select_schemes(replace(task, select_metrics=(asked,)))
+        selected = geval_py.scoring.evaluate.select_schemes(task.replace(select_metrics=(asked,)))
         assert [of.metric for of, _ in selected] == [name]
         assert [of.text for of, _ in selected] == [f"{name}:lP<02>" if ":" in scheme else name]
 

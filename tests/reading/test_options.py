@@ -12,7 +12,6 @@ from geval_py.cli.options import parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import (
-    FIELDS,
     IGNORED,
     NOT_AVAILABLE,
     OPTIONS,
@@ -45,7 +44,7 @@ def config(here):
 
 def both(**values):
     """What is scored, and how it is shown, from values by field."""
-    return [vars(kind(**{n: v for n, v in values.items() if n in FIELDS[kind]})) for kind in (Task, Settings)]
+    return [vars(kind(**{n: v for n, v in values.items() if n in kind.defaults})) for kind in (Task, Settings)]
 
 
 def parse_task(words):
@@ -478,24 +477,22 @@ def test_a_broken_regular_expression_on_the_command_line():
 # The table
 
 
-SHOWN = [option for option in OPTIONS.values() if option.help]
+SHOWN = {name: option for name, option in OPTIONS.items() if option.help}
 
 
 def test_help():
     help_text = parser_of().format_help()
-    assert all(f" {name}" in help_text for option in SHOWN for name in option.names)
+    assert all(f" {name}" in help_text for option in SHOWN.values() for name in option.names)
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
     assert "--seed S              with -B: the seed of its random numbers (default:\n" in help_text
     assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
 
 
 def test_every_field_but_two_is_an_option():
-    assert sorted(option.field for option in SHOWN) == sorted(
-        {*FIELDS[Task], *FIELDS[Settings]} - {"needs_items", "ignored"}
-    )
-    assert not set(FIELDS[Task]) & set(FIELDS[Settings])
-    assert {*OPTIONS} - {option.field for option in SHOWN} == {*NOT_AVAILABLE, *IGNORED}
-    assert all(option.group for option in SHOWN)
+    assert SHOWN.keys() == {*Task.defaults, *Settings.defaults} - {"needs_items", "ignored"}
+    assert not Task.defaults.keys() & Settings.defaults
+    assert OPTIONS.keys() - SHOWN.keys() == {*NOT_AVAILABLE, *IGNORED}
+    assert all(option.group for option in SHOWN.values())
     names = [name for option in OPTIONS.values() for name in option.names]
     assert len(set(names)) == len(names)
 

@@ -235,8 +235,7 @@ def _evaluate(
 ) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)
-    task = replace(
-        task,
+    task = task.replace(
         out_directory=challenge,
         expected_directory=challenge,
         test_name=test,

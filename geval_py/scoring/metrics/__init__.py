@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +161,8 @@ def column_of(
     column = metric.column
     if preparation is None and not metric.needs_vocabulary:
         return column
+    from dataclasses import replace
+
     from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
 
     if metric.needs_vocabulary and isinstance(column, RowColumn):
