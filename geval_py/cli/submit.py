@@ -83,21 +83,21 @@ def make_submit_parser() -> commands.CommandParser:
     return parser
 
 
-def run_submit(given: argparse.Namespace) -> int:
+def run_submit(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    base, token = _address(given.board), _token(given.token_file)
-    if os.path.isfile(given.file) and (problem := upload_name_problem(os.path.basename(given.file))):
+    base, token = _address(args.board), _token(args.token_file)
+    if os.path.isfile(args.file) and (problem := upload_name_problem(os.path.basename(args.file))):
         raise UsageError(message=problem)
-    if not (given.no_check or given.trial or is_archive(given.file)) and os.path.exists(given.file):
-        _check(given.file)
-    with _packed(given.file) as path:
-        query = {"dry": "yes"} if given.trial else {}
+    if not (args.no_check or args.trial or is_archive(args.file)) and os.path.exists(args.file):
+        _check(args.file)
+    with _packed(args.file) as path:
+        query = {"dry": "yes"} if args.trial else {}
         if not is_archive(path):
-            query["test"] = given.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
+            query["test"] = args.test_name or os.path.basename(os.path.dirname(os.path.abspath(path)))
         sent = _send(f"{base}/upload/{quote(os.path.basename(path))}?{urlencode(query)}", token, path)
     if sent["note"]:
         terminal.note(visible(str(sent["note"])))
-    if given.no_wait:
+    if args.no_wait:
         sys.stdout.write(json_text(json.loads(sent["receipt"])))
         return 0
     pause = PAUSE_SECONDS

@@ -96,10 +96,9 @@ def uploaded(board, tmp_path):
     path, text = tmp_path / "upload", output("test-A", 0.6)
     write(path, text)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    names = {"name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "arrived": NOW}
-    uploads.accept(
-        board, account, uploads.Received(path=str(path), **names), signed_receipts.signing_key(board.folder), 9
-    )
+    names = {"name": "out.tsv", "test": "test-A", "sha256": digest, "bytes": len(text), "dry": False}
+    key = signed_receipts.signing_key(board.folder)
+    uploads.accept(board, account, str(path), key, arrived=NOW, most=9, **names)
 
 
 def rows(board):

@@ -287,16 +287,9 @@ class BoardMachine(Machine):
             self.world.incoming.mkdir(exist_ok=True)
             path = shutil.copyfile(sent, self.world.incoming / "upload")
             data = path.read_bytes()
-            received = uploads.Received(
-                path=str(path),
-                name=sent.name,
-                test=HIDDEN if is_single else "",
-                sha256=sha256(data).hexdigest(),
-                bytes=len(data),
-                arrived=now,
-                dry=dry,
-            )
-            accepted = uploads.accept(self.board, account, received, self.key, 1_000_000)
+            values = {"name": sent.name, "test": HIDDEN if is_single else "", "dry": dry}
+            values |= {"sha256": sha256(data).hexdigest(), "bytes": len(data), "arrived": now}
+            accepted = uploads.accept(self.board, account, str(path), self.key, most=1_000_000, **values)
             self.receipts.append(accepted["receipt"])
 
         self.perform(Action("upload", act, after(lambda model: model.accept(name, content, form, dry=dry))), kill)

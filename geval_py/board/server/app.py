@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib import resources
 from tempfile import TemporaryDirectory
 
@@ -134,7 +135,7 @@ def sign_out(visit: Visit) -> Response:
 async def put_upload(request: Request) -> Response:
     """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
     server = server_of(request)
-    account = await run_in_threadpool(server.changer, request)
+    account = await run_in_threadpool(server.account, request, changes=True)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
     told = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
     return JSONResponse({**told, "state": f"/api/uploads/{told['number']}"}, 200 if told["note"] else 201)
@@ -143,7 +144,7 @@ async def put_upload(request: Request) -> Response:
 async def upload_form(request: Request) -> Response:
     """Receive a file from the form of a page; who sends it is known before a byte of it is read."""
     server = server_of(request)
-    account = await run_in_threadpool(server.changer, request)
+    account = await run_in_threadpool(server.account, request, changes=True)
     most = server.board().settings.server.upload
     length = request.headers.get("content-length", "")
     if not length.isdecimal() or int(length) > most + FORM_BYTES:
@@ -190,17 +191,11 @@ async def _receive(
                         raise HTTPException(413, f"An upload has at most {most:,} bytes.")
                     digest.update(chunk)
                     await run_in_threadpool(file.write, chunk)
-            received = uploads.Received(
-                path=path,
-                name=name,
-                test=test,
-                sha256=digest.hexdigest(),
-                bytes=size,
-                arrived=server.clock(),
-                dry=dry,
-            )
+            values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
+            arrived = server.clock()
             async with server.accepting:
-                return await run_in_threadpool(uploads.accept, board, account, received, server.key, an_hour)
+                accept = partial(uploads.accept, arrived=arrived, most=an_hour, **values)
+                return await run_in_threadpool(accept, board, account, path, server.key)
     finally:
         server.receiving[account.id] -= 1
 

@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from geval_py.board.database.schema import ORGANISER
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.accounts import Account
@@ -72,28 +71,22 @@ class ServerContext:
         secret = request.cookies.get(self.cookie, "")
         return accounts.session_account(board, secret, now) if secret else None
 
-    def account(self, request: Request, *, scope: str = accounts.READ) -> Account:
-        """Return who is signed in; raises HTTPException."""
-        account = self.current(request, scope=scope)
+    def account(self, request: Request, *, role: str = "", changes: bool = False) -> Account:
+        """Return who asks, or changes something, which takes a token to submit or a page of this server.
+
+        Raises HTTPException. With a ``role``, it takes a session; to anybody else the page does not exist.
+        """
+        token = bearer_token(request)
+        if role and token is not None:
+            raise HTTPException(403, "A token may not do this; sign in.")
+        account = self.current(request, scope=accounts.SUBMIT if changes else accounts.READ)
         if account is None:
-            if bearer_token(request) is not None:
+            if token is not None:
                 self.count_try(request)
             raise HTTPException(401, "Sign in first.")
-        return account
-
-    def changer(self, request: Request) -> Account:
-        """Return who changes something: by a token, or by a session from a page of this server."""
-        account = self.account(request, scope=accounts.SUBMIT)
-        if bearer_token(request) is None:
+        if changes and token is None:
             self.check_origin(request)
-        return account
-
-    def organiser(self, request: Request, *, changes: bool = False) -> Account:
-        """Return the organiser who asks, who needs a session; to anybody else the page does not exist."""
-        if bearer_token(request) is not None:
-            raise HTTPException(403, "A token may not do this; sign in.")
-        account = self.changer(request) if changes else self.account(request)
-        if account.role != ORGANISER:
+        if role not in ("", account.role):
             raise HTTPException(404, NOT_FOUND)
         return account
 
@@ -188,10 +181,7 @@ def visited(
 
             def run() -> Response:
                 server = server_of(request)
-                if role == ORGANISER:
-                    account = server.organiser(request, changes=changes)
-                else:
-                    account = server.changer(request) if changes else server.account(request)
+                account = server.account(request, role=role, changes=changes)
                 board, now = server.board(), server.clock()
                 with board.writing() if changes else board.reading() as connection:
                     visit = Visit(server, request, form, account, connection, board, now)

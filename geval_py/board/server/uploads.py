@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -41,19 +40,6 @@ OUTPUT_ENDINGS = tuple(
 KNOWN = "the same file was uploaded before: this is its receipt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """A file on the disk, as it was uploaded; ``test`` is the test set of a single output, "" for an archive."""
-
-    path: str
-    name: str
-    test: str
-    sha256: str
-    bytes: int
-    arrived: datetime
-    dry: bool = False
-
-
 def file_name(name: str, test: str, settings: BoardSettings) -> str:
     """Check the name of an uploaded file, without its folders, and return it; raises RefusedError.
 
@@ -75,45 +61,46 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     return name
 
 
-def accept(board: Board, account: Account, received: Received, key: Ed25519PrivateKey, most: int) -> dict[str, str]:
+def accept(
+    board: Board,
+    account: Account,
+    path: str,
+    key: Ed25519PrivateKey,
+    *,
+    arrived: datetime,
+    most: int,
+    **values: Any,
+) -> dict[str, str]:
     """Store an upload with its content, its job and its receipt; return its ``number``, ``receipt`` and a ``note``.
 
-    At most ``most`` uploads of a team may come in an hour. A file that waits already, or became a submission, is not
+    The ``values`` are columns of its job: its name; the test set of a single output, "" for an archive; its sha256 and
+    bytes; whether it is dry. At most ``most`` uploads of a team may come in an hour. A file that waits already, or became a submission, is not
     stored again: the note says so, and its receipt is returned. Raises RefusedError for an account that was closed
     meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
     """
-    packed = pack_file(received.path)
+    packed = pack_file(path)
     with board.writing() as connection:
         sender = accounts.account(connection, account.id)
         if sender is None or not sender.may_submit:
             raise RefusedError(reason="this account may not submit; ask the organiser")
         own = sender.submitter_id
-        accounts.count_try(connection, f"uploads {own}", most, received.arrived)
-        if not received.dry:
+        accounts.count_try(connection, f"uploads {own}", most, arrived)
+        if not values["dry"]:
             same = connection.execute(
                 select(jobs)
                 .where(jobs.c.submitter_id == own, ~jobs.c.dry, jobs.c.state.in_((*OPEN, queue.DONE)))
-                .where(*(jobs.c[name] == getattr(received, name) for name in ("name", "test", "sha256")))
+                .where(*(jobs.c[name] == values[name] for name in ("name", "test", "sha256")))
                 .order_by(jobs.c.id)
             ).first()
             if same is not None:  # one that failed or was refused is tried again
                 return {"number": same.number, "receipt": same.receipt, "note": KNOWN}
-            check_quota(connection, board.settings, own, sender.team, received.arrived, (), with_uploads=True)
-        store_content(connection, received.sha256, packed)
-        number, arrived = secrets.token_hex(queue.NUMBER_BYTES), received.arrived.astimezone(UTC)
-        values = {name: getattr(received, name) for name in ("test", "sha256", "bytes")}
-        receipt = signed_receipts.sign(
-            key,
-            values
-            | {
-                "number": number,
-                "board": board.settings.title,
-                "submitter": sender.team,
-                "file": received.name,
-                "arrived": arrived.isoformat(timespec="microseconds"),
-            },
-        )
-        values |= {"number": number, "name": received.name, "dry": received.dry, "receipt": receipt}
+            check_quota(connection, board.settings, own, sender.team, arrived, (), with_uploads=True)
+        store_content(connection, values["sha256"], packed)
+        number, arrived = secrets.token_hex(queue.NUMBER_BYTES), arrived.astimezone(UTC)
+        signed = {name: values[name] for name in ("test", "sha256", "bytes")}
+        signed |= {"number": number, "board": board.settings.title, "submitter": sender.team, "file": values["name"]}
+        signed["arrived"] = arrived.isoformat(timespec="microseconds")
+        values |= {"number": number, "receipt": (receipt := signed_receipts.sign(key, signed))}
         queue.enqueue(connection, queue.UPLOAD, arrived, account_id=sender.id, submitter_id=own, **values)
     return {"number": number, "receipt": receipt, "note": ""}
 

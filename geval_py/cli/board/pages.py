@@ -40,17 +40,17 @@ make_show_parser = parser_maker(
 )
 
 
-def run_show(given: argparse.Namespace) -> int:
+def run_show(args: argparse.Namespace) -> int:
     """Run ``geval board show``; returns the exit status, raises GevalError."""
-    board = Board.open(given.board)
-    shown = leaderboard.standings(board, given.test, phase=given.phase, by=given.by, now=now())
+    board = Board.open(args.board)
+    shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
-        by_phase = board.settings.by_phase
-        others = [name for name, of in by_phase.items() if name != shown.phase and of.test(shown.test) is not None]
+        phases = board.settings.by_phase.items()
+        others = [name for name, own in phases if name != shown.phase and own.test(shown.test) is not None]
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
-        of = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
-        terminal.note(visible(f"there is no entry for {of}{advice}"))
-    elif shown.phase == AFTER and given.phase is None:
+        table = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
+        terminal.note(visible(f"there is no entry for {table}{advice}"))
+    elif shown.phase == AFTER and args.phase is None:
         last = board.settings.deciding_phase(shown.test)
         if last is not None:
             terminal.note(
@@ -62,7 +62,7 @@ def run_show(given: argparse.Namespace) -> int:
         programs=leaderboard.standings_records(shown),
         lines=list(leaderboard.legend(shown)),
     )
-    terminal.show(value, given)
+    terminal.show(value, args)
     return 0
 
 
@@ -84,18 +84,18 @@ make_status_parser = parser_maker(
 )
 
 
-def run_status(given: argparse.Namespace) -> int:
+def run_status(args: argparse.Namespace) -> int:
     """Run ``geval board status``; returns the exit status, raises GevalError."""
-    board = Board.open(given.board)
-    if given.copies:
+    board = Board.open(args.board)
+    if args.copies:
         from geval_py.board.ranking import likeness
 
         with board.reading() as connection:
             pairs = tuple(likeness.likenesses(connection, board.settings))
-        found = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
-        summary = f"outputs of different submitters: {found} much alike"
+        number = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
+        summary = f"outputs of different submitters: {number} much alike"
         copies, table = [asdict(pair) for pair in pairs], likeness.likeness_table(pairs)
-        terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), given)
+        terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return 0
     from geval_py.board.operations.status import status_of
     from geval_py.board.server.delivery import undelivered
@@ -107,7 +107,7 @@ def run_status(given: argparse.Namespace) -> int:
     told = (*_summary(status), *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
     document = {**status.document(), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
     shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
-    terminal.show(shown, given)
+    terminal.show(shown, args)
     return 0
 
 
@@ -160,10 +160,10 @@ it stands until the new one is whole.
 )
 
 
-def run_site(given: argparse.Namespace) -> int:
+def run_site(args: argparse.Namespace) -> int:
     """Run ``geval board site``; returns the exit status, raises GevalError."""
     from geval_py.board.site import build
 
-    number = build(Board.open(given.board), given.output, now=now(), organiser=given.organiser)
-    sys.stdout.write(f"{visible(given.output)}: {number} files\n")
+    number = build(Board.open(args.board), args.output, now=now(), organiser=args.organiser)
+    sys.stdout.write(f"{visible(args.output)}: {number} files\n")
     return 0

@@ -48,7 +48,7 @@ make_serve_parser = parser_maker(
 )
 
 
-def run_serve(given: argparse.Namespace) -> int:
+def run_serve(args: argparse.Namespace) -> int:
     """Run ``geval board serve`` until it is interrupted; returns the exit status, raises GevalError."""
     import uvicorn
 
@@ -58,13 +58,13 @@ def run_serve(given: argparse.Namespace) -> int:
     from geval_py.board.server.openid import check_secrets
 
     with workspace() as place:
-        server = ServerContext(given.board, place, url=given.url)
+        server = ServerContext(args.board, place, url=args.url)
         check_secrets(server.board().settings.server)
         server.site.start()
         config = uvicorn.Config(
             application(server),
-            host=given.host,
-            port=given.port,
+            host=args.host,
+            port=args.port,
             http="h11",
             ws="none",
             lifespan="off",
@@ -73,9 +73,9 @@ def run_serve(given: argparse.Namespace) -> int:
             server_header=False,
             timeout_graceful_shutdown=5,
         )
-        address = server.url or f"http://{given.host}:{given.port}"
-        terminal.note(f"{address} serves {named(given.board)}; Ctrl-C ends it")
-        with nullcontext() if given.workers == 0 else _worker_beside(given.board, given.workers):
+        address = server.url or f"http://{args.host}:{args.port}"
+        terminal.note(f"{address} serves {named(args.board)}; Ctrl-C ends it")
+        with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
             try:
                 uvicorn.Server(config).run()
             finally:
@@ -127,11 +127,11 @@ make_work_parser = parser_maker(
 )
 
 
-def run_work(given: argparse.Namespace) -> int:
+def run_work(args: argparse.Namespace) -> int:
     """Run ``geval board work``; returns the exit status, raises GevalError."""
     from geval_py.board.server.worker import Worker
 
-    worker = Worker(given.board, at_once=given.workers)
+    worker = Worker(args.board, at_once=args.workers)
 
     def stop_at_end_of_input() -> None:
         sys.stdin.buffer.read()
@@ -141,10 +141,10 @@ def run_work(given: argparse.Namespace) -> int:
         threading.Thread(target=stop_at_end_of_input, daemon=True).start()
     before = signal.signal(signal.SIGTERM, lambda *_: worker.stop())
     try:
-        done = worker.run(until_idle=given.once)
+        done = worker.run(until_idle=args.once)
     finally:
         signal.signal(signal.SIGTERM, before)
-    if given.once:
+    if args.once:
         terminal.note("1 job done" if done == 1 else f"{done} jobs done")
     return 0
 
@@ -167,22 +167,22 @@ make_invite_parser = parser_maker(
 )
 
 
-def run_invite(given: argparse.Namespace) -> int:
+def run_invite(args: argparse.Namespace) -> int:
     """Run ``geval board invite``; returns the exit status, raises GevalError."""
-    if (given.name is None) == (given.list is None):
+    if (args.name is None) == (args.list is None):
         raise UsageError(message="name somebody to invite, or a CSV with --list FILE")
-    board = Board.open(given.board)
-    base = (given.url or board.settings.url).rstrip("/")
+    board = Board.open(args.board)
+    base = (args.url or board.settings.url).rstrip("/")
     if not base:
         raise UsageError(message="the address of the server is missing\n  --url URL, or `url` in board.yaml")
-    own = {"name": given.name, "email": given.email, "role": given.role, "team": given.team}
-    people = [own] if given.list is None else list(_listed(given.list))
+    own = {"name": args.name, "email": args.email, "role": args.role, "team": args.team}
+    people = [own] if args.list is None else list(_listed(args.list))
     with board.writing() as connection:
         made = [(one["name"], accounts.invite(connection, now=now(), **one)) for one in people]
         for name, _ in made:
             accounts.log(connection, "organiser", "invited", name, now=now())
     links = [(name, f"{base}/invitation/{secret}") for name, secret in made]
-    if given.list is None:
+    if args.list is None:
         sys.stdout.write(f"{links[0][1]}\n")
         return 0
     import csv
@@ -225,17 +225,17 @@ make_token_parser = parser_maker(
 )
 
 
-def run_token(given: argparse.Namespace) -> int:
+def run_token(args: argparse.Namespace) -> int:
     """Run ``geval board token``; returns the exit status, raises GevalError."""
-    with Board.open(given.board).writing() as connection:
-        account = accounts.account_named(connection, given.name)
+    with Board.open(args.board).writing() as connection:
+        account = accounts.account_named(connection, args.name)
         secret = accounts.make_token(
             connection,
             account.id,
             now=now(),
             name="by the organiser",
-            scope=given.scope,
-            days=given.days,
+            scope=args.scope,
+            days=args.days,
         )
         accounts.log(connection, "organiser", "made a token", account.name, now=now())
     sys.stdout.write(f"{secret}\n")
@@ -253,10 +253,10 @@ make_close_parser = parser_maker(
 )
 
 
-def run_close(given: argparse.Namespace) -> int:
+def run_close(args: argparse.Namespace) -> int:
     """Run ``geval board close``; returns the exit status, raises GevalError."""
-    with Board.open(given.board).writing() as connection:
-        account = accounts.account_named(connection, given.name)
+    with Board.open(args.board).writing() as connection:
+        account = accounts.account_named(connection, args.name)
         accounts.close(connection, account.id, now())
         accounts.log(connection, "organiser", "closed", account.name, now=now())
     return 0
@@ -274,11 +274,11 @@ make_verify_receipt_parser = parser_maker(
 )
 
 
-def run_verify_receipt(given: argparse.Namespace) -> int:
+def run_verify_receipt(args: argparse.Namespace) -> int:
     """Run ``geval board verify-receipt``; returns the exit status, raises GevalError."""
     from geval_py.board.server import signed_receipts
 
-    receipt = signed_receipts.verify(given.file, read_text(given.file), given.key.strip())
+    receipt = signed_receipts.verify(args.file, read_text(args.file), args.key.strip())
     test = f" for {receipt['test']}" if receipt["test"] else ""
     what = f"{receipt['submitter']} sent {receipt['file']}{test} of {receipt['bytes']} bytes to {receipt['board']}"
     moment, digest = receipt["arrived"], receipt["sha256"]

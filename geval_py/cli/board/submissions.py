@@ -52,17 +52,17 @@ line is at fault.""",
 )
 
 
-def run_add(given: argparse.Namespace) -> int:
+def run_add(args: argparse.Namespace) -> int:
     """Run ``geval board add``; returns the exit status, raises GevalError. The others follow one that is refused."""
-    board, at = store.Board.open(given.board), _moment("--at", given.at)
+    board, at = store.Board.open(args.board), _moment("--at", args.at)
     receipts = []
-    for source in given.submissions:
+    for source in args.submissions:
         try:
-            receipts.append(add(board, source, submitter=given.submitter, at=at, baseline=given.baseline, now=now()))
+            receipts.append(add(board, source, submitter=args.submitter, at=at, baseline=args.baseline, now=now()))
         except DataError as error:
             terminal.show_error(error)
-    _show_receipts(receipts, given)
-    return int(len(receipts) < len(given.submissions) or not all(receipt.is_fine for receipt in receipts))
+    _show_receipts(receipts, args)
+    return int(len(receipts) < len(args.submissions) or not all(receipt.is_fine for receipt in receipts))
 
 
 make_scan_parser = parser_maker(
@@ -91,14 +91,14 @@ make_scan_parser = parser_maker(
 )
 
 
-def run_scan(given: argparse.Namespace) -> int:
+def run_scan(args: argparse.Namespace) -> int:
     """Run ``geval board scan``; returns the exit status, raises GevalError."""
-    board, at = store.Board.open(given.board), _moment("--at", given.at)
+    board, at = store.Board.open(args.board), _moment("--at", args.at)
     with terminal.ProgressBar("scanning", unit="items") as progress:
         receipts = scan(
-            board, given.folder, now=now(), at=at, arrived=given.arrived, again=given.again, progress=progress
+            board, args.folder, now=now(), at=at, arrived=args.arrived, again=args.again, progress=progress
         )
-    _show_receipts(receipts, given, as_list=True)
+    _show_receipts(receipts, args, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
     return int(any(receipt.state in (schema.FAILED, REFUSED) for receipt in receipts))
@@ -127,9 +127,9 @@ make_withdraw_parser = parser_maker(
 )
 
 
-def run_withdraw(given: argparse.Namespace) -> int:
+def run_withdraw(args: argparse.Namespace) -> int:
     """Run ``geval board withdraw``; returns the exit status, raises GevalError."""
-    _show_receipts([withdraw(store.Board.open(given.board), given.code, given.reason, now())], given)
+    _show_receipts([withdraw(store.Board.open(args.board), args.code, args.reason, now())], args)
     return 0
 
 
@@ -147,9 +147,9 @@ make_note_parser = parser_maker(
 )
 
 
-def run_note(given: argparse.Namespace) -> int:
+def run_note(args: argparse.Namespace) -> int:
     """Run ``geval board note``; returns the exit status, raises GevalError."""
-    _show_receipts([note(store.Board.open(given.board), given.code, given.remark)], given)
+    _show_receipts([note(store.Board.open(args.board), args.code, args.remark)], args)
     return 0
 
 
@@ -166,15 +166,15 @@ make_announce_parser = parser_maker(
 )
 
 
-def run_announce(given: argparse.Namespace) -> int:
+def run_announce(args: argparse.Namespace) -> int:
     """Run ``geval board announce``; returns the exit status, raises GevalError."""
-    if (given.text is None) == (given.remove is None):
+    if (args.text is None) == (args.remove is None):
         raise UsageError(message="give a text to announce, or --remove N to take one away")
-    board = store.Board.open(given.board)
-    if given.text is None:
-        take_back(board, given.remove)
+    board = store.Board.open(args.board)
+    if args.text is None:
+        take_back(board, args.remove)
     else:
-        sys.stdout.write(f"{announce(board, given.text, now())}\n")
+        sys.stdout.write(f"{announce(board, args.text, now())}\n")
     return 0
 
 
@@ -192,20 +192,20 @@ make_final_parser = parser_maker(
 )
 
 
-def run_final(given: argparse.Namespace) -> int:
+def run_final(args: argparse.Namespace) -> int:
     """Run ``geval board final``; returns the exit status, raises GevalError."""
-    receipts = name_final(store.Board.open(given.board), given.codes, now(), undo=given.undo)
-    _show_receipts(receipts, given)
+    receipts = name_final(store.Board.open(args.board), args.codes, now(), undo=args.undo)
+    _show_receipts(receipts, args)
     return 0
 
 
-def _show_receipts(receipts: Sequence[Receipt], given: argparse.Namespace, *, as_list: bool = False) -> None:
+def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_list: bool = False) -> None:
     """Show receipts: in text one below the other or, as a list, a line each."""
-    rows = [(of.code or None, of.state, of.submitter, of.name, of.reason or of.note) for of in receipts]
+    rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
     table = _table(("code", "state", "submitter", "submission", "why"), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
     texts = None if as_list else ["\n".join(map(str, receipts))]
-    terminal.show(Shown(document=document, people=table, as_tabs=True, texts=texts), given)
+    terminal.show(Shown(document=document, people=table, as_tabs=True, texts=texts), args)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
@@ -230,14 +230,14 @@ make_rescore_parser = parser_maker(
 )
 
 
-def run_rescore(given: argparse.Namespace) -> int:
+def run_rescore(args: argparse.Namespace) -> int:
     """Run ``geval board rescore``; returns the exit status, raises GevalError."""
     from geval_py.board.operations.rescoring import rescore
 
-    board = store.Board.open(given.board)
+    board = store.Board.open(args.board)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
-        rescored = rescore(board, now=now(), dry_run=given.dry_run, again=given.again, progress=progress)
-    would, lines = given.dry_run, [] if rescored.outdated else ["nothing is out of date"]
+        rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
+    would, lines = args.dry_run, [] if rescored.outdated else ["nothing is out of date"]
     for reason, count in Counter(one.reason for one in rescored.outdated).items():
         lines.append(f"{'to be scored' if would else 'scored'} again: {count}, since {reason}")
     for receipt in rescored.receipts:
@@ -259,5 +259,5 @@ def run_rescore(given: argparse.Namespace) -> int:
     names = ("test", "phase", "submitter", "entry", "before", "after")
     table = _table(names, [[getattr(change, name) for name in names] for change in rescored.changes])
     shown = Shown(document=document, people=table, lines=lines, texts=[f"{line}\n" for line in lines])
-    terminal.show(shown, given)
+    terminal.show(shown, args)
     return 0

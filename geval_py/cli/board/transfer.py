@@ -38,10 +38,10 @@ make_init_parser = parser_maker(
 )
 
 
-def run_init(given: argparse.Namespace) -> int:
+def run_init(args: argparse.Namespace) -> int:
     """Run ``geval board init``; returns the exit status, raises GevalError."""
     board = create(
-        given.board, challenge=given.challenge, answers=given.answers, database=given.database, title=given.title
+        args.board, challenge=args.challenge, answers=args.answers, database=args.database, title=args.title
     )
     if board.settings.answers == board.settings.challenge:
         terminal.note(
@@ -49,8 +49,8 @@ def run_init(given: argparse.Namespace) -> int:
         )
     tests = ", ".join(test.name for test in board.settings.tests)
     sys.stdout.write(
-        f"The board is in {named(given.board)}: {tests}, ranked by {board.settings.metric}. Now\n"
-        f"  edit {named(settings_path(given.board))}: deadlines, submissions a day, digits that are disclosed\n"
+        f"The board is in {named(args.board)}: {tests}, ranked by {board.settings.metric}. Now\n"
+        f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, digits that are disclosed\n"
         "  geval board scan or geval board add adds submissions, geval board show shows the leaderboard\n"
     )
     return 0
@@ -74,12 +74,12 @@ make_export_parser = parser_maker(
 )
 
 
-def run_export(given: argparse.Namespace) -> int:
+def run_export(args: argparse.Namespace) -> int:
     """Run ``geval board export``; returns the exit status, raises GevalError."""
-    if os.path.lexists(given.file) and not given.force:
-        there = f"{named(given.file)} is there already, and is left as it is"
+    if os.path.lexists(args.file) and not args.force:
+        there = f"{named(args.file)} is there already, and is left as it is"
         raise UsageError(message=f"{there}\n  --force writes over it")
-    export(Board.open(given.board), given.file, now=now(), public=given.public)
+    export(Board.open(args.board), args.file, now=now(), public=args.public)
     return 0
 
 
@@ -96,18 +96,18 @@ make_import_parser = parser_maker(
 )
 
 
-def run_import(given: argparse.Namespace) -> int:
+def run_import(args: argparse.Namespace) -> int:
     """Run ``geval board import``; returns the exit status, raises GevalError."""
     from sqlalchemy import select
 
     from geval_py.board.database.schema import jobs
 
-    with import_board(given.file, given.board, database=given.database).reading() as connection:
+    with import_board(args.file, args.board, database=args.database).reading() as connection:
         has_uploads = connection.execute(select(jobs.c.id).where(jobs.c.receipt != "").limit(1)).first() is not None
     if has_uploads:
         terminal.note(
             "receipts that were signed before can be verified only with the old receipt.key\n"
-            f"  it is not in an export: copy it from the old board's folder into {named(given.board)}"
+            f"  it is not in an export: copy it from the old board's folder into {named(args.board)}"
         )
     return 0
 
@@ -127,10 +127,10 @@ fault.""",
 )
 
 
-def run_verify(given: argparse.Namespace) -> int:
+def run_verify(args: argparse.Namespace) -> int:
     """Run ``geval board verify``; returns the exit status, raises GevalError."""
     from geval_py.board.exports import verify
 
-    differences = verify(given.site, given.file)
+    differences = verify(args.site, args.file)
     sys.stdout.writelines(f"{difference}\n" for difference in differences)
     return 1 if differences else 0

@@ -12,7 +12,7 @@ import pytest
 from rows import KEYS, Rows
 
 import geval_py
-from geval_py.board.ranking.leaderboard import group_label, place_text
+from geval_py.board.ranking.leaderboard import group_label
 from geval_py.cli import commands
 from geval_py.errors import UsageError
 
@@ -194,21 +194,6 @@ def test_words_that_are_wrong(board, words, message):
     with pytest.raises(UsageError) as error:
         commands.run(["board", "show", board, *words])
     assert str(error.value).removesuffix("\n  geval board show --help shows the options") == message
-
-
-def test_help(capsys):
-    assert shown(capsys, "--help").startswith("usage: geval board show [--test NAME]")
-
-
-@pytest.mark.parametrize(
-    ("label", "ties", "text"),
-    [((3, True, False), "shared", "3="), ((3, True, False), "plain", "3"), ((3, False, False), "shared", "3")],
-)
-def test_ties_are_shown_as_board_yaml_says(label, ties, text):
-    class At:
-        place, shared, baseline = label
-
-    assert place_text(At, ties) == text
 
 
 def test_groups_have_letters_as_long_as_there_are_some():

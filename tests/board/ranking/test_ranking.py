@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from rows import NOW, START, Rows
 
-from geval_py.board.database.schema import FAILED, REJECTED
+from geval_py.board.database.schema import FAILED, REJECTED, SCORED
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import UsageError
 
@@ -25,29 +25,11 @@ def deadline(hours):
     return (START + timedelta(hours=hours)).isoformat()
 
 
-def test_the_better_score_in_the_metrics_direction_comes_first(rows):
-    for name, score in [("one", 120.0), ("two", 80.0), ("three", 100.0)]:
-        rows.submit(name, score)
-    assert rows.table() == [(1, "two", 80.0), (2, "three", 100.0), (3, "one", 120.0)]
-
-
 def test_where_higher_is_better_it_is_so(tmp_path, database):
     rows = Rows(tmp_path, database=database, metric="LikelihoodHashed", tests="{test-A: {visible: true}}")
     for name, score in [("one", 0.1), ("two", 0.3), ("three", 0.0)]:
         rows.submit(name, score)
     assert rows.table() == [(1, "two", 0.3), (2, "one", 0.1), (3, "three", 0.0)]
-
-
-def test_infinite_comes_after_every_finite_score(rows):
-    rows.edit(tests="{test-A: {visible: true}}")
-    for name, score in [("infinite", math.inf), ("huge", 1e300), ("small", 2.0), ("infinite too", math.inf)]:
-        rows.submit(name, score)
-    assert rows.table() == [
-        (1, "small", 2.0),
-        (2, "huge", 1e300),
-        (3, "infinite", math.inf),
-        (3, "infinite too", math.inf),
-    ]
 
 
 def test_what_is_withdrawn_is_gone_before_anything_is_disclosed_anew(rows):
@@ -59,16 +41,6 @@ def test_what_is_withdrawn_is_gone_before_anything_is_disclosed_anew(rows):
     assert [entry.submitter for entry in standings(rows.board, now=NOW).entries] == ["one"]
 
 
-@pytest.mark.parametrize(
-    "more", [{"state": REJECTED}, {"state": FAILED}, {"withdrawn": START}], ids=["rejected", "failed", "withdrawn"]
-)
-def test_what_does_not_stand_is_not_ranked_even_with_the_best_score(rows, more):
-    rows.submit("one", 100.0)
-    rows.submit("two", 1.5, **more)
-    rows.submit("one", 50.0, **more)
-    assert rows.table() == [(1, "one", 100.0)]
-
-
 def test_what_has_no_score_stands_last_without_a_place(rows):
     """Not as in codalab/codabench#1284, where NULL came first on PostgreSQL."""
     rows.submit("none", None)
@@ -77,70 +49,11 @@ def test_what_has_no_score_stands_last_without_a_place(rows):
     assert rows.table() == [(1, "one", 100.0), (2, "infinite", math.inf), (None, "none", None)]
 
 
-def test_equal_shown_scores_share_a_place_and_the_earlier_comes_first(rows):
-    rows.submit("late", 549.93, at=3)
-    rows.submit("early", 549.94, at=1)
-    rows.submit("worse", 600.0, at=0)
-    assert [(entry.place, entry.shared, entry.submitter) for entry in rows.standings().entries] == [
-        (1, True, "early"),
-        (1, True, "late"),
-        (3, False, "worse"),
-    ]
-
-
-def test_a_later_equal_score_does_not_displace_the_submitters_earlier_one(rows):
-    """Not as in codalab-competitions#2699."""
-    first = rows.submit("one", 100.0, at=1)
-    rows.submit("one", 100.0, at=2)
-    (entry,) = rows.standings().entries
-    assert (entry.code, entry.arrived) == (first, START + timedelta(hours=1))
-
-
-def test_the_best_variant_of_the_best_submission_is_shown(rows):
-    rows.submit("one", 100.0, 70.0, 90.0)
-    best = rows.submit("one", 80.0, 95.0, 60.0)
-    rows.submit("one", 65.0)
-    (entry,) = rows.standings().entries
-    assert (entry.code, entry.variant, entry.score, entry.params) == (best, "k=2", 60.0, {"k": "2"})
-
-
-def test_by_submission_each_one_is_shown_with_its_best_variant(rows):
-    rows.submit("one", 100.0, 70.0)
-    rows.submit("one", 80.0)
-    rows.submit("two", 75.0)
-    assert rows.table(by="submission") == [(1, "one", 70.0), (2, "two", 75.0), (3, "one", 80.0)]
-
-
-def test_by_tag_the_best_of_each_tag_of_a_submitter_is_shown_once(rows):
-    rows.submit("one", 70.0, tags=["neural", "big"])
-    rows.submit("one", 90.0, tags=["neural"])
-    rows.submit("one", 80.0, tags=["ngram"])
-    rows.submit("one", 95.0)
-    rows.submit("one", 99.0)
-    rows.submit("two", 85.0, tags=["ngram"])
-    assert rows.table(by="tag") == [(1, "one", 70.0), (2, "one", 80.0), (3, "two", 85.0), (4, "one", 95.0)]
-
-
 @pytest.mark.parametrize(("entries", "by"), [("best", "submitter"), ("all", "submission"), ("tag", "tag")])
 def test_board_yaml_says_of_whom_an_entry_is_shown(rows, entries, by):
     rows.edit(entries=entries)
     rows.submit("one", 70.0)
     assert rows.standings().by == by
-
-
-def test_baselines_stand_in_the_table_without_a_place(rows):
-    rows.submit("organiser", 90.0, baseline=True)
-    rows.submit("organiser", 70.0, baseline=True)
-    rows.submit("organiser", 75.0)
-    rows.submit("one", 80.0)
-    rows.submit("two", 100.0)
-    assert rows.table() == [
-        (None, "organiser", 70.0),
-        (1, "organiser", 75.0),
-        (2, "one", 80.0),
-        (None, "organiser", 90.0),
-        (3, "two", 100.0),
-    ]
 
 
 PHASES = f"[{{name: warm-up, until: {deadline(10)}}}, {{name: main, until: {deadline(20)}}}]"
@@ -251,7 +164,7 @@ SUBMISSIONS = st.lists(
             "baseline": st.booleans(),
             "tags": st.lists(st.sampled_from("xy"), unique=True, max_size=2),
             "withdrawn": st.sampled_from([None, None, START]),
-            "state": st.sampled_from(["scored", "scored", "rejected"]),
+            "state": st.sampled_from([SCORED, SCORED, REJECTED, FAILED]),
         }
     ),
     max_size=8,
@@ -263,12 +176,12 @@ def rounded(score):
 
 
 def ranked_by_hand(submissions, by):
-    """What the query should say: submission numbers, variants and places, by a plain sort."""
+    """What the query should say: submission numbers, variants, places and whether they are shared, by a plain sort."""
     pool = [
         (of["variants"][n], of["at"], number, n, of)
         for number, of in enumerate(submissions)
         for n in range(len(of["variants"]))
-        if of["state"] == "scored" and of["withdrawn"] is None
+        if of["state"] == SCORED and of["withdrawn"] is None
     ]
 
     def key(one):
@@ -289,10 +202,12 @@ def ranked_by_hand(submissions, by):
             best.setdefault(group, one)
     chosen = sorted({one[2:4]: one for one in best.values()}.values(), key=key)
     ranked = [rounded(one[0]) for one in chosen if not one[4]["baseline"] and one[0] is not None]
-    return [
-        (one[2], one[3], None if one[4]["baseline"] or one[0] is None else ranked.index(rounded(one[0])) + 1)
-        for one in chosen
-    ]
+    found = []
+    for score, _, number, n, of in chosen:
+        has_place, figure = not of["baseline"] and score is not None, rounded(score)
+        place = ranked.index(figure) + 1 if has_place else None
+        found.append((number, n, place, has_place and ranked.count(figure) > 1))
+    return found
 
 
 def check_against_a_plain_sort(folder, submissions, by, **keys):
@@ -300,26 +215,15 @@ def check_against_a_plain_sort(folder, submissions, by, **keys):
     for of in submissions:
         rows.submit(of["name"], *of["variants"], **{k: v for k, v in of.items() if k not in ("name", "variants")})
     shown = [
-        (int(entry.code, 16) - 1, int(entry.params.get("k", "0")), entry.place)
+        (int(entry.code, 16) - 1, int(entry.params.get("k", "0")), entry.place, entry.shared)
         for entry in rows.standings(by=by).entries
     ]
     rows.board.engine.dispose()
     assert shown == ranked_by_hand(submissions, by)
 
 
-def test_of_variants_with_one_figure_the_first_stands(rows):
-    """Else the digits that are not shown would choose."""
-    rows.submit("a", 1.50001, 1.5)
-    assert [entry.params for entry in rows.standings().entries] == [{}]
-
-
-def test_a_variant_without_a_score_does_not_stand_for_an_infinite_one(rows):
-    rows.submit("a", None, math.inf)
-    assert rows.table() == [(1, "a", math.inf)]
-
-
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
-@hypothesis_settings(max_examples=examples(40, most=8), deadline=None)
+@hypothesis_settings(max_examples=examples(60, most=30), deadline=None)
 def test_the_order_is_that_of_a_plain_sort(submissions, by):
     with tempfile.TemporaryDirectory() as folder:
         check_against_a_plain_sort(folder, submissions, by)
@@ -327,7 +231,7 @@ def test_the_order_is_that_of_a_plain_sort(submissions, by):
 
 @given(submissions=SUBMISSIONS, by=st.sampled_from(["submitter", "submission", "tag"]))
 @hypothesis_settings(
-    max_examples=examples(8, most=2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(20, most=8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_order_is_that_of_a_plain_sort_on_postgresql(submissions, by, postgresql):
     with tempfile.TemporaryDirectory() as folder:

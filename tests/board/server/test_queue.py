@@ -10,7 +10,7 @@ import time
 
 import pytest
 from samples import NOW, ON_BOTH, output
-from serving import Clock
+from serving import Clock, set_keys
 from sqlalchemy import func, insert, select, update
 
 from geval_py.board.database import store
@@ -350,13 +350,7 @@ def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
 
 def test_a_trial_is_checked_as_in_its_phase(served):
     """An output for a test set that the phase does not rank is no output."""
-    with open(f"{served.board.folder}/board.yaml", "a", encoding="utf-8") as file:
-        file.write("phases: [{name: dev, until: 2027-01-31T00:00:00Z, tests: [dev-0]}]\n")
-    text = served.board.folder + "/board.yaml"
-    with open(text, encoding="utf-8") as file:
-        lines = file.read().replace("phases: []\n", "")
-    with open(text, "w", encoding="utf-8") as file:
-        file.write(lines)
+    set_keys(served.board, phases="[{name: dev, until: 2027-01-31T00:00:00Z, tests: [dev-0]}]")
     program = served.token("anna")
     number = program.put(f"{OUT}&dry=yes", output("test-A", 0.5)).json()["number"]
     served.work()

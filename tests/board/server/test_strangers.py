@@ -210,19 +210,6 @@ def test_no_change_is_made_from_another_site_on_any_route(served, site):
         assert connection.execute(select(audit.c.action)).scalars().all() == ["signed in"]
 
 
-def test_whether_an_account_exists_is_not_told(served):
-    """Links that were used, are too old, or never were, answer alike."""
-    served.signed_in("anna")
-    used = served.invite("bob")
-    served.browser().post(used)
-    with served.board.writing() as connection:
-        expired = f"/invitation/{accounts.invite(connection, 'anna', now=served.clock(), days=-1)}"
-    answers = [served.browser().get(link) for link in (used, expired, "/invitation/nothing")]
-    assert {(one.status_code, one.text) for one in answers} == {(404, answers[0].text)}
-    posted = [served.browser().post(link) for link in (used, expired, "/invitation/nothing")]
-    assert {(one.status_code, one.text) for one in posted} == {(403, posted[0].text)}
-
-
 @ON_BOTH
 @pytest.mark.parametrize("what", ["link", "token"])
 def test_wrong_secrets_of_one_address_are_limited_by_the_hour(served, what, monkeypatch):

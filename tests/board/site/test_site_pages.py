@@ -123,12 +123,6 @@ def test_every_header_that_sorts_has_a_button(files):
     assert [header[:22] for header in headers].count('<button type="button" ') == len(headers) - 1  # but the interval
 
 
-def test_an_interval_is_drawn_by_attributes(files):
-    bars = [attributes for tag, attributes in Reader(files["index.html"]).tags if tag in ("svg", "path", "circle")]
-    assert bars
-    assert all("style" not in attributes for attributes in bars)
-
-
 def test_no_page_is_too_large_and_all_rows_are_there(many):
     assert max(len(text.encode()) for path, text in html_of(many).items()) < MAX_BYTES
     boards = [many["index.html"], *(many[f"board.test-A.{page}.html"] for page in (2, 3))]
