@@ -28,7 +28,7 @@ from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.references import references_of
 from geval_py.board.server import accounts, queue, signed_receipts, uploads
-from geval_py.board.server_settings import Webhook
+from geval_py.board.settings import Webhook
 from geval_py.board.site import build
 from geval_py.errors import CorruptFileError, DataError, UnreadableFileError, UsageError
 

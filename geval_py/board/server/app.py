@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from importlib import resources
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -24,8 +25,7 @@ from starlette.routing import Route
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.server import accounts, openid, organiser, queue, signed_receipts, team, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.context import NOT_FOUND, ServerContext, Visit, server_of, visited
-from geval_py.board.server.guards import FORM_BYTES, Guards
+from geval_py.board.server.context import FORM_BYTES, NOT_FOUND, Guards, ServerContext, Visit, server_of, visited
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
 
@@ -191,7 +191,13 @@ async def _receive(
                         raise HTTPException(413, f"An upload has at most {most:,} bytes.")
                     digest.update(chunk)
                     await run_in_threadpool(file.write, chunk)
-            values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
+            values: dict[str, Any] = {
+                "name": name,
+                "test": test,
+                "sha256": digest.hexdigest(),
+                "bytes": size,
+                "dry": dry,
+            }
             arrived = server.clock()
             async with server.accepting:
                 accept = partial(uploads.accept, arrived=arrived, most=an_hour, **values)

@@ -15,21 +15,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.utils import format_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
 from geval_py.board.database.schema import notices
+from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import ANNOUNCED, GIVEN_UP, SENT, WAITING
 from geval_py.board.server import queue
-from geval_py.board.server_settings import DISCORD, JSON, SLACK, Mail, Webhook
+from geval_py.board.settings import DISCORD, JSON, SLACK, BoardSettings, Mail, Webhook
 from geval_py.errors import DataError
 from geval_py.tables.escapes import json_text
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from geval_py.board.database.store import Board
-    from geval_py.board.settings import BoardSettings
 
 SECONDS = 10  # for which a receiver is waited for
 PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720)]  # between the tries

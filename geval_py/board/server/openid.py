@@ -24,9 +24,8 @@ from starlette.responses import RedirectResponse, Response
 from geval_py.board.database.store import escape_unstorable
 from geval_py.board.server import accounts
 from geval_py.board.server.accounts import Identity, RefusedError
-from geval_py.board.server.context import NOT_FOUND, ServerContext, server_of
-from geval_py.board.server.guards import read_form
-from geval_py.board.server_settings import GITHUB, Provider, ServerSettings
+from geval_py.board.server.context import NOT_FOUND, ServerContext, read_form, server_of
+from geval_py.board.settings import GITHUB, Provider, ServerSettings
 from geval_py.board.submission import RejectedError
 from geval_py.errors import UsageError
 from geval_py.text import visible

@@ -16,18 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import Connection, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import jobs
 from geval_py.board.database.store import Board, escape_unstorable, store_errors
 from geval_py.board.operations.receipts import LEASED, OPEN, WAITING
 from geval_py.errors import UsageError
-
-if TYPE_CHECKING:
-    from sqlalchemy.sql import ColumnElement
 
 UPLOAD, RESCORING = "upload", "rescoring"  # the kinds
 DONE, FAILED = "done", "failed"  # states; an upload may also be refused and, if it is dry, rejected

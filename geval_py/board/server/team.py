@@ -25,8 +25,8 @@ from geval_py.board.server.context import Visit, server_of, visited
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings
 from geval_py.board.site.files import identity
+from geval_py.board.site.pages import shown_scores
 from geval_py.board.site.rendering import render
-from geval_py.board.site.submission_pages import shown_scores
 
 MAX_IN_FEED = 50
 REPORTS_AN_HOUR = 30  # of an account; one takes some seconds

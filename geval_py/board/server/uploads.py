@@ -15,8 +15,9 @@ import os
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
 
 from geval_py.board.database.schema import SCORED, blobs, files, jobs, outputs, submissions, submitters
@@ -29,9 +30,6 @@ from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MAX_NAME_LENGTH = 200  # characters of a file's name
 OUTPUT_ENDINGS = tuple(
@@ -73,10 +71,10 @@ def accept(
 ) -> dict[str, str]:
     """Store an upload with its content, its job and its receipt; return its ``number``, ``receipt`` and a ``note``.
 
-    The ``values`` are columns of its job: its name; the test set of a single output, "" for an archive; its sha256 and
-    bytes; whether it is dry. At most ``most`` uploads of a team may come in an hour. A file that waits already, or became a submission, is not
-    stored again: the note says so, and its receipt is returned. Raises RefusedError for an account that was closed
-    meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
+    The ``values`` are columns of its job: its name; the test set of a single output, "" for an archive; its sha256
+    and bytes; whether it is dry. At most ``most`` uploads of a team may come in an hour. A file that waits already,
+    or became a submission, is not stored again: the note says so, and its receipt is returned. Raises RefusedError
+    for an account that was closed meanwhile or may not submit, TooOftenError, QuotaError, StoreError.
     """
     packed = pack_file(path)
     with board.writing() as connection:

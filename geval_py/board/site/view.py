@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
@@ -25,15 +25,13 @@ from geval_py.board.database.schema import (
     submissions,
     submitters,
 )
+from geval_py.board.database.store import Board
 from geval_py.board.ranking import disclosure, leaderboard, likeness
 from geval_py.board.references import expected_of, input_of
 from geval_py.board.settings import AFTER, NO_DIGITS, BoardSettings, Digits, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
 from geval_py.reading import challenge, lines
 from geval_py.tables.numbers import significant
-
-if TYPE_CHECKING:
-    from geval_py.board.database.store import Board
 
 MAX_LINES = 20
 MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site

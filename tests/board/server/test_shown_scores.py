@@ -9,7 +9,7 @@ from serving import set_keys
 from test_server import archive, state
 
 from geval_py.board.database.store import Board
-from geval_py.board.site.submission_pages import listed
+from geval_py.board.site.pages import listed
 from geval_py.board.site.view import loaded
 
 WEAK, GOOD, BEST = (output("test-A", skill) for skill in (0.2, 0.5, 0.8))

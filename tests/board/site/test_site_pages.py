@@ -14,8 +14,8 @@ import site_views
 from site_views import Reader, html_of, made
 
 from geval_py.board.settings import Test
+from geval_py.board.site.pages import MAX_OUTPUTS
 from geval_py.board.site.rendering import POLICY, link_of, markdown_html
-from geval_py.board.site.submission_pages import MAX_OUTPUTS
 from geval_py.board.site.view import Figures
 
 MAX_BYTES = 500_000
