@@ -194,13 +194,12 @@ async def _receive(
             values: dict[str, Any] = {
                 "name": name,
                 "test": test,
-                "sha256": digest.hexdigest(),
                 "bytes": size,
                 "dry": dry,
+                "arrived": server.clock(),
             }
-            arrived = server.clock()
             async with server.accepting:
-                accept = partial(uploads.accept, arrived=arrived, most=an_hour, **values)
+                accept = partial(uploads.accept, sha256=digest.hexdigest(), most=an_hour, **values)
                 return await run_in_threadpool(accept, board, account, path, server.key)
     finally:
         server.receiving[account.id] -= 1
