@@ -246,12 +246,9 @@ class Comparison(formats.Tabular):
                 return numbers.fixed(value, self.precision)
             if numbers.MAX_PLAIN <= abs(value) < math.inf:
                 return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
-            decimals = 0
             if interval is not None and 0 < interval.half_width < math.inf:
-                decimals = numbers.decimals_of(interval.half_width)
-            elif value != 0 and math.isfinite(value):
-                decimals = max(0, SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value))))
-            return numbers.fixed(value, decimals)
+                return numbers.fixed(value, numbers.decimals(interval.half_width, 2))
+            return numbers.figure(value, SIGNIFICANT_DIGITS)
 
         def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
             ends = ""

@@ -21,11 +21,12 @@ def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tupl
     >>> find_contexts(["FileId", "copyright", "LeftContext", "RightContext"])
     ('LeftContext', 'RightContext')
     """
+    there = f"there are {visible(', '.join(names))}"
     for name, option in ((left, "--left"), (right, "--right")):
         if name and name not in names:
             close = nearest(name, names)
             advice = f"did you mean {visible(close)}? " if close else ""
-            raise UsageError(message=f"no column {visible(name)} ({option})\n  {advice}{_list(names)}")
+            raise UsageError(message=f"no column {visible(name)} ({option})\n  {advice}{there}")
     if left or right:
         if left == right:
             raise UsageError(message=f"--left and --right are both {visible(left)}")
@@ -39,9 +40,5 @@ def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tupl
         return "".join(lefts), "".join(rights)
     if len(names) > 1 and not all(name.isdigit() for name in names):
         message = "no column has a name of a context, such as LeftContext and RightContext"
-        raise UsageError(message=f"{message}\n  --left and --right name the columns; {_list(names)}")
+        raise UsageError(message=f"{message}\n  --left and --right name the columns; {there}")
     return (names[-2], names[-1]) if len(names) > 1 else ("".join(names), "")
-
-
-def _list(names: Sequence[str]) -> str:
-    return f"there are {visible(', '.join(names))}"

@@ -167,11 +167,9 @@ def _output_columns(path: str, schema: Any) -> list[str]:
     names = [name for name in KEYS if name in schema.names]
     if not names and {DOC, RESPONSE} <= {*schema.names}:
         for column, key in ((DOC, CHOICES), (RESPONSE, LOGARITHMS)):
-            kind = schema.field(column).type if schema.names.count(column) == 1 else None
-            fields = (
-                [field for field in kind if field.name == key] if kind is not None and types.is_struct(kind) else []
-            )
-            value = entries(fields[0].type) if len(fields) == 1 else None
+            kind: Any = schema.field(column).type if schema.names.count(column) == 1 else None
+            place = kind.get_field_index(key) if kind is not None and types.is_struct(kind) else -1
+            value = entries(kind.field(place).type) if place >= 0 else None
             if value is None or not (_is_text(value) if key == CHOICES else types.is_float64(value)):
                 reason = f"column {column}.{key}: lighteval's details of a multiple-choice task have a list there"
                 raise UnreadableFileError(path=path, reason=reason)

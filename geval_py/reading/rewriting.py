@@ -108,7 +108,7 @@ def written_whole(
         with suppress(OSError):
             if file is not None:
                 file.close()
-        _remove(temporary)
+        remove_unfinished(temporary)
 
 
 def _take_place(
@@ -153,16 +153,12 @@ def _back_up(path: str) -> str:
             number += 1
 
 
-def _remove(temporary: str) -> None:
-    with suppress(OSError):  # it took its place, or was never created
-        os.unlink(temporary)
-    _unfinished.discard(temporary)
-
-
-def remove_unfinished() -> None:
-    """Remove the temporary files that are left when a signal interrupts their removal."""
-    for temporary in tuple(_unfinished):
-        _remove(temporary)
+def remove_unfinished(*temporaries: str) -> None:
+    """Remove temporary files: by default all that are left when a signal interrupts their removal."""
+    for temporary in temporaries or tuple(_unfinished):
+        with suppress(OSError):  # it took its place, or was never created
+            os.unlink(temporary)
+        _unfinished.discard(temporary)
 
 
 def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:

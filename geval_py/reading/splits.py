@@ -163,14 +163,14 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     if matching:
         return matching
     for place in dict.fromkeys((folder, "")):
-        paths = set(sources.matching_files(place, name))
-        parts = {path for path in paths if sources.part_of(os.path.basename(path)) is not None}
-        for directory in {os.path.dirname(path) for path in parts}:  # the path of the whole stands for its parts
-            names = [os.path.basename(path) for path in paths if os.path.dirname(path) == directory]
-            wholes = [os.path.join(directory, whole) for whole in sources.wholes_among(names)]
-            paths |= {sources.find_file(whole) or whole for whole in wholes}
+        paths: dict[str, None] = {}
+        for path in sorted(sources.matching_files(place, name), key=natural_order):
+            directory, base = os.path.split(path)
+            part = sources.part_of(base)  # the path of the whole stands for its parts
+            whole = path if part is None else os.path.join(directory, part.whole)
+            paths[path if part is None else sources.find_file(whole) or whole] = None
         if paths:
-            return tuple(map(output_at, sorted(paths - parts, key=natural_order)))
+            return tuple(map(output_at, paths))
     accepted = by_accepted_names([output.name for output in outputs], outputs)
     places = accepted.get(name, [])  # a short name, such as bigram for out-model=bigram.tsv
     if len(places) > 1:

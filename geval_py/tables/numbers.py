@@ -95,7 +95,7 @@ def number(value: float, precision: int | None = None, *, percentage: bool = Fal
 
 
 def with_half_width(middle: float, half: float, precision: int | None = None, *, percentage: bool = False) -> str:
-    """Write an interval as ``middle±half``, with the decimals of :func:`decimals_of`, or ``precision`` if fewer.
+    """Write an interval as ``middle±half``, with two significant digits of ``half``, or ``precision`` if fewer.
 
     If the middle is not finite, it is written alone.
     """
@@ -103,18 +103,9 @@ def with_half_width(middle: float, half: float, precision: int | None = None, *,
         return special(middle)
     if abs(middle) >= MAX_PLAIN:
         return "±".join(shortest(float(f"{value:.1e}")) for value in (middle, half))
-    decimals = decimals_of(half)
-    decimals = decimals if precision is None else min(decimals, precision)
-    return "±".join(number(value, decimals, percentage=percentage) for value in (middle, half))
-
-
-def decimals_of(half_width: float) -> int:
-    """Return how many decimals to show for a finite half width: two significant digits, one decimal for 0.
-
-    >>> decimals_of(3.2), decimals_of(0.032), decimals_of(320.0), decimals_of(0.0)
-    (1, 3, 0, 1)
-    """
-    return max(0, 1 - math.floor(math.log10(half_width))) if half_width else 1
+    shown = decimals(half, 2) if half else 1
+    shown = shown if precision is None else min(shown, precision)
+    return "±".join(number(value, shown, percentage=percentage) for value in (middle, half))
 
 
 def special(value: float) -> str:
