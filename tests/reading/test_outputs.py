@@ -30,29 +30,14 @@ def write(folder, *names):
 # Parameters in names
 
 PARAMETERS = {
-    "out.tsv": {},
-    "out-.tsv": {},
-    "out-a.tsv": {},
-    "out-epochs=10.tsv": {"epochs": "10"},
+    "out.tsv": {}, "out-.tsv": {}, "out-a.tsv": {}, "out-epochs=10.tsv": {"epochs": "10"},
     "out-epochs=10,lr=0.01.tsv": {"epochs": "10", "lr": "0.01"},
-    "out-epochs=10,lr=0.01.tsv.xz": {"epochs": "10", "lr": "0.01"},
-    "out-lr=0.01": {"lr": "0.01"},
-    "out-lr=1e-3.tsv.gz": {"lr": "1e-3"},
-    "out-model=a-b.tsv": {"model": "a-b"},
-    "out-a=b=c.tsv": {"a": "b=c"},
-    "out-a=.tsv": {"a": ""},
-    "out-a=,b=.tsv.bz2": {"a": "", "b": ""},
-    "out- a = 1 , b= 2 .tsv": {"a": "1", "b": "2"},
-    "out-a=1,b.tsv": {},
-    "out-a=1,.tsv": {},
-    "out-=1.tsv": {},
-    "out- =1.tsv": {},
-    "out-żółw=水.tsv.zst": {"żółw": "水"},
-    "answers-a=1.tsv": {"a": "1"},
-    "-a=1.tsv": {},
-    "-": {},
-    "": {},
-}
+    "out-epochs=10,lr=0.01.tsv.xz": {"epochs": "10", "lr": "0.01"}, "out-lr=0.01": {"lr": "0.01"},
+    "out-lr=1e-3.tsv.gz": {"lr": "1e-3"}, "out-model=a-b.tsv": {"model": "a-b"}, "out-a=b=c.tsv": {"a": "b=c"},
+    "out-a=.tsv": {"a": ""}, "out-a=,b=.tsv.bz2": {"a": "", "b": ""}, "out- a = 1 , b= 2 .tsv": {"a": "1", "b": "2"},
+    "out-a=1,b.tsv": {}, "out-a=1,.tsv": {}, "out-=1.tsv": {}, "out- =1.tsv": {}, "out-żółw=水.tsv.zst": {"żółw": "水"},
+    "answers-a=1.tsv": {"a": "1"}, "-a=1.tsv": {}, "-": {}, "": {},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "parameters"), PARAMETERS.items(), ids=PARAMETERS)

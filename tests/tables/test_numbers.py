@@ -51,20 +51,12 @@ def test_shortest(value, text):
 
 
 PLAIN = [
-    (0.0003904297851074462, "0.0003904297851074462"),  # GEval 1.42.2, --line-by-line
-    (1e22, "10000000000000000000000.0"),
-    (1e-5, "0.00001"),
-    (1.5e-7, "0.00000015"),
-    (3.0, "3.0"),
-    (-2.5, "-2.5"),
-    (1e16, "10000000000000000.0"),
-    (123456789012345680.0, "123456789012345680.0"),
-    (0.0, "0.0"),
-    (-0.0, "0.0"),
-    (math.inf, "Infinity"),
-    (-math.inf, "-Infinity"),
-    (math.nan, "NaN"),
-]
+    (0.0003904297851074462, "0.0003904297851074462"),
+    # GEval 1.42.2, --line-by-line
+    (1e22, "10000000000000000000000.0"), (1e-5, "0.00001"), (1.5e-7, "0.00000015"), (3.0, "3.0"), (-2.5, "-2.5"),
+    (1e16, "10000000000000000.0"), (123456789012345680.0, "123456789012345680.0"), (0.0, "0.0"), (-0.0, "0.0"),
+    (math.inf, "Infinity"), (-math.inf, "-Infinity"), (math.nan, "NaN"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "text"), PLAIN)
@@ -95,33 +87,13 @@ def test_plain_digits_read_back_the_same(value):
 
 
 FIXED = [
-    (0.005, 2, "0.00"),
-    (0.025, 2, "0.02"),
-    (0.015, 2, "0.02"),
-    (0.035, 2, "0.04"),
-    (1.005, 2, "1.00"),
-    (2.675, 2, "2.68"),
-    (0.0050000001, 2, "0.01"),
-    (0.5, 0, "0"),
-    (1.5, 0, "2"),
-    (2.5, 0, "2"),
-    (467.4999, 0, "467"),
-    (175.8251, 2, "175.83"),
-    (9.999, 2, "10.00"),
-    (1.0, 5, "1.00000"),
-    (1e22, 1, "10000000000000000000000.0"),
-    (1e-300, 3, "0.000"),
-    (5e-324, 330, "0." + "0" * 323 + "5000000"),
-    (-1.005, 2, "-1.00"),
-    (-0.001, 2, "0.00"),
-    (-0.4, 0, "0"),
-    (-0.0, 1, "0.0"),
-    (0.0, 0, "0"),
-    (1.7976931348623157e308, 0, "17976931348623157" + "0" * 292),
-    (math.inf, 2, "Infinity"),
-    (-math.inf, 2, "-Infinity"),
-    (math.nan, 2, "NaN"),
-]
+    (0.005, 2, "0.00"), (0.025, 2, "0.02"), (0.015, 2, "0.02"), (0.035, 2, "0.04"), (1.005, 2, "1.00"),
+    (2.675, 2, "2.68"), (0.0050000001, 2, "0.01"), (0.5, 0, "0"), (1.5, 0, "2"), (2.5, 0, "2"), (467.4999, 0, "467"),
+    (175.8251, 2, "175.83"), (9.999, 2, "10.00"), (1.0, 5, "1.00000"), (1e22, 1, "10000000000000000000000.0"),
+    (1e-300, 3, "0.000"), (5e-324, 330, "0." + "0" * 323 + "5000000"), (-1.005, 2, "-1.00"), (-0.001, 2, "0.00"),
+    (-0.4, 0, "0"), (-0.0, 1, "0.0"), (0.0, 0, "0"), (1.7976931348623157e308, 0, "17976931348623157" + "0" * 292),
+    (math.inf, 2, "Infinity"), (-math.inf, 2, "-Infinity"), (math.nan, 2, "NaN"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("value", "precision", "text"), FIXED)
@@ -199,13 +171,10 @@ def scored(scores, name="out.tsv"):
     return SimpleNamespace(output=output, scores=listed, error=None, each_score=lambda _: listed)
 
 
-@pytest.mark.parametrize(
-    ("precision", "percentage", "text"),
-    [(None, False, "0.125\n"), (2, False, "0.12\n"), (None, True, "12.5\n"), (3, True, "12.5\n")],
-)
-def test_one_metric_one_output_the_number_alone(precision, percentage, text):
-    evaluations = [scored([("LikelihoodHashed", 0.125)])]
-    assert scores_text(evaluations, precision, percentage=percentage) == text
+def test_one_metric_one_output_the_number_alone():
+    evaluations, how = [scored([("LikelihoodHashed", 0.125)])], [(None, False), (2, False), (None, True), (3, True)]
+    shown = [scores_text(evaluations, precision, percentage=percentage) for precision, percentage in how]
+    assert shown == ["0.125\n", "0.12\n", "12.5\n", "12.5\n"]
 
 
 HASHED = {
