@@ -117,9 +117,9 @@ def test_parts_in_memory(memory):
 
 
 def test_a_file_that_is_changed(memory):
-    memory("/out.tsv", b"a:1\n")
-    with LineReader("memory://out.tsv") as reader:
-        reader.count_rest()
+    memory("/out.tsv", b"Word\na:1\n")
+    with LineReader("memory://out.tsv", header="Word") as reader:
+        assert (reader.offset, reader.count_rest(), reader.position, reader.size) == (5, 1, 9, 9)
         reader.check_unchanged()
         memory("/out.tsv", b"a:1\n" * 2)
         with pytest.raises(UnreadableFileError) as caught:
