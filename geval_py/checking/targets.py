@@ -35,6 +35,7 @@ from geval_py.text import named, natural_order, nearest, some_of, visible
 if TYPE_CHECKING:
     from typing import Any
 
+    from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.metrics.base import Metric
 
@@ -44,7 +45,6 @@ DATA_FILES = frozenset(
 )
 SUBMITTED = ("dev-", "test-")  # the beginnings of the names of test sets
 CANNOT_BE_READ = "what there is of its test set cannot be read"
-_LEADS_OUTSIDE = "a link that leads outside of the submission; it is not followed"
 _NO_OUTPUT = "there is no output for this test set"
 
 
@@ -117,7 +117,7 @@ def find_targets(
             _check_challenge(path, tests)
         if not os.path.isdir(path):
             targets = _output_targets(path, challenge, tests)
-        elif _holds_outputs(path) and not _holds_test_sets(path, tests):
+        elif _outputs_in(path) and not _holds_test_sets(path, tests):
             test_set = _test_set_of(os.path.abspath(path), challenge, _only_one(tests, path))
             targets = _folder_targets(path, path, *test_set)
         else:
@@ -151,12 +151,26 @@ def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
         return True
 
 
-def _holds_outputs(folder: str) -> bool:
-    """Whether a folder itself holds outputs, faulty ones too."""
+def _outputs_in(folder: str) -> tuple[Output, ...]:
+    """Return the outputs that lie in a folder itself, faulty ones too; none if it cannot be read."""
     try:
-        return any(output.name != splits.OUT_HEADER_FILE for output in find_outputs(folder))
+        return tuple(output for output in find_outputs(folder) if output.name != splits.OUT_HEADER_FILE)
     except UnreadableFileError:
-        return False
+        return ()
+
+
+def _fault_of(output: Output, submission: str | None) -> Problem | None:
+    """Return the problem of an output that is not read; one in a ``submission`` is a file inside of it."""
+    if output.fault is not None:
+        return _missing(output.path, output.fault)
+    if submission is not None and not sources.is_remote(output.path):
+        root = os.path.realpath(submission)
+        parts = map(os.path.realpath, sources.parts_of(output.path))
+        if any(os.path.commonpath([part, root]) != root for part in parts):
+            return _missing(output.path, "a link that leads outside of the submission; it is not followed")
+    if submission is not None and not sources.is_file(output.path):
+        return _missing(output.path, "it is not a file")
+    return None
 
 
 def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> Iterator[Target | Problem]:
@@ -173,11 +187,8 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             yield _missing(path, _no_such_file(path)) if is_missing else _missing(error.path, error)
             continue
         for output in outputs:
-            if output.fault is not None:
-                yield _missing(output.path, output.fault)
-                continue
-            if os.path.dirname(output.path) == folder and _leads_outside(output.path, base):
-                yield _missing(output.path, _LEADS_OUTSIDE)
+            if fault := _fault_of(output, base if os.path.dirname(output.path) == folder else None):
+                yield fault
                 continue
             if output.path in seen:
                 _only_one(tests, output.path)
@@ -192,13 +203,6 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
                     "their endings, and geval convert writes each"
                 )
             yield _with_test_set(output.path, *_test_set_of(place, challenge, test), notes=tuple(notes))
-
-
-def _leads_outside(path: str, folder: str) -> bool:
-    if sources.is_remote(path):
-        return False
-    root = os.path.realpath(folder)
-    return any(os.path.commonpath([os.path.realpath(part), root]) != root for part in sources.parts_of(path))
 
 
 def _is_pattern(path: str) -> bool:
@@ -236,13 +240,11 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
         for target in _folder_targets(os.path.join(path, name), path, challenge, name):
             missing += [name] if isinstance(target, Problem) and target.summary.startswith(_NO_OUTPUT) else []
             yield target
-    if missing and _holds_outputs(path) and not holds_data(path):
+    if missing and not holds_data(path):
         are_several = len(missing) > 1
         folders, lack = ("the folders", "which have") if are_several else ("the folder", "which has")
         message = f"it lies beside {folders} {visible(' and '.join(missing))}, {lack} no output, and is not scored"
-        for output in find_outputs(path):
-            if output.name != splits.OUT_HEADER_FILE:
-                yield file_problem(RULES_BY_CODE["E107"], output.path, message)
+        yield from (file_problem(RULES_BY_CODE["E107"], output.path, message) for output in _outputs_in(path))
 
 
 def _folder_targets(
@@ -263,14 +265,7 @@ def _folder_targets(
             message += f"; {files} is none by its ending: {READ_ENDINGS} are read"
         yield _missing(os.path.join(folder, OUTPUT_FILE), message)
     for output in outputs:
-        if output.fault is not None:
-            yield _missing(output.path, output.fault)
-        elif _leads_outside(output.path, submission):
-            yield _missing(output.path, _LEADS_OUTSIDE)
-        elif not sources.is_file(output.path):
-            yield _missing(output.path, "it is not a file")
-        else:
-            yield _with_test_set(output.path, challenge, test, doubt)
+        yield _fault_of(output, submission) or _with_test_set(output.path, challenge, test, doubt)
 
 
 def _with_test_set(

@@ -255,7 +255,7 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
     """
     marked: dict[str, list[Place]] = {mark: [] for mark in ENTRY_SHARES}
     entries = dict.fromkeys(ENTRY_SHARES, 0.0)  # on the lines with a mark, less those that would have it by its share
-    special: dict[str, list[Place]] = {}
+    special: list[Place] = []
     twins: list[Place] = []  # words that stand on a line with and without their mark
     repeated: list[tuple[int, str]] = []
     for line, text in enumerate(texts, 1):
@@ -270,7 +270,7 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
                 token = text[begin:].partition(" ")[0]
                 word = visible(shorten(token.rpartition(":")[0]))
                 message = f"`{word}` has the mark `{mark}` of a subword tokenizer, which is a part of the word"
-                marked[mark].append(Place(line=line, column=begin + 1, token=token, message=message, text=text))
+                marked[mark].append(Place(line, begin + 1, token, message, text))
                 entries[mark] += count - ENTRY_SHARES[mark] * len(words)
             others = set(words)
             twins_here = (word for word in words if (bare := _without_mark(word)) != word and bare in others)
@@ -278,15 +278,15 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
             if twin is not None:
                 column, word = f" {text}".find(f" {twin}:") + 1, visible(shorten(_without_mark(twin)))
                 message = f"`{visible(shorten(twin))}` and `{word}` are here: one is a word, the other a fragment"
-                twins.append(Place(line=line, column=column, token=twin, message=message, text=text))
+                twins.append(Place(line, column, twin, message, text))
         if ">:" in text or "]:" in text:
             for match in _SPECIAL.finditer(f"\n{text}\n"):
                 message = f"`{match[1]}` is a special token of a language model, and is taken for a word"
-                place = Place(line=line, column=match.start(), token=match[1], message=message, text=text)
-                special.setdefault(match[1], []).append(place)
+                special.append(Place(line, match.start(), match[1], message, text))
     least = max(MIN_LINES, LINE_SHARE * len(texts))
     marks = [mark for mark, kept in marked.items() if len(kept) >= least and entries[mark] >= 0]
-    of_language = _of_language(target, marks, special) if marks or special else set()
+    tokens = {place.token for place in special}
+    of_language = _of_language(target, marks, tokens) if marks or tokens else set()
     marks = [mark for mark in marks if mark not in of_language]
     results: dict[str, tuple[int, list[Place]]] = {}
     if marks:
@@ -298,13 +298,12 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
         count, fragments = _fragments(repeated)
         if count >= least and fragments:
             results["W221"] = count, fragments
-    tokens = sorted(
-        (place for token, kept in special.items() if token not in of_language for place in kept),
-        key=lambda place: (place.line, place.column),
-    )
-    if tokens:
-        first = list({place.line: place for place in reversed(tokens)}.values())[::-1]
-        results["W220"] = len(first), first
+    firsts: dict[int, Place] = {}  # of each line
+    for place in special:
+        if place.token not in of_language:
+            firsts.setdefault(place.line, place)
+    if firsts:
+        results["W220"] = len(firsts), list(firsts.values())
     return [
         Problem(
             rule=RULES_BY_CODE[code],
@@ -345,7 +344,7 @@ def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
             column = f" {text}".find(f" {word}:", first + 1) + 1
             name = visible(shorten(word))
             message = f"`{name}` stands at column {first + 1} already; one of the two may be a fragment"
-            kept.append(Place(line=line, column=column, token=word, message=message, text=text))
+            kept.append(Place(line, column, word, message, text))
     are_fragments = has_capitals and len(kept) >= max(MIN_LINES, 0.8 * lines) and 2 * is_large >= len(kept)
     return lines, kept if are_fragments else []
 

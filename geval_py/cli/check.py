@@ -22,7 +22,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, visible, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from geval_py.scoring.blocks import Workers
@@ -144,19 +144,18 @@ def run_check(args: argparse.Namespace) -> int:
     if args.fix or args.diff:
         if args.cluster is not None:
             raise UsageError(message="--fix and --diff work on this machine: leave --cluster out")
-        return _fix(args)
-    if args.rest_mass is not None or args.no_backup:
+    elif args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
-    return _report(args)
-
-
-def _targets_of(args: argparse.Namespace) -> Iterator[targets.Target | rules.Problem]:
-    return targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ())
-
-
-def _report(args: argparse.Namespace) -> int:
-    outputs = list(_targets_of(args))
+    outputs = list(targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ()))
     codes = rules.select_rules(*chosen_rules(args))
+    failed = (args.fix or args.diff) and _fix(outputs, codes, args)
+    return max(int(failed), 0 if args.diff else _report(outputs, codes, args))
+
+
+def _report(
+    outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace
+) -> int:
+    """Check the outputs, and show what was found; returns the exit status."""
     if args.cluster is None:
         opened: AbstractContextManager[Workers | None] = nullcontext()
     else:
@@ -183,10 +182,8 @@ def _report(args: argparse.Namespace) -> int:
     return show_report(report, args)
 
 
-def _fix(args: argparse.Namespace) -> int:
-    """Mend the outputs, and check them again; returns 1 if one could not be mended, or still has errors."""
-    codes = rules.select_rules(*chosen_rules(args))
-    outputs = list(_targets_of(args))
+def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace) -> bool:
+    """Mend the outputs, or show what would change; returns whether one could not be mended."""
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False
@@ -202,7 +199,7 @@ def _fix(args: argparse.Namespace) -> int:
         elif args.diff:
             _complain(f"`{visible(path)}`: {visible(problem.summary)}")
             failed = True
-    return max(int(failed), 0 if args.diff else _report(args))
+    return failed
 
 
 def _mend(path: str, codes: frozenset[str], args: argparse.Namespace) -> bool:
