@@ -39,13 +39,7 @@ DIFF = [
     (4, "水:0 :1", ":1"),
 ]
 COMPRESS = {None: bytes, "gzip": gzip.compress, "xz": lzma.compress, "bzip2": bz2.compress, "zstd": zstd.compress}
-DECOMPRESS = {
-    None: bytes,
-    "gzip": gzip.decompress,
-    "xz": lzma.decompress,
-    "bzip2": bz2.decompress,
-    "zstd": zstd.decompress,
-}
+DECOMPRESS = {None: bytes, "gzip": gzip.decompress, "xz": lzma.decompress, "bzip2": bz2.decompress, "zstd": zstd.decompress}  # fmt: skip
 each_compression = pytest.mark.parametrize("kind", COMPRESS)
 
 
@@ -68,35 +62,19 @@ def test_file(output):
     path = output()
     fixed = fix_file(str(path))
     assert path.read_bytes() == AFTER
-    assert fixed.path == str(path)
-    assert fixed.lines == 8
-    assert fixed.changes == CHANGES
-    assert fixed.diff == DIFF
-    assert fixed.backup_path == f"{path}.orig"
+    backup = f"{path}.orig"
+    assert (fixed.path, fixed.lines, fixed.changes, fixed.diff, fixed.backup_path) == (
+        str(path),
+        8,
+        CHANGES,
+        DIFF,
+        backup,
+    )
     assert names(path) == ["out.tsv", "out.tsv.orig"]
     assert (path.parent / "out.tsv.orig").read_bytes() == BEFORE
 
 
 TABS = b"the:0.5\tof:0.5\t:0.5\r\nNew\tYork:0.5\t:0.5\n:1\n"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "changes"),
-    [
-        (TABS, b"the:0.3333333333333333 of:0.3333333333333333 :0.3333333333333333\nNew\tYork:0.5 :0.5\n:1\n",
-         {"E118": 2, "W202": 1, "W210": 1}),
-        (BOM + b"a:0.5\t:0.5\t\n", b"a:0.5 :0.5\n", {"E112": 1, "E118": 1, "W211": 1}),
-        (TABS + b"a:0.5 :0.5\n", TABS.replace(b"\r", b"") + b"a:0.5 :0.5\n", {"W210": 1}),
-        (b"a\tb:0.5\n", b"a\tb:0.5\n", {}),
-    ],
-    ids=["all lines", "a byte order mark", "not all lines", "in a word"],
-)  # fmt: skip
-def test_entries_that_tabs_separate(output, before, after, changes):
-    path = output(before)
-    fixed = fix_file(str(path))
-    assert (path.read_bytes(), fixed.changes) == (after, changes)
-    assert [number for number, _, _ in fixed.diff] == sorted({number for number, _, _ in fixed.diff})
-    assert fix_file(str(path)).changes == {}
 
 
 def test_tabs_are_mended_in_every_block(output):
@@ -144,6 +122,12 @@ def test_more_than_a_block(output, times, word):
 
 FILES = {  # before, after, changes
     "nothing": (b"", b"", {}),
+    "TABs on all lines": (TABS,
+     b"the:0.3333333333333333 of:0.3333333333333333 :0.3333333333333333\nNew\tYork:0.5 :0.5\n:1\n",
+     {"E118": 2, "W202": 1, "W210": 1}),
+    "TABs and a byte order mark": (BOM + b"a:0.5\t:0.5\t\n", b"a:0.5 :0.5\n", {"E112": 1, "E118": 1, "W211": 1}),
+    "TABs, but not on all lines": (TABS + b"a:0.5 :0.5\n", TABS.replace(b"\r", b"") + b"a:0.5 :0.5\n", {"W210": 1}),
+    "a TAB in a word": (b"a\tb:0.5\n", b"a\tb:0.5\n", {}),
     "no final line end": (b"the:1\nthe:1", b"the:1\nthe:1", {}),
     "no final line end, mended": (b"the:1 :1\nthe:1", b"the:0.5 :0.5\nthe:1\n", {"W202": 1}),
     "blank lines at the end": (b"the:1 :1\n\n\n", b"the:0.5 :0.5\n\n\n", {"W202": 1}),
@@ -173,6 +157,7 @@ def test_bytes_of_a_file(output, before, after, changes):
     assert path.read_bytes() == after
     assert fixed.changes == changes
     assert fixed.lines == len(lines) == len(list(read_lines(str(path))))
+    assert [number for number, _, _ in fixed.diff] == sorted({number for number, _, _ in fixed.diff})
     assert (fixed.backup_path is not None) == bool(changes)
     assert fix_file(str(path)).changes == {}
 

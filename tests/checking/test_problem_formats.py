@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
-from geval_py.checking.problem_formats import FORMATS, render
+from geval_py.checking.problem_formats import render
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report, Uncounted
 from geval_py.text import visible
 
@@ -23,15 +23,12 @@ SARIF = Draft4Validator(json.loads((DATA / "sarif-2.1.0.schema.json").read_text(
 
 
 def problem(code, *places, path="dev-0/out.tsv", count=None, share=1.0, summary=None):
-    rule = RULES_BY_CODE[code]
-    count = len(places) if count is None else count
-    return Problem(
-        rule=rule, path=path, count=count, share=share, summary=summary or rule.summary, places=tuple(places)
-    )
+    rule, count = RULES_BY_CODE[code], len(places) if count is None else count
+    return Problem(rule=rule, path=path, count=count, share=share, summary=summary or rule.summary, places=places)
 
 
 def place(line, column, message, token="", text=""):
-    return Place(line=line, column=column, token=token, message=message, text=text)
+    return Place(line, column, token, message, text)
 
 
 def report(*problems, files=("dev-0/out.tsv",), strict=False):
@@ -74,12 +71,9 @@ def test_text_in_colours():
     assert render(report(one, SAMPLE.problems[2]), "text", colour=True) == golden("coloured.text")
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [((), "no problems in 0 files\n"), (("a",), "no problems in 1 file\n"), (("a", "b"), "no problems in 2 files\n")],
-)
+@pytest.mark.parametrize(("files", "said"), [((), "0 files"), (("a",), "1 file"), (("a", "b"), "2 files")])
 def test_text_without_a_problem(files, said):
-    assert render(report(files=files), "text") == said
+    assert render(report(files=files), "text") == f"no problems in {said}\n"
 
 
 def test_a_rule_that_names_fix_itself_is_left_as_it_is():
@@ -96,9 +90,8 @@ def test_a_line_is_cut_around_the_caret():
 
 
 def test_an_annotation_names_the_file_as_the_pull_request_does():
-    assert "::error file=dev-0/out.tsv,line=1," in render(
-        report(problem("E111", place(1, 1, "m"), path="./dev-0/out.tsv")), "github"
-    )
+    found = report(problem("E111", place(1, 1, "m"), path="./dev-0/out.tsv"))
+    assert "::error file=dev-0/out.tsv,line=1," in render(found, "github")
 
 
 def test_an_annotation_names_the_first_twenty_lines():
@@ -128,11 +121,6 @@ def test_json_tells_what_was_not_counted():
     uncounted = (Uncounted(path="out.tsv", reason="it may be for dev-0 or test-A"),)
     document = json.loads(render(replace(SAMPLE, uncounted=uncounted), "json"))
     assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may be for dev-0 or test-A"}]
-
-
-@pytest.mark.parametrize(("code", "strict", "status"), [("W214", False, 0), ("W214", True, 1), ("E111", False, 1)])
-def test_json_status(code, strict, status):
-    assert json.loads(render(report(problem(code, count=1), strict=strict), "json"))["status"] == status
 
 
 def test_json_keeps_the_token_as_it_is():
@@ -208,10 +196,6 @@ def junit_cases(checked):
 def test_junit_strict_warnings_are_failures():
     strict = report(*SAMPLE.problems, files=SAMPLE.files, strict=True)
     assert [outcomes for _, _, outcomes in junit_cases(strict)] == [["failure"], ["failure"], [], ["failure"]]
-
-
-def test_junit_is_ascii():
-    assert render(SAMPLE, "junit").isascii()
 
 
 # Whatever a submission holds
@@ -334,6 +318,7 @@ def test_sarif_is_valid(checked):
 @example(INJECTED)
 def test_junit_parses(checked):
     written = render(checked, "junit")
+    assert written.isascii()
     root = ElementTree.fromstring(written)
     paths = dict.fromkeys([*checked.files, *(found.path for found in checked.problems)])
     assert [suite.get("name") for suite in root] == [visible(path) for path in paths]
@@ -341,7 +326,3 @@ def test_junit_parses(checked):
         sum(checked.strict or found.rule.severity == "error" for found in checked.problems)
     )
     assert not any(is_a_command(line) for line in written.split("\n"))
-
-
-def test_formats_are_those_of_the_command_line():
-    assert list(FORMATS) == ["text", "json", "github", "sarif", "junit"]
