@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import geval_py
 from geval_py import errors
 from geval_py.cli.commands import parser_of
-from geval_py.cli.options import said_option
 from geval_py.errors import (
     AmbiguousFileError,
     ClusterError,
@@ -35,7 +34,7 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading.config import OPTIONS
+from geval_py.reading.config import OPTIONS, said_option
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible, without_credentials
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import commands, score
-from geval_py.cli.options import parse, parse_each
 from geval_py.cli.terminal import note, show_error
-from geval_py.errors import GevalError, LineCountError, MissingFileError
-from geval_py.reading.config import AUTHORING, SCORES, Settings, Task
+from geval_py.errors import GevalError, LineCountError, MissingFileError, UsageError
+from geval_py.reading import config, sources, splits
+from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
@@ -68,9 +68,19 @@ def _run(words: list[str]) -> int:
     task, settings = parse(words)
     if settings.challenges:
         return score.run_each(parse_each(words, settings.challenges), settings)
+    mode = settings.mode
     try:
         with score.blaming_config(task):
-            return score.run(task, settings) if settings.mode == SCORES else _run_mode(task, settings)
+            if mode == SCORES:
+                return score.run(task, settings)
+            if mode in config.AUTHORING:
+                from geval_py.cli import challenge
+
+                return challenge.init(task, settings) if settings.init else challenge.validate(task)
+            from geval_py.cli import lines
+
+            lines.MODES[mode](task, settings)
+            return 0
     except (LineCountError, MissingFileError) as error:
         from geval_py.cli.help import first_words, where_outputs_are
 
@@ -82,23 +92,91 @@ def _run(words: list[str]) -> int:
         return error.exit_status
 
 
-def _run_mode(task: Task, settings: Settings) -> int:
-    """Run the mode that an option asks for; its name is the option's field."""
-    if settings.mode in AUTHORING:
-        from geval_py.cli import challenge
+# What the plain command line's words mean
 
-        return challenge.init(task, settings) if settings.init else challenge.validate(task)
-    from geval_py.cli import lines
 
-    if settings.mode == "just_tokenize":
-        lines.write_tokens(task.tokenizer)
-        return 0
-    modes = {
-        "line_by_line": lines.show_lines,
-        "diff": lines.show_difference,
-        "oracle_item_based": lines.show_best,
-        "worst_features": lines.show_worst,
-        "most_worsening_features": lines.show_worsening,
-    }
-    modes[settings.mode](task, settings)
-    return 0
+def parse(words: Sequence[str]) -> tuple[Task, Settings]:
+    """Read the plain command line's words, and the challenge's config.txt before them.
+
+    Raises UsageError, ConfigError and UnreadableFileError.
+    """
+    given = _parse_words(words)
+    if given.keys() & config.SHOW_AND_EXIT:
+        return Task(), Settings(**{name: given[name] for name in config.SHOW_AND_EXIT & given.keys()})
+    # With these there is no config.txt yet, or there are several.
+    has_no_config = given.keys() & {*config.AUTHORING, "challenges"}
+    values = given if has_no_config else config.merged(given)
+    settings = fields_of(Settings, values)
+    mode = settings.mode
+    for field, option in OPTIONS.items():
+        if field not in given:  # those in config.txt may be for another mode
+            continue
+        if option.goes_with and mode not in option.goes_with:
+            *others, last = (SCORES if of == SCORES else OPTIONS[of].long_name for of in option.goes_with)
+            together = f"{', '.join(others)} or {last}" if others else last
+            raise UsageError(message=f"{option.long_name} goes with {together}{option.otherwise}")
+        if mode in option.useless_with:
+            raise UsageError(message=f"{option.long_name} has no effect with {OPTIONS[mode].long_name}: leave it out")
+    if "seed" in given and settings.bootstrap is None:
+        raise UsageError(message="--seed goes with --bootstrap")
+    for field in config.BY_DOCUMENTS:
+        if field in given and mode == SCORES and settings.bootstrap is None:
+            name = OPTIONS[field].long_name
+            raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
+    # Else lines are shown without it.
+    needs_items = "input_file" in values and mode in (*config.LINES, *config.FEATURES)
+    return fields_of(Task, values | {"needs_items": needs_items}), settings
+
+
+def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tuple[Task, Settings]]:
+    """Read the words once more for each challenge, with its own config.txt; raises as :func:`parse`."""
+    given = _parse_words(words)
+    del given["challenges"]
+    for field in ("out_directory", "expected_directory"):
+        if field in given:
+            raise UsageError(message=f"--challenge says where all is: leave {OPTIONS[field].long_name} out")
+    for folder in challenges:
+        values = config.merged(given | {"out_directory": folder, "expected_directory": folder})
+        yield fields_of(Task, values), fields_of(Settings, values)
+
+
+def _parse_words(words: Sequence[str]) -> dict[str, Any]:
+    """Parse the plain command line into values by field; words that are no options may be the paths of outputs."""
+    values, strays = config.parse_words(words)
+    for word in strays:
+        if word.startswith("-") or not sources.is_regular(word):
+            raise config.invalid_word(word, _advice(word, values, words[0]))
+    if strays:
+        values = _place_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
+    return config.check_available(values)
+
+
+def _place_of(paths: Sequence[str]) -> dict[str, Any]:
+    """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
+    folder, *others = {os.path.dirname(path) for path in paths}
+    if others or splits.find_answers(os.path.join(folder, splits.EXPECTED_FILE)) is None:
+        return {}
+    if folder in ("", "."):  # the test set's folder itself
+        return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}
+    return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
+
+
+def _advice(word: str, values: Mapping[str, Any], first: str) -> str | None:
+    """Return what may have been meant by a word that is no option; a command stands ``first`` of all words."""
+    from geval_py.cli.suggestions import command_meant, option_meant
+
+    if values.keys() & set(config.AUTHORING) and not word.startswith("-"):
+        return f"did you mean --expected-directory {visible(word)}?"
+    if word.startswith("-"):
+        meant = option_meant(word, config.OPTION_NAMES, commands.COMMANDS)
+    elif os.path.isdir(word):
+        meant = f"-t {visible(word)}"
+    elif ".tsv" in word:
+        meant = f"-o {visible(word)}"
+    else:
+        meant = command_meant(word, commands.COMMANDS)
+    if meant in commands.COMMANDS and word == first and not word.startswith("-"):
+        return f"did you mean geval {meant}?"
+    if meant in commands.COMMANDS:
+        return f"geval {meant} …, the command first, if that was meant"
+    return None if meant is None else f"did you mean {meant}?"

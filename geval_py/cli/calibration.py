@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from geval_py.cli import commands, options, score, terminal
+from geval_py.cli import commands, score, terminal
 from geval_py.explaining import calibration
+from geval_py.reading import config
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
@@ -30,7 +31,7 @@ def make_calibration_parser() -> commands.CommandParser:
 
 def run_calibration(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS)
+    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(calibration.hashed_scheme(evaluate.select_schemes(task)))
         split = locate(task)

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import NoReturn
 
-from geval_py.cli import commands, options, score, terminal
+from geval_py.cli import commands, score, terminal
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties, notes_on_ties
@@ -72,7 +72,7 @@ class _OutFile(argparse.Action):
 
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, "cluster", command="compare")
+    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = _with_baseline(splits.locate(task), task, args.baseline)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.cli import commands, options, score, terminal
+from geval_py.cli import commands, score, terminal
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.explaining import cross_validation, derived, mixing, tuning
 from geval_py.reading import config, splits
@@ -107,7 +107,7 @@ def _add_common(
 
 def run_tune(args: argparse.Namespace) -> int:
     """Run ``geval tune``; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, command="tune")
+    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="tune")
     challenge = Challenge(path=task.directory, task=task)
     if args.parameters is not None:
         if not args.apply:
@@ -161,7 +161,7 @@ def run_tune(args: argparse.Namespace) -> int:
 
 def run_mix(args: argparse.Namespace) -> int:
     """Run ``geval mix``; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS, command="mix")
+    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="mix")
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = splits.locate(task)

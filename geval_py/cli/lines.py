@@ -212,21 +212,31 @@ def show_best(task: Task, settings: Settings) -> None:
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
 
-def write_tokens(name: str | None) -> None:
+def write_tokens(task: Task, _: Settings) -> None:
     """Write each line of standard input with spaces between the tokens of a tokenizer (``geval --just-tokenize``).
 
     A terminal is shown no control character but TAB. Raises UsageError without a tokenizer's name, or as
     :func:`find_tokenizer`, and UnreadableFileError.
     """
-    if name is None:
+    if task.tokenizer is None:
         raise UsageError(message="a tokenizer must be specified with --tokenizer option")
-    tokenizer = find_tokenizer(name)
+    tokenizer = find_tokenizer(task.tokenizer)
     for_terminal = sys.stdout.isatty()
     with LineReader(STANDARD_INPUT) as reader:
         while block := reader.block():
             for text in decode_lines(block):
                 line = tokenizer.line(text)
                 sys.stdout.write(("\t".join(map(visible, line.split("\t"))) if for_terminal else line) + "\n")
+
+
+MODES: dict[str, Callable[[Task, Settings], None]] = {  # by the fields of their options
+    "line_by_line": show_lines,
+    "diff": show_difference,
+    "oracle_item_based": show_best,
+    "worst_features": show_worst,
+    "most_worsening_features": show_worsening,
+    "just_tokenize": write_tokens,
+}
 
 
 def _escapes(settings: Settings) -> bool:

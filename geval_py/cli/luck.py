@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from geval_py.cli import commands, options, score
+from geval_py.cli import commands, score
 from geval_py.explaining import luck
 from geval_py.explaining.calibration import hashed_scheme
 from geval_py.reading import config
@@ -32,7 +32,7 @@ def make_luck_parser() -> commands.CommandParser:
 
 def run_luck(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    task, settings = options.task_and_settings(args)
+    task, settings = config.task_and_settings(args)
     vocabulary = read_vocabulary(task)
     with score.blaming_config(task):
         schemes = luck.luck_schemes(hashed_scheme(evaluate.select_schemes(task)), args.seeds, exact=bool(vocabulary))

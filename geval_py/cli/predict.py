@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from geval_py.cli import commands, options, terminal
+from geval_py.cli import commands, terminal
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.explaining import mixing, tuning
@@ -120,7 +120,7 @@ def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, s
 
     Raises MissingFileError without an input, and UsageError if there is such an output.
     """
-    task, _ = options.task_and_settings(args)
+    task, _ = config.task_and_settings(args)
     challenge = Challenge(path=task.directory, task=task)
     test = challenge[task.test_name]
     if test.input is None:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from geval_py.cli import commands, options, score, terminal
+from geval_py.cli import commands, score, terminal
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.text import named, visible
@@ -53,7 +53,7 @@ def run_report(args: argparse.Namespace) -> int:
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
-    task, settings = options.task_and_settings(args, *options.BY_DOCUMENTS)
+    task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
     with terminal.ProgressBar("samples", unit="items") as progress:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from geval_py.cli.options import said_option
 from geval_py.errors import GevalError, MalformedLineError
+from geval_py.reading.config import said_option
 from geval_py.tables.formats import FORMATS, Context, Tabular
 from geval_py.tables.layout import picture, wrapped
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of

@@ -477,8 +477,22 @@ OPTIONS: dict[str, Option] = {  # by their fields
 MODES = tuple(field for field, option in OPTIONS.items() if option.mode)
 WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
+ORDERS = ("sort", "reverse_sort")
+BY_DOCUMENTS = ("documents", "no_documents")  # the settings that say which lines belong together
 OF_COMMAND_LINE = ("caption", "label", "names", "challenges")  # of one table: no challenge has them
 OPTION_NAMES = tuple(name for option in OPTIONS.values() for name in option.names)
+
+
+def said_option(argument: str) -> str:
+    """Return the name on the command line of an argument in Python.
+
+    An option that only another command has is named like its argument.
+
+    >>> said_option("out"), said_option("min_frequency"), said_option("force")
+    ('-o', '--min-frequency', '--force')
+    """
+    option = next((option for name, option in OPTIONS.items() if argument == (option.argument or name)), None)
+    return f"--{argument.replace('_', '-')}" if option is None else option.said or option.names[0]
 
 
 # The parser
@@ -629,6 +643,48 @@ def words_of(text: str) -> list[str]:
 def config_task(directory: str) -> Task:
     """Return the task of a challenge's config.txt alone; raises as :func:`config_values`."""
     return fields_of(Task, config_values(directory) | {"out_directory": directory})
+
+
+def merged(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the challenge's config.txt, and after them the values of the command line.
+
+    A mode, an order or the documents on the command line replace those of config.txt. Raises ConfigError and
+    UnreadableFileError.
+    """
+    values = config_values(given.get("expected_directory", given.get("out_directory", ".")))
+    for alternatives in (MODES, ORDERS, BY_DOCUMENTS):
+        if given.keys() & set(alternatives):
+            values = {name: value for name, value in values.items() if name not in alternatives}
+    if given.keys() & set(WITHOUT_FORMAT):
+        values.pop("format", None)
+    adding = {field for field, option in OPTIONS.items() if option.repeatable and not option.replaces}
+    both = adding & values.keys() & given.keys()
+    return values | dict(given) | {name: tuple(dict.fromkeys((*values[name], *given[name]))) for name in both}
+
+
+def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = "") -> tuple[Task, Settings]:
+    """Return a command's task and settings from its words and config.txt; given metrics replace the challenge's.
+
+    All commands heed the format and what goes with it, the seed and the threads; ``heeded`` are the other settings
+    that this one does. A ``command`` that is named takes one metric at most. Raises UsageError, and the errors of
+    :func:`merged`.
+    """
+    fields = {*Task.defaults, *Settings.defaults}
+    own = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in vars(given).items()
+        if name in fields and value is not None and value is not False
+    }
+    values = merged(own)
+    heeded = ("format", *OF_COMMAND_LINE, "seed", "threads", "ignored", *heeded)
+    settings = Settings(**{name: values[name] for name in heeded if name in values})
+    task = fields_of(Task, values)
+    if "alt_metrics" in own:
+        task = task.replace(alt_metrics=own["alt_metrics"], select_metrics=())
+        number = len(task.schemes())
+        if command and number > 1:
+            raise UsageError(message=f"geval {command} takes one metric; {number} were given")
+    return task, settings
 
 
 def fields_of(kind: type[Options], values: Mapping[str, Any]) -> Options:

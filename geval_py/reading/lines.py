@@ -22,6 +22,7 @@ from geval_py.reading.sources import (
     naming,
     parts_of,
     state_at,
+    unreadable,
 )
 
 Bytes: TypeAlias = bytes | memoryview
@@ -186,8 +187,10 @@ class LineReader:
         return line
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
-        with naming(self.path):
+        try:
             data = read(size)
+        except (OSError, ValueError) as error:
+            raise unreadable(self.path, error) from error
         self.digest(data)
         return data
 

@@ -270,10 +270,15 @@ def naming(path: str) -> Iterator[None]:
     """Turn errors of opening or reading a file into an UnreadableFileError with its path."""
     try:
         yield
-    except IsADirectoryError as error:
-        raise UnreadableFileError(path=path, reason="it is a folder, not a file") from error
     except (OSError, ValueError) as error:
-        raise UnreadableFileError(path=path, reason=getattr(error, "strerror", None) or str(error)) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
+    """Return the error for a file that could not be opened or read."""
+    is_folder = isinstance(error, IsADirectoryError)
+    reason = "it is a folder, not a file" if is_folder else getattr(error, "strerror", None) or str(error)
+    return UnreadableFileError(path=path, reason=reason)
 
 
 # Finding files.

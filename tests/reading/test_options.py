@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.cli import parse
 from geval_py.cli.commands import parser_of
-from geval_py.cli.options import parse
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import (
