@@ -1,14 +1,10 @@
-"""Items: the lines of a set with their input, expected answer and output, and the texts that are kept for later."""
+"""Items: the lines of a set with their input, expected answer and output, and the names of the input's columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, count, repeat
 from typing import NamedTuple
-
-from geval_py.errors import LineCountError
-from geval_py.reading.lines import READ_AHEAD_BYTES, Bytes, LineReader, decode_lines
-from geval_py.reading.splits import Split
 
 
 class Item(NamedTuple):
@@ -79,84 +75,3 @@ def column_names(width: int, header: Sequence[str], taken: Collection[str]) -> l
         names = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
         used[next(name for name in names if name not in used)] = None
     return list(used)[len(used) - width :]
-
-
-class Text:
-    """The lines of a file that are read several times: kept in memory, or read from the file again, if it may be.
-
-    They are those that :meth:`add` took from another reader, or else the file is read when they are first needed.
-    ``state`` is that of the file, once it was opened. Without a ``path`` there is an empty line for every item. With
-    ``digest``, ``sha256`` is the digest of the whole file, once it was read. ``expected_path`` is that of the
-    answers, for errors.
-    """
-
-    def __init__(
-        self, path: str | None, header: str | None, *, keep: bool, digest: bool = False, expected_path: str = ""
-    ) -> None:
-        self.path = path
-        self.sha256: str | None = None
-        self._header, self._keep, self._digest, self._expected_path = header, keep, digest, expected_path
-        self._blocks: list[bytes] = []
-        self.state: object = None
-        self._count: int | None = None
-
-    @classmethod
-    def of(cls, reader: LineReader, *, reread: bool) -> Text:
-        """Return the text whose blocks a reader reads; with ``reread``, a regular file is read again later."""
-        text = cls(reader.path, reader.header, keep=not reread or reader.state is None)
-        text.state = reader.state
-        return text
-
-    def add(self, block: Bytes) -> None:
-        """Take the next block, of whole lines."""
-        if self._keep:
-            self._blocks.append(bytes(block))
-
-    def lines(self) -> Iterator[str]:
-        """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
-        if self.path is None:
-            return repeat("")
-        return (line for block in self.blocks() for line in decode_lines(block))
-
-    def blocks(self) -> Iterable[bytes]:
-        """Return the bytes of an existing file as blocks of whole lines; raises as :meth:`lines`."""
-        if not self._keep:
-            return self._read()
-        self._blocks = self._blocks or list(self._read())
-        return self._blocks
-
-    def _read(self) -> Iterator[bytes]:
-        with LineReader(self.path or "", header=self._header, digest=self._digest) as reader:
-            self.state = self.state or reader.state
-            reader.check_state(self.state)
-            while block := reader.block(READ_AHEAD_BYTES):
-                yield block
-            reader.check_unchanged()
-            self.sha256 = reader.sha256
-
-    def check_lines(self, expected: int, lines: int | None = None) -> None:
-        """Raise LineCountError if there is an input that has not as many ``lines`` as the answers."""
-        if self.path is None:
-            return
-        if lines is None:
-            lines = self._count = self._count or sum(block.count(b"\n") for block in self.blocks())
-        if lines != expected:
-            raise LineCountError(
-                what="input",
-                path=self.path,
-                lines=lines,
-                expected_path=self._expected_path,
-                expected_lines=expected,
-            )
-
-
-class Texts(NamedTuple):
-    """The scored texts: the outputs and the expected answers."""
-
-    outputs: Text
-    expected: Text
-
-
-def input_text(split: Split, *, keep: bool, digest: bool = False) -> Text:
-    """Return the input of a split, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
-    return Text(split.input, split.input_header, keep=keep, digest=digest, expected_path=split.expected)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from geval_py import errors
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task
-from geval_py.reading.lines import read_lines
+from geval_py.reading.lines import Text, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
@@ -47,6 +47,10 @@ class Split(NamedTuple):
     def input_header(self) -> str | None:
         """The first name of the input's header: a file that begins with it has a header line."""
         return self.in_header[0] if self.in_header else None
+
+    def input_text(self, *, keep: bool, digest: bool = False) -> Text:
+        """Return the input, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
+        return Text(self.input, self.input_header, keep=keep, digest=digest, expected_path=self.expected)
 
     @property
     def output_header(self) -> str | None:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
-from geval_py.reading.items import Text, Texts, input_text
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import LineReader, Text, Texts, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import can_be_reread, is_part_of
@@ -56,7 +55,7 @@ def evaluate_split(
     vocabulary = vocabulary_for(schemes, task)
     again = reread and split.input is not None and can_be_reread(split.input)
     how |= {"keep_texts": keep_texts, "reread": reread, "sign": sign}
-    how["inputs"] = input_text(split, keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
+    how["inputs"] = split.input_text(keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
@@ -144,7 +143,7 @@ def score_output(
             from geval_py.scoring.selection import SelectedLines
 
             selections[plan.choice] = SelectedLines(plan.scheme, split.in_header, plan.choice)
-    inputs = inputs or input_text(split, keep=keep_texts, digest=sign)
+    inputs = inputs or split.input_text(keep=keep_texts, digest=sign)
     if output.fault is not None:
         raise output.fault
     needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.reading.config import checked_schemes
-from geval_py.reading.items import Text, Texts, input_text
-from geval_py.reading.lines import LineReader
+from geval_py.reading.lines import LineReader, Text, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.sources import memory_file
 from geval_py.reading.splits import Split
@@ -67,7 +66,7 @@ def score_lists(
         texts = Texts(Text.of(outputs, reread=True), Text.of(answers, reread=True))
     return ScoredOutput(
         split=split, output=output, scores=tuple(scores), file_lines=len(predictions),
-        input=input_text(split, keep=False), texts=texts,
+        input=split.input_text(keep=False), texts=texts,
     )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.items import ItemColumns, ScoredItem, Text, Texts
+from geval_py.reading.items import ItemColumns, ScoredItem
+from geval_py.reading.lines import Text, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import VirtualFile, state_at
