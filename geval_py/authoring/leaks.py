@@ -283,11 +283,11 @@ class Leaks:
         self.problems: list[Problem] = []
         self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
         self._evaluated = evaluated
-        self._items: dict[tuple[str, str], list[tuple[int, str, int, bool]]] = {}
+        self._items: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
 
-    def add_item(self, code: str, path: str, item: int, message: str, *, word: int = 0, at_gap: bool = False) -> None:
-        """Add an item of a part, from 0: its place is that of one of its words, or its gap."""
-        self._items.setdefault((path, code), []).append((item, message, word, at_gap))
+    def add_item(self, code: str, path: str, item: int, message: str, word: int = 0) -> None:
+        """Add an item of a part, from 0; its place is that of one of its words, of which the gap is one."""
+        self._items.setdefault((path, code), []).append((item, message, word))
 
     def add_file(self, code: str, path: str, message: str) -> None:
         """Add a problem of a file as a whole."""
@@ -300,12 +300,12 @@ class Leaks:
             if code not in self._rules:
                 continue
             places = []
-            for item, message, word, at_gap in items[: max_places or None]:
+            for item, message, word in items[: max_places or None]:
                 column, text = 1, ""
                 if path in self._evaluated:
                     part = self._evaluated[path]
                     text = part.items.texts[item]
-                    column = column_of(text, part.files, word, gap=at_gap)
+                    column = column_of(text, part.files, word)
                 places.append(Place(line=item + 1, column=column, token="", message=visible(message), text=text))
             rule, share = self._rules[code], min(1.0, len(items) / sizes[path])
             self.problems.append(
@@ -359,20 +359,20 @@ def _compare_texts(part: EvaluatedPart, leaks: Leaks, paths: Sequence[str]) -> N
     readable = part.gaps_in_sets.by_item()
     if len(readable) > SOME_READABLE * max(1, len(part.items)):
         code = "E404" if _are_many(len(readable), part, MANY_READABLE) else "W404"
-        for item, (_, line, source) in readable.items():
+        for item, (place, line, source) in readable.items():
             where = "" if paths[source] == path else f" of {paths[source]}"
-            leaks.add_item(code, path, item, f"its gap stands in line {line}{where}, with a word there", at_gap=True)
+            leaks.add_item(code, path, item, f"its gap stands in line {line}{where}, with a word there", place)
     gaps = part.gaps.by_item()
     code = "E405" if _are_many(len(gaps), part, MANY_IN_TEXTS) else "W405"
     for item, (place, line, _) in gaps.items():
         message = f"its gap stands in train, with a word there, on line {line}"
-        leaks.add_item(code, path, item, message, word=place, at_gap=True)
+        leaks.add_item(code, path, item, message, place)
     for code, sought, what in (
         ("W406", part.ngrams, f"{part.n} words of it stand in train, on line"),
         ("W408", part.sentences, "a whole sentence of it stands in train, on line"),
     ):
         for item, (place, line, _) in sought.by_item().items():
-            leaks.add_item(code, path, item, f"{what} {line}", word=place)
+            leaks.add_item(code, path, item, f"{what} {line}", place)
     first = part.short_ngrams.by_item()
     for item in part.short_ngrams.near_duplicates().tolist():
         leaks.add_item("W407", path, item, f"much of it stands in train, first on line {first[item][1]}")
@@ -381,20 +381,18 @@ def _compare_texts(part: EvaluatedPart, leaks: Leaks, paths: Sequence[str]) -> N
 # The items, their columns and places
 
 
-def column_of(line: str, files: PartFiles, word: int, *, gap: bool) -> int:
+def column_of(line: str, files: PartFiles, word: int) -> int:
     r"""Return the column, from 1, at which a word of an item begins; ``word`` counts from 0 and includes the gap.
 
-    With ``gap``, it is the column of the gap itself, where the right text begins.
+    A gap is where the right text begins.
 
-    >>> column_of("x\tthe old\\nman\tthe sea", PartFiles(part="dev-0", path="in.tsv", left=1, right=2), 2, gap=False)
+    >>> column_of("x\tthe old\\nman\tthe sea", PartFiles(part="dev-0", path="in.tsv", left=1, right=2), 2)
     12
     """
     cells = line.split("\t")
     if files.right >= len(cells):
         return 1
     left, right = (sum(len(cell) + 1 for cell in cells[:number]) for number in (files.left, files.right))
-    if gap:
-        return right + 1
     places: list[int] = []
     for cell, offset in ((cells[files.left], left), (cells[files.right], right)):
         words = re.finditer(r"\\n|((?:(?!\\n)\S)+)", cell)

@@ -67,6 +67,10 @@ class Recipe:
     metrics: tuple[str, ...] = DEFAULT_METRICS
     title: str = ""
 
+    def group_of(self, document: corpora.Document) -> str:
+        """Return the group of a document."""
+        return document.id if self.group is None else document.columns[self.group]
+
 
 @dataclass(frozen=True)
 class CutPart:
@@ -104,18 +108,12 @@ def make_challenge(
         "Words hyphenated at a line end are as they were in the texts; their halves are never gaps.",
         f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.\n",
     ]
-    _publish(
-        {part.name: [(gap.input_line(), gap.word) for gap in part.gaps] for part in parts},
-        [part.groups for part in parts],
-        out,
-        answers,
-        columns=(*documents[0].columns, *CONTEXTS),
-        group=recipe.group,
-        metrics=recipe.metrics,
-        title=recipe.title,
-        how_cut=how_cut,
-        progress_of=progress_of,
-    )
+    items = {
+        part.name: [(gap.input_line(), gap.word, recipe.group_of(gap.document)) for gap in part.gaps]
+        for part in parts
+    }
+    columns = (*documents[0].columns, *CONTEXTS)
+    _publish(items, recipe, out, answers, columns, recipe.group, how_cut, progress_of)
     return parts
 
 
@@ -143,7 +141,7 @@ def cut_challenge(
     if recipe.least_frequency > 1:
         counts = Counter(word for document in documents for word in document.text.split())
         cut = replace(cut, frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
-    groups = [one.id if recipe.group is None else one.columns[recipe.group] for one in documents]
+    groups = [recipe.group_of(document) for document in documents]
     parts, done = [], 0
     for name, dealt in _deal(list(zip(documents, groups, strict=True)), groups, recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
@@ -269,39 +267,22 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
 
 
 def split_items(
-    pool: ItemPool,
-    out: str,
-    answers: str,
-    *,
-    parts: corpora.Parts,
-    metrics: Sequence[str],
-    title: str = "",
-    keep_order: bool = False,
-    progress_of: ProgressOf = no_progress,
+    pool: ItemPool, recipe: Recipe, out: str, answers: str, *, progress_of: ProgressOf = no_progress
 ) -> list[tuple[str, int, int]]:
     """Split items and write them as a challenge into new folders; return each part's name, items and groups.
 
-    ``progress_of`` is as for :func:`make_challenge`, and so are the errors.
+    Of the ``recipe`` the parts, the order, the metrics and the title count. ``progress_of`` is as for
+    :func:`make_challenge`, and so are the errors.
     """
     check_folders(out, answers)
-    config_of(metrics)
-    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), pool.groups, parts)
+    config_of(recipe.metrics)
+    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), pool.groups, recipe.parts)
     empty = [name for name, items in dealt.items() if not items]
-    _check_filled(empty, pool.groups, parts, pool.group, "")
-    if not keep_order:
+    _check_filled(empty, pool.groups, recipe.parts, pool.group, "")
+    if not recipe.keep_order:
         for items in dealt.values():
             items.sort(key=lambda item: _digest(item[0]))
-    return _publish(
-        {name: [(line, answer) for line, answer, _ in items] for name, items in dealt.items()},
-        [len({group for _, _, group in items}) for items in dealt.values()],
-        out,
-        answers,
-        columns=pool.columns,
-        group=pool.group,
-        metrics=metrics,
-        title=title,
-        progress_of=progress_of,
-    )
+    return _publish(dealt, recipe, out, answers, pool.columns, pool.group, (), progress_of)
 
 
 # Writing
@@ -328,25 +309,22 @@ def config_of(metrics: Sequence[str]) -> str:
 
 
 def _publish(
-    items: Mapping[str, Sequence[tuple[str, str]]],
-    groups: Sequence[int],
+    items: Mapping[str, Sequence[tuple[str, str, str]]],
+    recipe: Recipe,
     out: str,
     answers: str,
-    *,
     columns: Sequence[str],
     group: str | None,
-    metrics: Sequence[str],
-    title: str,
-    how_cut: Sequence[str] = (),
+    how_cut: Sequence[str],
     progress_of: ProgressOf,
 ) -> list[tuple[str, int, int]]:
     """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
-    ``items`` holds, for each part, the lines of in.tsv and of expected.tsv, without their ends; ``groups`` the number
-    of groups in each. ``group`` is the column that assigns items to parts, None if each document is a group.
+    ``items`` holds, for each part, the lines of in.tsv and of expected.tsv, without their ends, and the groups.
+    ``group`` is the column that assigns items to parts, None if each document is a group.
     """
-    title = title or DEFAULT_TITLE
-    sizes = [(name, len(pairs), count) for (name, pairs), count in zip(items.items(), groups, strict=True)]
+    title, metrics = recipe.title or DEFAULT_TITLE, recipe.metrics
+    sizes = [(name, len(triples), len({of for _, _, of in triples})) for name, triples in items.items()]
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
         config.CONFIG_FILE: config_of(metrics).encode(),
@@ -354,16 +332,18 @@ def _publish(
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
     public, private = dict(common), dict(common)
-    inputs = [_joined(line for line, _ in pairs) for pairs in items.values()]
+    inputs = [_joined(line for line, _, _ in triples) for triples in items.values()]
     presets = [BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET for data in inputs]
     done = 0
     with progress_of(PACKING) as progress, ThreadPoolExecutor() as threads:
         packed = threads.map(lambda data, preset: lzma.compress(data, preset=preset), inputs, presets)
-        for (name, pairs), data, stored in zip(items.items(), inputs, packed, strict=True):
+        for (name, triples), data, stored in zip(items.items(), inputs, packed, strict=True):
             is_hidden = name == splits.HIDDEN_SET
             for files in (public, private) if is_hidden else (public,):
                 files[f"{name}/{PACKED_INPUT_FILE}"] = stored
-            (private if is_hidden else public)[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word in pairs)
+            (private if is_hidden else public)[f"{name}/{splits.EXPECTED_FILE}"] = _joined(
+                word for _, word, _ in triples
+            )
             done += len(data)
             if progress is not None:
                 progress(done, sum(map(len, inputs)))

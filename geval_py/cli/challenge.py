@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
@@ -14,7 +14,7 @@ from geval_py.authoring.validate import validate_challenge
 from geval_py.checking.rules import select_rules
 from geval_py.cli import check, commands, terminal
 from geval_py.errors import UsageError
-from geval_py.reading import config, gap_columns
+from geval_py.reading import config
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
@@ -138,22 +138,12 @@ def run_make(args: argparse.Namespace) -> int:
     for name in ("context", "every", "train_every", "least_frequency"):
         if getattr(args, name) == 0:
             raise UsageError(message=f"--{name.replace('_', '-')} is 1 or more")
-    cut = corpora.Cut(
-        context=args.context,
-        every=args.every,
-        random=args.random,
-        words=corpora.read_pattern(args.words),
-        seed=args.seed,
-    )
-    recipe = make.Recipe(
-        cut=cut,
-        parts=corpora.Parts(shares=args.split, salt=args.salt),
+    recipe = _recipe(
+        args,
+        cut=corpora.Cut(args.context, args.every, args.random, corpora.read_pattern(args.words), seed=args.seed),
         group=args.group,
         train_every=args.train_every,
         least_frequency=args.least_frequency,
-        keep_order=args.keep_order,
-        metrics=tuple(args.metrics or make.DEFAULT_METRICS),
-        title=args.title,
     )
     documents = corpora.read_documents(args.texts, id=args.id, text=args.text)
     parts = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
@@ -177,18 +167,15 @@ def run_split(args: argparse.Namespace) -> int:
     """Run ``geval challenge split``; returns the exit status, raises GevalError."""
     out, answers = _folders_to_make("split", args, args.folder, "a folder with items")
     pool = make.read_items(args.folder, columns=args.columns.split(",") if args.columns else (), group=args.group)
-    sizes = make.split_items(
-        pool,
-        out,
-        answers,
-        parts=corpora.Parts(shares=args.split, salt=args.salt),
-        metrics=args.metrics or make.DEFAULT_METRICS,
-        title=args.title,
-        keep_order=args.keep_order,
-        progress_of=_progress_of,
-    )
+    sizes = make.split_items(pool, _recipe(args), out, answers, progress_of=_progress_of)
     _show_parts(sizes, pool.group, out, answers)
     return 0
+
+
+def _recipe(args: argparse.Namespace, **more: Any) -> make.Recipe:
+    """Return the recipe by the options that cutting and splitting share, and ``more``."""
+    parts, metrics = corpora.Parts(args.split, args.salt), tuple(args.metrics or make.DEFAULT_METRICS)
+    return make.Recipe(parts=parts, keep_order=args.keep_order, metrics=metrics, title=args.title, **more)
 
 
 def _folders_to_make(name: str, args: argparse.Namespace, source: object, what: str) -> tuple[str, str]:
@@ -244,9 +231,7 @@ def make_leaks_parser() -> commands.CommandParser:
     add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")
     group = "items with the same value here should be in one part (default: the first column)"
     add("--group", metavar="COLUMN", help=group)
-    contexts = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
-    add("--left", metavar="COLUMN", default="", help=f"the column of the left context {contexts}")
-    add("--right", metavar="COLUMN", default="", help="the column of the right context")
+    commands.add_contexts(parser)
     check.add_rules(parser, "E4")
     check.add_listing(parser)
     return parser

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
-from geval_py.reading import config
+from geval_py.reading import config, gap_columns
 from geval_py.reading.config import argument_type, check_latex_options, natural_number
 from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
@@ -273,6 +273,13 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     help = f"{', '.join(formats)} (default: text)"
     parser.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=help)
     config.add_options(parser, "caption", "label")
+
+
+def add_contexts(parser: argparse.ArgumentParser) -> None:
+    """Add ``--left`` and ``--right``, the columns of a gap's contexts."""
+    names = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
+    parser.add_argument("--left", metavar="COLUMN", default="", help=f"the column of the left context {names}")
+    parser.add_argument("--right", metavar="COLUMN", default="", help="the column of the right context")
 
 
 def add_hashed_options(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.explaining import mixing, tuning
 from geval_py.modelling import baselines, corpus, gap_models, predicting
-from geval_py.reading import config, gap_columns, items, rewriting, splits
+from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, number
@@ -70,9 +70,7 @@ def make_baseline_parser() -> commands.CommandParser:
     names = f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {default})"
     add("model", nargs="?", default=default, metavar="MODEL", help=names)
     config.add_options(parser, "test_name", *HEADERS)
-    contexts = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
-    add("--left", metavar="COLUMN", default="", help=f"the column of the left context {contexts}")
-    add("--right", metavar="COLUMN", default="", help="the column of the right context")
+    commands.add_contexts(parser)
     words = "the likeliest words, so many a line; the others share the rest"
     top = f"{words} (default: {baselines.TOP}; 0: all words of train)"
     add("--top", type=commands.number_type, default=baselines.TOP, metavar="K", help=top)

@@ -456,11 +456,16 @@ def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
     assert (items.words & 1).tolist() == [0, 1, 0, 0, 0, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("word", "gap", "start"), [(0, False, "one"), (1, False, "two"), (3, False, "three"), (0, True, "three")]
-)
-def test_the_column_of_a_word(word, gap, start):
+@pytest.mark.parametrize(("word", "start"), [(0, "one"), (1, "two"), (2, "three"), (3, "three"), (4, "four")])
+def test_the_column_of_a_word(word, start):
     files = PartFiles(part="dev-0", path="in.tsv", left=1, right=2)
     line = "id\tone\\ntwo\tthree four"
-    assert line[column_of(line, files, word, gap=gap) - 1 :].startswith(start)
-    assert column_of("id", files, word, gap=gap) == 1
+    assert line[
+        column_of(
+            line,
+            files,
+            word,
+        )
+        - 1 :
+    ].startswith(start)
+    assert column_of("id", files, word) == 1

@@ -7,7 +7,7 @@ from answer_formats import WRITE, in_another_format
 
 from geval_py import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.authoring.corpora import Parts
-from geval_py.authoring.make import read_items, split_items
+from geval_py.authoring.make import Recipe, read_items, split_items
 from geval_py.authoring.validate import validate_challenge
 
 ITEMS = [(f"doc-{n % 60}\tpaper-{n % 6}\tleft {n}\tright {n}", f"word{n}") for n in range(240)]
@@ -27,7 +27,7 @@ def pool(tmp_path, monkeypatch):
 
 def split(**settings):
     pool = read_items("old/train", group=settings.pop("group", None))
-    return split_items(pool, "new", "new-answers", parts=Parts(), metrics=["LogLossHashed"], **settings)
+    return split_items(pool, Recipe(metrics=("LogLossHashed",), **settings), "new", "new-answers")
 
 
 def parts_in(tmp_path):
