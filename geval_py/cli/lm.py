@@ -174,7 +174,7 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
         order=args.order,
         prune=tuple(args.prune),
         vocabulary=vocabulary,
-        fallback=None if args.discount_fallback is None else estimation.three_discounts(args.discount_fallback),
+        fallback=None if args.discount_fallback is None else tuple(args.discount_fallback) or estimation.FALLBACK,
         interpolate_unigrams=args.interpolate_unigrams != "0",
         vocabulary_size=args.vocab_pad or 0,
         exact_discounts=args.exact_discounts,

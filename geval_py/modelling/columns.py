@@ -59,12 +59,9 @@ class NumberColumn:
     def __len__(self) -> int:
         return self._length
 
-    def append(self, values: Array) -> None:
-        """Append numbers."""
-        self.put(self._length, values)
-
-    def put(self, start: int, values: Array) -> None:
-        """Write numbers from a row on; rows in front of it may be written later."""
+    def append(self, values: Array, start: int | None = None) -> None:
+        """Write numbers behind the others, or from a row on; rows in front of that may be written later."""
+        start = self._length if start is None else start
         self._file.seek(start * self._kind.itemsize)
         self._file.write(np.ascontiguousarray(values, self._kind).data)
         self._length = max(self._length, start + len(values))

@@ -53,14 +53,15 @@ class Estimation:
 
     ``prune`` are thresholds by order, the last for all higher orders: n-grams with at most so many occurrences are
     removed. ``vocabulary`` are the words that are kept. ``fallback`` are the discounts of an order whose counts allow
-    none. Without ``interpolate_unigrams``, <unk> gets the whole mass of the unigrams' discounts. ``vocabulary_size``
-    is V, if it is more than the number of words. ``exact_discounts`` avoids lmplz's bug (see the module).
+    none, the last one for all higher counts. Without ``interpolate_unigrams``, <unk> gets the whole mass of the
+    unigrams' discounts. ``vocabulary_size`` is V, if it is more than the number of words. ``exact_discounts`` avoids
+    lmplz's bug (see the module).
     """
 
     order: int = 5
     prune: tuple[int, ...] = ()
     vocabulary: Collection[bytes] | None = None
-    fallback: tuple[float, float, float] | None = None
+    fallback: tuple[float, ...] | None = None
     interpolate_unigrams: bool = True
     vocabulary_size: int = 0
     exact_discounts: bool = False
@@ -75,33 +76,26 @@ class Estimation:
                 message=f"the thresholds to prune by fall: {' '.join(map(str, self.prune))}\n"
                 "  an n-gram cannot be kept where the shorter one in it goes"
             )
+        discounts = self.fallback or ()
+        if len(discounts) > len(FALLBACK):
+            raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
+        for count, discount in enumerate(discounts, 1):
+            if discount > count:
+                raise UsageError(
+                    message=f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
+                    "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
+                )
 
     def threshold(self, length: int) -> int:
         """Return the count up to which n-grams of a length are removed."""
         return self.prune[min(length, len(self.prune)) - 1] if self.prune else 0
 
 
-def three_discounts(discounts: Sequence[float]) -> tuple[float, float, float]:
-    """Complete the fall-back discounts: the last one given is for all higher counts."""
-    if len(discounts) > len(FALLBACK):
-        raise UsageError(message=f"--discount-fallback takes up to 3 discounts; {len(discounts)} were given")
-    if not discounts:
-        return FALLBACK
-    one, two, three = (*discounts, *[discounts[-1]] * (len(FALLBACK) - len(discounts)))
-    for count, discount in enumerate((one, two, three), 1):
-        if discount > count:
-            raise UsageError(
-                message=f"the discount {discount:g} of n-grams with the count {count} is more than {count}\n"
-                "  --discount-fallback takes up to 3 numbers, each at most 1, 2 and 3; the last one is repeated"
-            )
-    return one, two, three
-
-
 @dataclass(frozen=True)
 class Discounts:
     """D1, D2 and D3+ of one order; ``fell_back`` if they are the fall-back, because its counts allow no others."""
 
-    amounts: tuple[float, float, float]
+    amounts: tuple[float, ...]
     fell_back: bool = False
 
 
@@ -251,22 +245,21 @@ def _find_discounts(number: Sequence[int], length: int, how: Estimation, path: s
     else:
         single = np.float32
         y = single(number[1] / (number[1] + 2.0 * number[2]))
-        one, two, three = (
+        amounts = tuple(
             float(single(j) - single(j + 1) * y * single(number[j + 1]) / single(number[j])) for j in (1, 2, 3)
         )
-        amounts = (one, two, three)
         wrong = next((j for j, amount in enumerate(amounts, 1) if not 0 <= amount <= j), None)
         if wrong is None:
             return Discounts(amounts=amounts)
         fault = f"the discount of {length}-grams with the adjusted count {wrong} is {amounts[wrong - 1]:.4g}"
-    if how.fallback is None:
+    if not how.fallback:
         raise ModelError(
             path=path,
             message=f"Kneser-Ney has no discounts for this text: {fault}\n  is it small or made up? sentences that "
             "are there many times over are best left out; or take the fall-back discounts: --discount-fallback",
         )
-    one, two, three = (float(np.float32(amount)) for amount in how.fallback)
-    return Discounts(amounts=(one, two, three), fell_back=True)
+    amounts = tuple(float(np.float32(how.fallback[min(j, len(how.fallback) - 1)])) for j in range(3))
+    return Discounts(amounts=amounts, fell_back=True)
 
 
 def _weigh(
@@ -455,7 +448,7 @@ def _merge(runs: Sequence[NumberColumn], bounds: Sequence[int], sizes: Sizes) ->
         level.suffixes.append(suffixes[order[firsts]])
         level.counts.append(np.add.reduceat(counts[order], firsts))
         for start, part in zip(starts, np.split(rows, np.cumsum(list(map(len, keys)))[:-1]), strict=True):
-            merged.put(start, part)
+            merged.append(part, start)
         starts = ends
     return level, merged
 

@@ -169,12 +169,12 @@ class NgramModel:
         options are those of ``geval lm train``. Raises UsageError for options that are wrong, ModelError if the text
         allows no discounts, MalformedLineError for a mark such as <s> in the text, and otherwise as for any file.
         """
-        fallback = estimation.FALLBACK if discount_fallback is True else discount_fallback or None
+        fallback = estimation.FALLBACK if discount_fallback is True else discount_fallback
         how = estimation.Estimation(
             order=order,
             prune=tuple(prune),
             vocabulary=None if vocabulary is None else {word.encode(errors="surrogateescape") for word in vocabulary},
-            fallback=None if fallback is None else estimation.three_discounts(fallback),
+            fallback=tuple(fallback or ()),
             interpolate_unigrams=interpolate_unigrams,
             vocabulary_size=vocab_pad,
             exact_discounts=exact_discounts,
@@ -384,20 +384,20 @@ def mixture_shown(
     return formats.Shown(document=document, people=people, as_tabs=True)
 
 
+@dataclass(eq=False, repr=False)
 class WordListing(formats.Listing):
     """A table with a row a word, made one by one."""
 
+    columns: Sequence[table.Column]
+    rows: Iterable[Sequence[object]]
     name = "words"
 
-    def __init__(self, columns: Sequence[table.Column], rows: Iterable[Sequence[object]]) -> None:
-        self._table = table.Table(columns, rows)
-
     def table(self) -> table.Table:
-        return self._table
+        return table.Table(self.columns, self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         return {}
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        names = [column.name for column in self._table.columns]
-        return (dict(zip(names, row, strict=True)) for row in self._table.rows)
+        names = [column.name for column in self.columns]
+        return (dict(zip(names, row, strict=True)) for row in self.rows)

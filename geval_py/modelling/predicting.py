@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -85,13 +86,12 @@ def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
         raise UsageError(message=f"the model gave {number} answers to {size} items")
 
 
-def open_model(address: str, asked: Asked | None = None, **more: Any) -> baselines.WordModel:
+def open_model(address: str, asked: Asked, **more: Any) -> baselines.WordModel:
     """Make a model by its address: the name of a baseline, ``kenlm:FILE``, or that of a language model.
 
     ``more`` are the arguments of :func:`language_model`. Raises UsageError for an unknown name, and for what the
     model would not heed.
     """
-    asked = asked or Asked()
     kind, _, rest = address.partition(":")
     if address not in baselines.BASELINES and os.path.exists(address):
         endings = os.path.basename(address).lower().split(".")[1:]
@@ -146,22 +146,22 @@ class Asked(NamedTuple):
     candidates: int = 0
 
 
+@dataclass
 class NextWords(ngram_model.LanguageModel):
     """A language model over tokens as a model of the words of a text."""
 
-    def __init__(self, model: word_search.TokenModel) -> None:
-        self._model = model
+    model: word_search.TokenModel
 
     def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]:
         """Return the ``k`` most probable words behind a context (None: as many as are looked for at most)."""
         text = context if isinstance(context, str) else " ".join(context)
-        likeliest = word_search.WordSearch(self._model, k or MAX_WORDS).words(text)
+        likeliest = word_search.WordSearch(self.model, k or MAX_WORDS).words(text)
         return dict(zip(likeliest.words, likeliest.probabilities, strict=True))
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
         listed = words.split() if isinstance(words, str) else list(words)
-        return word_search.WordSearch(self._model, 1).surprisals(listed)
+        return word_search.WordSearch(self.model, 1).surprisals(listed)
 
 
 class LeftModel:
@@ -195,7 +195,7 @@ class GapWords:
 
     def fit(self, items: Iterable[Item]) -> None:
         """Learn whether answers end in punctuation, how long they are and, if candidates are wanted, n-grams."""
-        kept = list(items) if self._baseline else list(islice(items, SAMPLED))
+        kept = list(items if self._baseline else islice(items, SAMPLED))
         if self._baseline is not None:
             self._baseline.fit(kept)
         answers = [item.expected or "" for item in kept[:SAMPLED]]

@@ -113,8 +113,13 @@ class WordSearch:
         gap = TokenContext(self._model, left)
         shares, total = self._search(gap)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
-        if total > 0:
-            shares |= dict(zip(more, self._spelt(gap, more) / total, strict=True))
+        if more and total > 0:
+            spellings = [gap.tokens_of(word) for word in more]
+            logs = self._model.log_probabilities(gap.prefix, spellings)
+            behind = self._model.next_tokens(gap.prefix, spellings)
+            end = self._kinds().end
+            for word, log, after in zip(more, logs, behind, strict=True):
+                shares[word] = math.exp(log.sum()) * _mass(after, end) / total
         shares = {word: share for word, share in shares.items() if share > 0 and is_listable(word)}
         listed = math.fsum(shares.values())
         if listed > 1:  # the candidates' probabilities may be rounded up
@@ -202,15 +207,6 @@ class WordSearch:
                     add(share * part, (*tokens, token), text + texts[token])
         decoded = ((text.decode(errors="ignore"), text, share) for text, share in words.items())
         return {word: share / total for word, text, share in decoded if word.encode() == text}, total
-
-    def _spelt(self, gap: TokenContext, words: Sequence[str]) -> Doubles:
-        """Return the probability of each word, as the model spells it, and of its end."""
-        spellings = [gap.tokens_of(word) for word in words]
-        logs = self._model.log_probabilities(gap.prefix, spellings) if words else []
-        after = self._model.next_tokens(gap.prefix, spellings) if words else []
-        kinds = self._kinds()
-        ends = [_mass(of_word, kinds.end) for of_word in after]
-        return np.array([math.exp(log.sum()) * end for log, end in zip(logs, ends, strict=True)])
 
     def _with_right(
         self, gap: TokenContext, right: str, shares: dict[str, float], rest: float, candidates: Sequence[str]
