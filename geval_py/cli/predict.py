@@ -224,7 +224,7 @@ def _described(
         "contexts": [args.left_column, args.right_column],
     }
     return described | {
-        name + predicting.DIGESTS: [predicting.digest_of(path) for path in paths if path and os.path.exists(path)]
+        name + predicting.DIGESTS: [gap_models.digest_of(path) for path in paths if path and os.path.exists(path)]
         for name, paths in files.items()
     }
 
@@ -272,7 +272,7 @@ def _fit(
     if isinstance(model, baselines.NgramGapModel) and keep:
         sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
         paths = [path for path in (train.input, train.expected) if path]
-        model.fit(items, gap_models.digest_of(paths, sides, reading))
+        model.fit(items, gap_models.digest_of_training(paths, sides, reading))
     else:
         model.fit(items)
 

@@ -149,16 +149,16 @@ def learn_items(items: Iterable[Item], sides: int, digest: str = "") -> GapCount
     return learnt
 
 
-def digest_of(paths: Sequence[str], sides: int, reading: Sequence[object]) -> str:
-    """Return a digest of files as they are stored, and of everything else that a trained model depends on.
+def digest_of(path: str) -> str:
+    """Return a digest of a file as it is stored, or of the files in a folder."""
+    if os.path.isdir(path):
+        inside = [digest_of(os.path.join(path, name)) for name in sorted(os.listdir(path))]
+        return sha256("".join(inside).encode()).hexdigest()
+    with sources.naming(path), open(path, "rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
-    ``reading`` is what decides how the files are read: the headers and the columns.
-    """
-    joining = (corpus.SHARED, corpus.OVERLAPPING)
-    digest = sha256(
-        repr((version.__version__, sides, ESTIMATION, joining, tuple(reading))).encode("utf-8", "replace")
-    )
-    for path in paths:
-        with sources.naming(path), open(path, "rb") as file:
-            digest.update(file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+
+def digest_of_training(paths: Sequence[str], sides: int, reading: Sequence[object]) -> str:
+    """Return a digest of all that a trained model depends on: files, and how they are read (headers and columns)."""
+    settings = (version.__version__, sides, ESTIMATION, corpus.SHARED, corpus.OVERLAPPING, *reading)
+    return sha256(repr((*settings, *map(digest_of, paths))).encode("utf-8", "replace")).hexdigest()

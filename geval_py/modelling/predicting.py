@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from hashlib import file_digest, sha256
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -298,12 +297,3 @@ def _difference(first: bytes, work: Mapping[str, Any]) -> str:
                         return f"the {name.removesuffix(DIGESTS).replace('_', ' ')} has changed"
                     return f"{name} is {visible(str(value))}, and was {visible(str(old.get(name)))}"
     return "its first line is damaged"
-
-
-def digest_of(path: str) -> str:
-    """Return a digest of a file, or of the files in a folder."""
-    if os.path.isdir(path):
-        inside = [digest_of(os.path.join(path, name)) for name in sorted(os.listdir(path))]
-        return sha256("".join(inside).encode()).hexdigest()
-    with open(path, "rb") as file:
-        return file_digest(file, "sha256").hexdigest()
