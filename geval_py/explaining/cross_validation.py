@@ -154,7 +154,6 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
         end = math.inf if broken.any() else -math.inf
         return Change(mean=end, low=-math.inf if mended.any() else end, high=end, p_value=math.exp(min(0.0, end)))
     differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
-    differences[np.isinf(base)] = 0.0
     mean, lines = float(differences.mean()), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
     more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0

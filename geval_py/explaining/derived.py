@@ -145,24 +145,16 @@ class Parameters:
     by_line: ByLine | None = None
 
     @property
-    def named(self) -> dict[str, float]:
-        """The three numbers by their names; with ``by_line``, the temperature alone."""
-        if self.by_line is not None:
-            return {"temperature": self.temperature}
-        return {"temperature": self.temperature, "lambda": self.lambda_, "nu": self.nu}
-
-    @property
     def numbers(self) -> dict[str, Any]:
         """All numbers by their names, for JSON."""
         by_line = {} if self.by_line is None else {BY_LINE: self.by_line.to_dict()}
-        return Parameters().named | self.named | by_line
+        return {"temperature": self.temperature, "lambda": self.lambda_, "nu": self.nu} | by_line
 
     @property
     def changed(self) -> tuple[str, ...]:
         """The names of the parameters that change something."""
-        unchanged = Parameters().named
-        changed = tuple(name for name, value in self.named.items() if value != unchanged[name])
-        return changed if self.by_line is None else (*changed, BY_LINE)
+        unchanged = Parameters().numbers
+        return tuple(name for name, value in self.numbers.items() if value != unchanged.get(name))
 
     @property
     def uses_words(self) -> bool:
@@ -308,9 +300,10 @@ class Derived:
     def check_free(self, force: bool) -> None:
         """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
         for path in (self.path, self.kept_path):
-            there = os.path.lexists(path)
-            sources = [source for source in self.sources if os.path.exists(source)] if os.path.exists(path) else []
-            if there and (not force or any(os.path.samefile(path, source) for source in sources)):
+            same = os.path.exists(path) and any(
+                os.path.samefile(path, source) for source in self.sources if os.path.exists(source)
+            )
+            if same or (os.path.lexists(path) and not force):
                 raise errors.ExistingFileError(path=path)
         for source in self.sources:
             if not can_be_reread(source):

@@ -167,20 +167,16 @@ def read_guesses(
         read = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
         counts, masses = np.frombuffer(read.counts, np.int64), np.frombuffer(read.masses)
         marks = np.frombuffer(read.hits, np.bool_)
-        hits = np.bincount(np.repeat(np.arange(len(counts)), counts)[marks], masses[marks], len(counts))
+        owners = np.repeat(np.arange(len(counts)), counts)
+        hits, greatest = np.bincount(owners[marks], masses[marks], len(counts)), np.zeros(len(counts))
+        np.maximum.at(greatest, owners, masses)
         of_bucket = backends.bucket_shares(words, shares, block.expected, bits, block.first_line)
-        greatest, filled = np.zeros(len(counts)), counts > 0
-        starts = (np.cumsum(counts) - counts)[filled]
-        if filled.any():
-            greatest[filled] = np.maximum.reduceat(masses, starts)
         columns: tuple[NDArray[Any], ...]
         columns = hits, np.frombuffer(read.rests), greatest, counts, np.frombuffer(of_bucket)
         if not keep_entries:
             return columns
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(masses)
-            if filled.any():
-                logs -= np.repeat(np.maximum.reduceat(logs, starts), counts[filled])
+            logs = np.log(masses) - np.log(greatest)[owners]
         return *columns, np.where(masses > 0.0, logs, MIN_LOGARITHM), marks
 
     split, path = evaluation.split, evaluation.output.path

@@ -205,18 +205,22 @@ def mix(
     weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
     infinite = np.isinf(losses).sum(axis=0).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
-    components = [
-        Component(name=name, weight=float(weights[n]), score=one.score, infinite=infinite[n], signature=one.signature)
-        for n, (one, name) in enumerate(zip(evaluations, names, strict=True))
-    ]
+    alone_scores = [evaluation.score for evaluation in evaluations]
+    signatures = [evaluation.signature for evaluation in evaluations]
     if frequent.words:
-        of_train = cross_validation.score_of(score, losses[:, -1])
-        components.append(Component(name=TRAIN, weight=float(weights[-1]), score=of_train, infinite=infinite[-1]))
+        names.append(TRAIN)
+        alone_scores.append(cross_validation.score_of(score, losses[:, -1]))
+        signatures.append(None)
+    rows = zip(names, weights.tolist(), alone_scores, infinite, signatures, strict=True)
+    components = tuple(
+        Component(name=name, weight=weight, score=value, infinite=count, signature=signature)
+        for name, weight, value, count, signature in rows
+    )
     return Mixture(
         **cross_validation.described(first, folds, seed),
         words=len(frequent.words),
-        components=tuple(components),
-        best=components[alone].name,
+        components=components,
+        best=names[alone],
         score=evaluations[alone].score,
         held_out=cross_validation.score_of(score, tried),
         change=change,

@@ -384,12 +384,11 @@ def comparable_parts(
     for together in pairs_of.values():
         systems = sorted({n for pair in together for n in pair})
         keep = finite[:, together[0][0]] & finite[:, together[0][1]]
-        if keep.all() and len(systems) == sample.systems:
+        # The score of a corpus is of places among the lines of all systems.
+        if keep.all() and (isinstance(sample, CorpusSample) or len(systems) == sample.systems):
             yield sample, {n: n for n in systems}, together
         elif keep.any():
-            whole = isinstance(sample, CorpusSample)  # its score is of places among the lines of all systems
-            places = {n: n if whole else place for place, n in enumerate(systems)}
-            yield sample if whole else sample.select(keep, systems), places, together
+            yield sample.select(keep, systems), {n: place for place, n in enumerate(systems)}, together
 
 
 def pair_p_values(
@@ -414,9 +413,7 @@ def pair_p_values(
         for pair in together:
             one, other = place[pair[0]], place[pair[1]]
             more_failures = int(failures[pair[0]]) - int(failures[pair[1]])
-            if (scores[one] < scores[other] and more_failures > 0) or (
-                scores[one] > scores[other] and more_failures < 0
-            ):
+            if (scores[one] - scores[other]) * more_failures < 0:
                 continue
             p_value = _limit_of_exchanges(part, one, other)
             if p_value is None:

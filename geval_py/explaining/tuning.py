@@ -144,8 +144,8 @@ class Tuning(Tabular):
         if not self.taken:
             yield "Nothing is surely better: leave the output as it is."
             return
-        named = self.parameters.named
-        values = (f"{name} {named[name]:.4g}" if name in named else BY_LINE_TEXT for name in self.taken)
+        numbers = self.parameters.numbers
+        values = (BY_LINE_TEXT if name == BY_LINE else f"{name} {numbers[name]:.4g}" for name in self.taken)
         frequent = len(self.parameters.frequent.words) if self.parameters.uses_words else 0
         words = f", for the {frequent} commonest words of train" if frequent else ""
         predicted = cross_validation.score_text(self.predicted)
