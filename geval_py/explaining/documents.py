@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,14 +23,12 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.explaining.significance import LEVEL, MIN_TESTED_LINES, Array, Integers, beta_cdf, combined_p, holm
 from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.significance import Interval
-    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
@@ -102,29 +100,15 @@ class Documents:
         return Documents(column=self.column, of_line=of_line, count=len(numbers))
 
 
-def score_interval(
-    score: MetricScore,
-    *,
-    samples: int = DEFAULT_SAMPLES,
-    seed: int = DEFAULT_SEED,
-    documents: Documents | None = None,
-    as_geval: bool = False,
-    progress: Progress | None = None,
-) -> Interval:
+def score_interval(score: MetricScore, *, documents: Documents | None = None, **drawn: Any) -> Interval:
     """Compute the 95 % interval of a score; ``documents`` are of all lines of the file.
 
-    Raises UsageError as :func:`geval_py.explaining.statistics.interval`, and for a single document.
+    The other arguments are those of :func:`geval_py.explaining.statistics.interval`, and so are the errors. Raises
+    UsageError for a single document, too.
     """
     several = None if documents is None else documents.of_score(score).several()
-    return interval(
-        score.metric,
-        score.statistics,
-        samples=samples,
-        seed=seed,
-        documents=None if several is None else several.of_line,
-        as_geval=as_geval,
-        progress=progress,
-    )
+    of_line = None if several is None else several.of_line
+    return interval(score.metric, score.statistics, documents=of_line, **drawn)
 
 
 def _figures_of(score: MetricScore) -> Array | None:

@@ -111,7 +111,7 @@ class Occurrences:
                 numbered.append(own.kinds[1].table.number(text_shapes(lines), b"\t"))
         else:
             numbered = [
-                (array("q", map(len, features)), numbers_of(of_kind.table, chain.from_iterable(features)))
+                (array("q", map(len, features)), of_kind.table.number(lines_of([*chain(*features)]), b"")[1])
                 for of_kind, features in zip(own.kinds, zip(*map(kinds.of_text, texts), strict=True), strict=True)
             ]
         for of_kind, (counts, numbers) in zip(own.kinds, numbered, strict=False):
@@ -124,7 +124,7 @@ class Occurrences:
             own = self.of_field(where)
             for of_kind, more in zip(own.kinds, of_later.kinds, strict=True):
                 names = more.table.names(array("q", range(len(more.table))))
-                numbers = np.array(numbers_of(of_kind.table, names), np.int32)
+                numbers = np.array(of_kind.table.number(lines_of(names), b"")[1], np.int32)
                 of_kind.items += [items + np.int32(self.count) for items in more.items]
                 of_kind.numbers += [numbers[part] for part in more.numbers]
             own.texts += [
@@ -160,7 +160,7 @@ def collect_on(
     Raises UsageError if the lines were selected or the output can be read only once, UnreadableFileError if it was
     changed, and ClusterError.
     """
-    if evaluation.line_numbers is not None and not workers.is_local:
+    if evaluation.line_numbers is not None:
         what = "metrics whose flags (f, p) select some"
         raise UsageError(message=f"a cluster looks at all lines: leave out {what}")
     fields = Fields(evaluation.split.in_header)
@@ -189,11 +189,6 @@ def _collect_block(parts: Iterable[blocks.Block], *, fields: Fields, kinds: Feat
     outputs = (output for part in chain((first,), parts) for output in decode_lines(part.outputs))
     items = (ScoredItem(*texts, output) for texts, output in zip(others, outputs, strict=True))
     return collect(compress(items, known), fields, kinds)
-
-
-def numbers_of(table: TokenTable, features: Iterable[str]) -> array[int]:
-    """Return the numbers of features in a table, which gets those that it lacks."""
-    return table.number(lines_of(list(features)), b"")[1]
 
 
 class _Classes(dict[int, str]):

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -214,12 +215,12 @@ def bucket_shares(
     with LineReader(split.expected, header=split.output_header) as expected:
         answers = b"".join(iter(expected.block, b"")).split(b"\n")[:-1]
 
-    def of_lines(start: int) -> Array:
-        block = b"\n".join([*answers[start : start + LINES_AT_ONCE], b""])
-        return np.frombuffer(backends.bucket_shares(words, shares, block, bits, start + 1))
-
+    starts = range(0, len(answers), LINES_AT_ONCE)
+    texts = (b"\n".join([*answers[start : start + LINES_AT_ONCE], b""]) for start in starts)
+    first_lines = (start + 1 for start in starts)
     with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
-        return np.concatenate([np.empty(0), *pool.map(of_lines, range(0, len(answers), LINES_AT_ONCE))])
+        parts = pool.map(backends.bucket_shares, repeat(words), repeat(shares), texts, repeat(bits), first_lines)
+        return np.concatenate([np.empty(0), *map(np.frombuffer, parts)])
 
 
 def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:

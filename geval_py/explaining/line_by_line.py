@@ -57,10 +57,9 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
 
     Raises as :meth:`ScoredOutput.read_items` and :meth:`ScoredOutput.check_same_lines`.
     """
-    every_line = range(1, evaluation.line_count + 1)
     lines = map(
         ScoredLine,
-        every_line if evaluation.line_numbers is None else evaluation.line_numbers,
+        evaluation.line_numbers or range(1, evaluation.line_count + 1),
         evaluation.line_scores(),
         evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
         evaluation.read_items(),

@@ -11,9 +11,10 @@ useless parameter would be taken in a tenth of cases or more.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,7 @@ import numpy as np
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, derived
 from geval_py.explaining.derived import BY_LINE
-from geval_py.explaining.guesses import Guesses, bucket_shares, read_guesses
-from geval_py.explaining.significance import Array, Flags
+from geval_py.explaining.guesses import bucket_shares, read_guesses
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
 from geval_py.tables.formats import Tabular, json_fields
@@ -214,7 +214,15 @@ def tune(
     config.check_sampling(1, seed)
     notes = cross_validation.notes_on_lines(evaluation, force)
     folds, alike = cross_validation.folds_of([evaluation], documents, seed)
-    frequent, without = _frequent(evaluation, words)
+    frequent, without = derived.FrequentWords(), []
+    if words != 0:
+        count = derived.DEFAULT_WORDS if words is None else words
+        frequent = derived.frequent_words_of_train(evaluation.split, count) or frequent
+    if words != 0 and not frequent.words:
+        missing = "there is no train/expected.tsv, whose commonest words nu would be for"
+        if words is not None:
+            raise errors.UsageError(message=missing)
+        without = [f"{missing}: it is left out"]
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [
         step for step in LADDER if (temperature or "temperature" not in step) and (frequent.words or "nu" not in step)
@@ -234,7 +242,12 @@ def tune(
         start = replace(parameters, frequent=guesses.frequent)
         fitted = cross_validation.fit(guesses, names, everything, start)
         fitted = min((fitted, start), key=lambda one: cross_validation.mean_loss(guesses.losses(one)))
-        tried = _held_out_losses(guesses, names, folds, fitted, threads)
+        tried = np.empty(guesses.lines)
+        with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
+            kept_lines = (~out for out in folds)
+            fits = pool.map(cross_validation.fit, repeat(guesses), repeat(names), kept_lines, repeat(fitted))
+            for out, at in zip(folds, fits, strict=True):
+                tried[out] = guesses.losses(at, np.flatnonzero(out))
         change = cross_validation.change_of(tried, held_out, folds.groups)
         trials.append(
             Trial(
@@ -265,35 +278,3 @@ def tune(
         notes=(*notes, *alike, *without),
         signature=evaluation.signature,
     )
-
-
-def _held_out_losses(
-    guesses: Guesses,
-    names: Sequence[str],
-    folds: cross_validation.Folds,
-    start: derived.Parameters,
-    threads: int | None,
-) -> Array:
-    """Return the loss of each line under parameters fitted on the lines of the other folds."""
-    losses = np.empty(guesses.lines)
-
-    def hold_out(out: Flags) -> None:
-        places = np.flatnonzero(out)
-        losses[places] = guesses.losses(cross_validation.fit(guesses, names, ~out, start), places)
-
-    with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
-        list(pool.map(hold_out, folds))
-    return losses
-
-
-def _frequent(evaluation: scores.ScoredOutput, words: int | None) -> tuple[derived.FrequentWords, list[str]]:
-    """Read the frequent words; if there are none, return a note or, if they were asked for, raise UsageError."""
-    if words == 0:
-        return derived.FrequentWords(), []
-    found = derived.frequent_words_of_train(evaluation.split, derived.DEFAULT_WORDS if words is None else words)
-    if found is not None and found.words:
-        return found, []
-    missing = "there is no train/expected.tsv, whose commonest words nu would be for"
-    if words is not None:
-        raise errors.UsageError(message=missing)
-    return derived.FrequentWords(), [f"{missing}: it is left out"]
