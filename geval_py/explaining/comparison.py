@@ -472,10 +472,7 @@ def compare(
     )
     signatures = {name: evaluation.signature for name, evaluation in zip(names, evaluations, strict=True)}
     return Comparison(
-        test=evaluations[0].split.name,
-        metric=first.name,
-        unit=first.unit,
-        direction=first.direction,
+        **scores.head_of(evaluations[0]),
         lines=evaluations[0].line_count,
         compared=ranking.lines,
         baseline=names[index],

@@ -20,6 +20,7 @@ from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.scores import head_of
 from geval_py.tables import numbers, table
 
 if TYPE_CHECKING:
@@ -67,19 +68,28 @@ class Folds:
         return (self.of_line == fold for fold in range(self.count))
 
 
-def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int) -> tuple[Folds, list[str]]:
+def folds_of(
+    evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int, *, force: bool = False
+) -> tuple[Folds, list[str]]:
     """Deal the lines of evaluations of one test set into folds, keeping documents whole; return folds and notes.
 
-    Raises UsageError if there is one line, all lines are of one document or the number of documents is not the number
-    of lines, and the errors of :func:`geval_py.explaining.documents.documents_in` for a column.
+    Raises UsageError for a metric that is not hashed, for few lines without ``force``, for one line or one document,
+    and for another number of documents than lines, and the errors of
+    :func:`geval_py.explaining.documents.documents_in` for a column.
     """
+    hashed_bits(evaluations[0])
     lines, notes = evaluations[0].line_count, []
+    if lines < FEW_LINES:
+        verb = "is" if lines == 1 else "are"
+        notes.append(f"{numbers.several(lines, 'line')} {verb} few to tune on: what is found may be luck")
+        if not force:
+            raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
     if together is None or isinstance(together, (str, int)):  # False is an int
         of_file, dependence = choose_documents(evaluations, together)
         documents = of_file and of_file.of_score(evaluations[0].scores[0])
-        notes = list(notes_on_documents(documents, dependence, "they are held out together"))
+        notes += notes_on_documents(documents, dependence, "they are held out together")
         if dependence is None:
             documents = documents and documents.several()
     else:
@@ -89,23 +99,6 @@ def folds_of(evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: 
         if documents.count < 2:
             raise UsageError(message="all lines are of one document: none can be held out")
     return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
-
-
-def notes_on_lines(evaluation: ScoredOutput, force: bool) -> list[str]:
-    """Return a warning if there are few lines; without ``force``, raise UsageError.
-
-    Also raises UsageError for a metric that is not hashed.
-    """
-    hashed_bits(evaluation)
-    lines = evaluation.line_count
-    if lines >= FEW_LINES:
-        return []
-    few = (
-        f"{numbers.several(lines, 'line')} {'is' if lines == 1 else 'are'} few to tune on: what is found may be luck"
-    )
-    if force:
-        return [few]
-    raise UsageError(message=f"{few}; take {FEW_LINES} lines or more, or give", arguments=("force",))
 
 
 # The change on held-out lines
@@ -286,12 +279,7 @@ def minimum(
 
 def described(evaluation: ScoredOutput, folds: Folds, seed: int) -> dict[str, Any]:
     """Return the fields that tuning and mixing share: the test set, the metric, and how lines were held out."""
-    first = evaluation.scores[0]
-    return {
-        "test": evaluation.split.name,
-        "metric": first.name,
-        "unit": first.unit,
-        "direction": first.direction,
+    return head_of(evaluation) | {
         "lines": evaluation.line_count,
         "folds": folds.count,
         "documents": folds.documents,

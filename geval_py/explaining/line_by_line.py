@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
-from geval_py.scoring.scores import ScoredOutput, signature_lines
+from geval_py.scoring.scores import ScoredOutput, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.table import Column, Table, plain_table
@@ -84,18 +84,10 @@ class EvaluationListing(formats.Listing):
         return signature_lines(self.evaluations)
 
     def to_dict(self) -> dict[str, Any]:
-        first = self.evaluations[0]
-        score = first.scores[0]
-        return {
-            "test": first.split.name,
-            "metric": score.name,
-            "unit": score.unit,
-            "direction": score.direction,
-            "outputs": [
-                {"file": one.output.name, "signature": one.signature and str(one.signature)}
-                for one in self.evaluations
-            ],
-        }
+        outputs = [
+            {"file": one.output.name, "signature": one.signature and str(one.signature)} for one in self.evaluations
+        ]
+        return head_of(self.evaluations[0]) | {"outputs": outputs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

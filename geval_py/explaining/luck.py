@@ -236,11 +236,8 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
     lines, mean, sd = int(kept.sum()), float(np.mean(others)), float(np.std(others, ddof=1))
     low, high = sorted(first.metric.of_line(mean + sign * NORMAL * sd) for sign in (-1, 1))
     return Luck(
-        test=evaluation.split.name,
+        **scores.head_of(evaluation),
         file=evaluation.output.name,
-        metric=first.name,
-        unit=first.unit,
-        direction=first.direction,
         bits=bits,
         lines=lines,
         left_out=profile.lines - lines,

@@ -183,8 +183,7 @@ def mix(
     config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = guesses.hashed_bits(first)
-    notes = cross_validation.notes_on_lines(first, force)
-    folds, alike = cross_validation.folds_of(evaluations, documents, seed)
+    folds, notes = cross_validation.folds_of(evaluations, documents, seed, force=force)
     frequent = frequent_words_of_train(first.split, words) if words else FrequentWords()
     if frequent is None or (words and not frequent.words):
         raise errors.UsageError(
@@ -227,7 +226,7 @@ def mix(
         taken=change.is_better,
         predicted=cross_validation.score_of(score, mixed_losses(losses, weights)),
         mixing=Mixing(weights=tuple(weights.tolist()), frequent=frequent, bits=bits),
-        notes=(*notes, *alike),
+        notes=tuple(notes),
     )
 
 

@@ -212,8 +212,7 @@ def tune(
     """
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)
-    notes = cross_validation.notes_on_lines(evaluation, force)
-    folds, alike = cross_validation.folds_of([evaluation], documents, seed)
+    folds, notes = cross_validation.folds_of([evaluation], documents, seed, force=force)
     frequent, without = derived.FrequentWords(), []
     if words != 0:
         count = derived.DEFAULT_WORDS if words is None else words
@@ -275,6 +274,6 @@ def tune(
         trials=tuple(trials),
         parameters=parameters,
         predicted=first.value if losses is None else cross_validation.score_of(first, losses),
-        notes=(*notes, *alike, *without),
+        notes=(*notes, *without),
         signature=evaluation.signature,
     )

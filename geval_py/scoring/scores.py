@@ -337,6 +337,13 @@ def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
     return {"message": str(error), "line": line, "column": column}
 
 
+def head_of(evaluation: ScoredOutput) -> dict[str, Any]:
+    """Return what a result of one metric says first: the test set, the metric, its unit and its direction."""
+    first = evaluation.scores[0]
+    test = evaluation.split.name
+    return {"test": test, "metric": first.name, "unit": first.unit, "direction": first.direction}
+
+
 def signature_lines(evaluations: Iterable[ScoredOutput]) -> Iterator[str]:
     """Yield a line with the name and the signature of each output that has one."""
     for one in evaluations:
