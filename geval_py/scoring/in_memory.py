@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
-from geval_py.reading.config import checked_schemes
+from geval_py.reading.config import Task, checked_schemes
 from geval_py.reading.lines import LineReader, Text, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.sources import memory_file
@@ -47,10 +47,7 @@ def score_lists(
     name: str | None = None,
 ) -> ScoredOutput:
     """Score predictions against as many expected words or texts; see :func:`geval_py.evaluate`."""
-    schemes = [(scheme, find_metric(scheme.metric)) for scheme in checked_schemes(metrics)]
-    if not schemes:
-        raise UsageError(message="no metric given, use", arguments=("metrics",))
-    schemes = [(scheme._replace(tokenizer=tokenizer) if of.is_tokenised else scheme, of) for scheme, of in schemes]
+    schemes = evaluate.select_schemes(Task(metrics=tuple(metrics), tokenizer=tokenizer))
     split = split_of(predictions, expected, inputs, name)
     output, of_arrays = split.outputs[0], is_of_arrays(predictions)
     if not of_arrays or not all(metric.bits and not scheme.flags for scheme, metric in schemes):
@@ -228,26 +225,14 @@ class Accumulator:
         """Return an accumulator with the lines of both; raises UsageError for another metric."""
         if not isinstance(other, Accumulator):
             return NotImplemented
-        if self._settings != other._settings:
+        mine, theirs = ((one.name, one._vocabulary, one._tokenizer) for one in (self, other))
+        if mine != theirs:
             raise UsageError(message=f"accumulators of two metrics cannot be added: {self.name} and {other.name}")
         both = Accumulator(self.name, vocabulary=self._vocabulary, tokenizer=self._tokenizer)
-        for one in (self, other):
-            if len(one):
-                both._statistics.extend(one._statistics)
-                both._lines.extend(one._lines)
+        for one in filter(len, (self, other)):
+            both._statistics.extend(one._statistics)
+            both._lines.extend(one._lines)
         return both
-
-    @property
-    def _settings(self) -> tuple[object, ...]:
-        return self.name, self._vocabulary, self._tokenizer
-
-    def __getstate__(self) -> tuple[object, ...]:
-        return *self._settings, self._lines, dict(vars(self._statistics))
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        name, vocabulary, tokenizer, lines, table = state
-        Accumulator.__init__(self, name, vocabulary=vocabulary, tokenizer=tokenizer)
-        self._lines, self._statistics = lines, LineStatistics(**table)
 
     def __repr__(self) -> str:
         return f"<Accumulator of {self.name}: {len(self)} lines>"

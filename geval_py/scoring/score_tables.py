@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from geval_py.reading import config
@@ -134,14 +135,8 @@ class ScoreTable(Tabular):
         """Return a row an output: its file, the parameters in its name, its scores with their intervals, or error."""
         keys = sorted({key for result in self.results for key in result.output.parameters})
         ends = ("", " low", " high") if self.interval else ("",)
-        head = [
-            "file",
-            *keys,
-            *(f"{name}{end}" for name in self.names for end in ends),
-            "lines",
-            "error",
-            "signature",
-        ]
+        columns = (f"{name}{end}" for name in self.names for end in ends)
+        head = ["file", *keys, *columns, "lines", "error", "signature"]
         rows = []
         for result in self.results:
             row: list[object] = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
@@ -268,7 +263,10 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
     """Return the grid with the most cells, None if there is none of 2 x 2."""
     suffixes: dict[str, list[str]] = {}  # of each prefix, in order
     for name in names:
-        for cut in _part_boundaries(name):
+        # A name may be split before a run of digits or capitals, and after other characters.
+        parts = r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])"
+        places = re.finditer(parts, name if len(name) <= MAX_NAME_LENGTH_IN_CROSS_TABLES else "")
+        for cut in sorted({match.start() for match in places} - {0, len(name)}):
             suffixes.setdefault(name[:cut], []).append(name[cut:])
     wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
     sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
@@ -288,14 +286,6 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
                 if best is None or rank > best[:2]:
                     best = (*rank, rows, common)
     return None if best is None else Grid(*best[2:])
-
-
-def _part_boundaries(name: str) -> list[int]:
-    """Return the places where a name may be split: before a run of digits or capitals, after other characters."""
-    if len(name) > MAX_NAME_LENGTH_IN_CROSS_TABLES:
-        return []
-    places = re.finditer(r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])", name)
-    return sorted({match.start() for match in places} - {0, len(name)})
 
 
 # Frames, and tables for papers, of several outputs
@@ -349,17 +339,15 @@ def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, n
     If there are ``names``, they are in the column of the outputs, and parameters have no columns. Raises UsageError
     for a name of an output that is not there.
     """
-    styles: dict[str, tuple[int | None, bool]] = {}  # of the challenges, by their folders
+    values_of = cache(config.config_values)
 
     def write(evaluation: ScoredOutput, value: float) -> str:
-        folder, split = _folder(evaluation), evaluation.split
+        split = evaluation.split
         if isinstance(split.expected, VirtualFile) or split.name == split.expected:  # lists, or a pair of files
             return number(value, precision)
-        if folder not in styles:
-            values = config.config_values(folder)
-            styles[folder] = values.get("precision"), values.get("percentage", False)
-        own_precision, percentage = styles[folder]
-        return number(value, own_precision if precision is None else precision, percentage=percentage)
+        values = values_of(_folder(evaluation))
+        own_precision = values.get("precision") if precision is None else precision
+        return number(value, own_precision, percentage=values.get("percentage", False))
 
     return _output_table(evaluations, write, names)
 

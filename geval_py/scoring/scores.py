@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, LineCountError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import ItemColumns, ScoredItem
 from geval_py.reading.lines import Text, Texts
 from geval_py.reading.outputs import Output
@@ -66,7 +66,7 @@ class MetricScore(NamedTuple):
         document: dict[str, Any] = {"name": self.name, "value": None if self.error else self.value}
         document |= {"unit": self.unit, "direction": self.direction}
         if self.error is not None:
-            return document | {"error": _error_document(self.error)}
+            return document | {"error": error_document(self.error)}
         document["infinite_losses"] = self.statistics.infinite
         if self.metric.signature is not None:
             document["signature"] = self.metric.signature(self.statistics)
@@ -280,7 +280,7 @@ class ScoredOutput:
         """
         document: dict[str, Any] = {"file": self.output.name, "parameters": self.output.parameters}
         if self.error is not None and not self.scores:
-            return document | {"error": _error_document(self.error)}
+            return document | {"error": error_document(self.error)}
         return document | {
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
@@ -329,12 +329,9 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
         first.check_same_lines(other)
 
 
-def _error_document(error: DataError | SchemeError) -> dict[str, Any]:
+def error_document(error: DataError | SchemeError) -> dict[str, Any]:
     """Return the error's message and its place; line and column are None if it has none."""
-    line = column = None
-    if isinstance(error, MalformedLineError):
-        line, column = error.line, error.column
-    return {"message": str(error), "line": line, "column": column}
+    return {"message": str(error)} | {name: getattr(error, name, None) for name in ("line", "column")}
 
 
 def head_of(evaluation: ScoredOutput) -> dict[str, Any]:

@@ -24,7 +24,6 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NO_DIGIT,
     REST,
-    Distribution,
     are_probabilities,
     distribution_of,
     log_sum_exp,
@@ -259,14 +258,10 @@ def mean_correlation(correlation: float, ranked: float) -> float:
 # Labels and forecasts
 
 
-def masses_of(text: str, line: int) -> Distribution:
-    """Read a line as normalised masses; raises MalformedLineError."""
-    return distribution_of(*entries_of(text, line))
-
-
-def brier_score(vocabulary: frozenset[str], distribution: Distribution, expected: str) -> float:
+def brier_score(vocabulary: frozenset[str], entries: tuple[list[str], list[float]], expected: str) -> float:
     """Compute the Brier score of a line; the labels of the vocabulary that it does not list share the rest evenly."""
-    label, masses = strip_spaces(expected), distribution.masses
+    label, distribution = strip_spaces(expected), distribution_of(*entries)
+    masses = distribution.masses
     unlisted = len(vocabulary) - sum(one in vocabulary for one in masses)
     share = distribution.rest / unlisted if unlisted else 0.0
     of_label = masses.get(label, share if label in vocabulary else 0.0)

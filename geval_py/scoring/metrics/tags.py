@@ -62,14 +62,9 @@ def token_hits(text: str, expected: str) -> tuple[float, ...]:
     return sum(hits), len(hits)
 
 
-def entity_counts(entities: Sequence[Entity], expected: Sequence[Entity]) -> tuple[float, ...]:
-    """Count the right, the expected and the given entities."""
-    return len(frozenset(entities) & frozenset(expected)), len(expected), len(entities)
-
-
-def label_counts(entities: Sequence[Entity], expected: Sequence[Entity]) -> tuple[float, ...]:
-    """Count the right, the expected and the given entities, whatever their normalised forms."""
-    right = frozenset(entity[:3] for entity in entities) & frozenset(entity[:3] for entity in expected)
+def entity_counts(fields: int, entities: Sequence[Entity], expected: Sequence[Entity]) -> tuple[float, ...]:
+    """Count the right, the expected and the given entities; the first ``fields`` of an entity have to be right."""
+    right = {entity[:fields] for entity in entities} & {entity[:fields] for entity in expected}
     return len(right), len(expected), len(entities)
 
 
