@@ -232,9 +232,9 @@ def measure_kind(table: Table, words: int, digits: Digits, megabytes: int, times
     table.row(kind, PLAIN_LOOP, small, best(lambda: plain_loop(small.output, small.expected), max(2, times // 3)))
     unit, expected, lines = make_unit(words, digits)
     block = Data(small.folder, small.output, len(unit), (words + 1) * lines)
-    seconds = best(lambda: reference.hashed_losses(unit, expected, 10, 1), max(2, times // 3))
+    seconds = best(lambda: reference.bounded_losses(unit, expected, 10, 1), max(2, times // 3))
     table.row(kind, "reference kernel alone", block, seconds)
-    seconds = best(lambda: native.hashed_losses(unit, expected, 10, 1), 4 * times)
+    seconds = best(lambda: native.bounded_losses(unit, expected, 10, 1), 4 * times)
     table.row(kind, "native kernel alone, one core", block, seconds)
     for options in (["--threads", "1"], []):
         memory = peak_memory(command(large, *options), large.folder)

@@ -185,7 +185,7 @@ def of_files(megabytes: int) -> Iterator[Row]:
     """Read and score a file; the peers only add up its numbers."""
     data = make_data(20, None, megabytes)
     text, expected = data.output.read_bytes(), data.expected.read_bytes()
-    runs: dict[str, Run] = {"kernel, one thread": lambda: native.hashed_losses(text, expected, 10, 1)}
+    runs: dict[str, Run] = {"kernel, one thread": lambda: native.bounded_losses(text, expected, 10, 1)}
     with suppress(ImportError):
         polars = importlib.import_module("polars")
         runs["polars, sums alone"] = partial(polars_sums, polars, data)

@@ -270,22 +270,18 @@ def _greatest_grid(names: Sequence[str]) -> Grid | None:
             suffixes.setdefault(name[:cut], []).append(name[cut:])
     wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
     sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
-    best: tuple[int, int, list[str], list[str]] | None = None
-    seen = set()
-    for one, ends in wide.items():
+    shared: dict[frozenset[str], list[str]] = {}  # what two prefixes have in common, in the order of the first
+    for prefix, ends in wide.items():
         for other in sets.values():
-            shared = sets[one] & other
-            if len(shared) < 2 or shared in seen:
-                continue
-            seen.add(shared)
-            common = [end for end in ends if end in shared]
-            rows = [prefix for prefix, of in sets.items() if shared <= of]
-            cells = {row + end for row in rows for end in common}
-            if len(rows) >= 2 and len(cells) == len(rows) * len(common):
-                rank = (len(common) * len(rows), max(map(len, rows)))  # equal sizes: the longest prefixes
-                if best is None or rank > best[:2]:
-                    best = (*rank, rows, common)
-    return None if best is None else Grid(*best[2:])
+            shared.setdefault(sets[prefix] & other, [end for end in ends if end in other])
+    grids = (
+        Grid([prefix for prefix, own in sets.items() if ends <= own], common)
+        for ends, common in shared.items()
+        if len(ends) >= 2
+    )
+    full = (grid for grid in grids if len(grid.cells) == len(grid.prefixes) * len(grid.suffixes) > len(grid.suffixes))
+    # Of equal sizes, the one with the longest prefixes.
+    return max(full, key=lambda grid: (len(grid.cells), max(map(len, grid.prefixes))), default=None)
 
 
 # Frames, and tables for papers, of several outputs
@@ -330,7 +326,7 @@ def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | No
 
 def shown_scores(evaluations: Sequence[ScoredOutput]) -> Table:
     """Make a table for Python's prompt and for notebooks, with six digits of each score."""
-    return _output_table(evaluations, lambda _, value: f"{value:.6g}")
+    return _output_table(evaluations, lambda _, value: f"{value:.6g}", {})
 
 
 def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, names: Mapping[str, str]) -> Table:
@@ -353,9 +349,7 @@ def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, n
 
 
 def _output_table(
-    evaluations: Sequence[ScoredOutput],
-    write: Callable[[ScoredOutput, float], str],
-    names: Mapping[str, str] | None = None,
+    evaluations: Sequence[ScoredOutput], write: Callable[[ScoredOutput, float], str], names: Mapping[str, str]
 ) -> Table:
     rows = [{score.name: score.value for score in one.scores} for one in evaluations]
     columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
@@ -363,7 +357,7 @@ def _output_table(
         outputs = [one.output for one in evaluations]
         unique = unique_names(outputs)
         own = own_names(names, unique, outputs, "scored")
-        columns = {name: of for name, of in columns.items() if name in {"challenge", "output", *metrics}}
+        columns = {name: cells for name, cells in columns.items() if name in {"challenge", "output", *metrics}}
         columns["output"] = [own.get(name, short) for name, short in zip(unique, columns["output"], strict=True)]
     for name in metrics:
         pairs = zip(evaluations, columns[name], strict=True)

@@ -201,7 +201,7 @@ class Hashed:
     bits: int = 4
 
     def statistics(self, outputs, expected, first_line):
-        return LineStatistics(columns=(self.kernel.hashed_losses(outputs, expected, self.bits, first_line),))
+        return LineStatistics(columns=(self.kernel.bounded_losses(outputs, expected, self.bits, first_line)[0],))
 
 
 def block(*lines):

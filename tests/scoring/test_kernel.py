@@ -21,7 +21,7 @@ GOLDEN = [json.loads(line) for line in lzma.open(DATA / "golden-lines.jsonl.xz",
 
 
 def loss(kernel, text, expected, bits=10, line=1):
-    (value,) = kernel.hashed_losses(f"{text}\n".encode(), f"{expected}\n".encode(), bits, line)
+    (value,) = kernel.bounded_losses(f"{text}\n".encode(), f"{expected}\n".encode(), bits, line)[0]
     return value
 
 
@@ -110,7 +110,7 @@ def test_loss_of_a_line(text, expected, want, kernel):
 
 
 def test_lines_are_seeded_by_their_number(kernel):
-    together = kernel.hashed_losses(b"a:0.5 b:0.3\n" * 50, b"c\n" * 50, 2, 7)
+    together = kernel.bounded_losses(b"a:0.5 b:0.3\n" * 50, b"c\n" * 50, 2, 7)[0]
     apart = [loss(kernel, "a:0.5 b:0.3", "c", 2, line) for line in range(7, 57)]
     assert list(together) == apart
     assert len(set(apart)) > 1
@@ -127,7 +127,9 @@ def test_lines_are_seeded_by_their_number(kernel):
     ids=["inside", "in a number", "no final line end", "in both"],
 )
 def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected, kernel):
-    assert kernel.hashed_losses(outputs, expected, 10, 1) == kernel.hashed_losses(b"a:0.5 :0.5\n", b"a\n", 10, 1)
+    assert (
+        kernel.bounded_losses(outputs, expected, 10, 1)[0] == kernel.bounded_losses(b"a:0.5 :0.5\n", b"a\n", 10, 1)[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,12 +139,12 @@ def test_undecodable_bytes_become_replacement_characters(raw, kernel):
     """By Python's rule, in output and expected lines."""
     clean = raw.decode("utf-8", "replace").encode()
     for bits in (4, 16):
-        want = kernel.hashed_losses(b"k" + clean + b"a:0.5 b:0.5\n", b"k" + clean + b"a\n", bits, 3)
-        assert kernel.hashed_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3) == want
+        want = kernel.bounded_losses(b"k" + clean + b"a:0.5 b:0.5\n", b"k" + clean + b"a\n", bits, 3)[0]
+        assert kernel.bounded_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3)[0] == want
 
 
 def test_empty_blocks(kernel):
-    assert list(kernel.hashed_losses(b"", b"", 10, 1)) == []
+    assert list(kernel.bounded_losses(b"", b"", 10, 1)[0]) == []
 
 
 CALLS = {"bounded_losses": (), "reseeded_losses": (3,), "score_lines": (), "line_profiles": (0,), "read_guesses": ()}
@@ -196,7 +198,7 @@ def test_draws_out_of_range(draws):
 )
 def test_malformed_lines_are_named(line, reason, kernel):
     with pytest.raises(MalformedLineError) as caught:
-        kernel.hashed_losses(f":1\n{line}\n:1\n".encode(), b"a\nb\nc\n", 10, 41)
+        kernel.bounded_losses(f":1\n{line}\n:1\n".encode(), b"a\nb\nc\n", 10, 41)[0]
     assert (caught.value.line, caught.value.reason) == (42, reason)
 
 
@@ -235,7 +237,7 @@ def test_losses_under_more_seeds_are_those_of_lines_further_down(kernel, lines, 
     outputs, expected = "".join(f"{line}\n" for line in lines).encode(), b"a\n" * len(lines)
     found = kernel.reseeded_losses(outputs, expected, 2, first_line, seeds)
     assert found == tuple(
-        kernel.hashed_losses(outputs, expected, 2, first_line + seed) for seed in range(1, seeds + 1)
+        kernel.bounded_losses(outputs, expected, 2, first_line + seed)[0] for seed in range(1, seeds + 1)
     )
 
 
@@ -253,7 +255,7 @@ def test_lines_under_many_seeds(kernel, seeds):
     expected = "abc\nzzz\nabcdefgh\né水\n\n".encode()
     outputs = "".join(f"{line}\n" for line in lines).encode()
     found = kernel.reseeded_losses(outputs, expected, 2, 2**32 - 40, seeds)
-    assert found == tuple(kernel.hashed_losses(outputs, expected, 2, 2**32 - 40 + n) for n in range(1, seeds + 1))
+    assert found == tuple(kernel.bounded_losses(outputs, expected, 2, 2**32 - 40 + n)[0] for n in range(1, seeds + 1))
 
 
 TERM = st.floats(allow_nan=False, allow_infinity=False)

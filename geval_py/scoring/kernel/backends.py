@@ -1,7 +1,7 @@
 """The scoring kernel, from blocks of lines to losses, in two backends with the same results.
 
 The native one, in C++, is used if it was built; the environment variable GEVAL_PY_BACKEND (native or python) forces
-one of them. Call the kernel's functions through this module: ``backends.hashed_losses(…)`` is that of the chosen
+one of them. Call the kernel's functions through this module: ``backends.bounded_losses(…)`` is that of the chosen
 backend, looked up when it is called. The backend in Python describes the functions; its modules are in PYTHON.
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.reference import count_lines as count_lines
     from geval_py.scoring.kernel.reference import exact_sum as exact_sum
     from geval_py.scoring.kernel.reference import format_entries as format_entries
-    from geval_py.scoring.kernel.reference import hashed_losses as hashed_losses
     from geval_py.scoring.kernel.reference import isotonic as isotonic
     from geval_py.scoring.kernel.reference import read_guesses as read_guesses
     from geval_py.scoring.kernel.reference import reseeded_losses as reseeded_losses

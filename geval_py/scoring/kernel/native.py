@@ -36,10 +36,6 @@ __all__ = [  # as they are
 ]  # fmt: skip
 
 
-def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
-    return bounded_losses(outputs, expected, bits, first_line)[0]
-
-
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     losses, flags, undecided = _native.score_lines(outputs, expected, bits, first_line)
     if undecided >= 0:  # the kind of an error may depend on characters beyond ASCII, which the reference knows

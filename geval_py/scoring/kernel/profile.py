@@ -38,11 +38,11 @@ def line_profiles(
 ) -> tuple[tuple[array[float], ...], array[float]]:
     """Compute the profile of each line of a block.
 
-    The first four arguments and the errors are those of :func:`geval_py.scoring.kernel.reference.hashed_losses`.
+    The first four arguments and the errors are those of :func:`geval_py.scoring.kernel.reference.bounded_losses`.
     Returns the columns named COLUMNS, a value a line, and the histogram: for each bin, from small masses to great,
     its COUNTS, and a count for each of the ``draws``.
 
-    The columns: ``loss``, as from hashed_losses, and ``entropy``, in nats; ``vector`` is 1 for a line of buckets,
+    The columns: ``loss``, as from bounded_losses, and ``entropy``, in nats; ``vector`` is 1 for a line of buckets,
     which has no words: it has 0 in the columns about words. ``word_mass`` is the expected word's own mass,
     ``listed`` 1 if the line lists it; ``rest`` the mass of all unlisted words;
     ``guess_mass`` the mass of the likeliest listed word, ``guess_right`` 1 if that is the expected word (of equally

@@ -37,24 +37,18 @@ def is_split(word: str) -> bool:
     return ":" in word and _SEPARATOR.search(word) is not None
 
 
-def hashed_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> array[float]:
-    """Score a block of output lines against as many expected words.
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
+    """Score a block of output lines against as many expected words; also return a bound of the losses.
 
     ``outputs`` and ``expected`` are UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
     binary logarithm of the number of buckets, 1 to 24; ``first_line`` is the number, from 1, of the first line in
-    its file, which seeds the hash. Returns the losses in nats, in [0, inf].
-
-    Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
-    and ValueError if the two blocks differ in their number of lines.
-    """
-    return bounded_losses(outputs, expected, bits, first_line)[0]
-
-
-def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
-    """Score a block as :func:`hashed_losses`, and bound its losses.
+    its file, which seeds the hash. The losses are in nats, in [0, inf].
 
     The bound is the greatest loss, in nats, possibly inf, that any of the lines could have had: for a word whose
     bucket has only its share of the rest, or the smallest value of a vector; 0 for no lines.
+
+    Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
+    and ValueError if the two blocks differ in their number of lines.
     """
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
     both = [_loss_and_bound(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)]
@@ -64,16 +58,16 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
 def reseeded_losses(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
 ) -> tuple[array[float], ...]:
-    """Score a block as :func:`hashed_losses` does, with the seeds of lines 1, 2, … lines further down the file.
+    """Score a block as :func:`bounded_losses` does, with the seeds of lines 1, 2, … lines further down the file.
 
     Returns the losses under each of so many ``seeds``.
     """
-    hashed_losses(outputs, expected, bits, first_line)  # raises, with the right line numbers
-    return tuple(hashed_losses(outputs, expected, bits, first_line + further) for further in range(1, seeds + 1))
+    bounded_losses(outputs, expected, bits, first_line)  # raises, with the right line numbers
+    return tuple(bounded_losses(outputs, expected, bits, first_line + further)[0] for further in range(1, seeds + 1))
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
-    """Score a block as :func:`hashed_losses`, and flag what deserves a second look on each line.
+    """Score a block as :func:`bounded_losses`, and flag what deserves a second look on each line.
 
     Returns the losses, NaN on malformed lines, and the lines' flags (:mod:`geval_py.scoring.kernel`). Raises
     ValueError if the two blocks differ in their number of lines.
@@ -212,7 +206,7 @@ def count_lines(text: Bytes) -> int:
 
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
-    """Compute the loss of one output line, in nats; see :func:`hashed_losses`."""
+    """Compute the loss of one output line, in nats; see :func:`bounded_losses`."""
     return _loss_and_bound(text, expected, bits, line)[0]
 
 
@@ -282,7 +276,7 @@ class EntryMasses(NamedTuple):
 
 
 def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> EntryMasses:
-    """Read the entries of a block of output lines; arguments and errors are those of :func:`hashed_losses`."""
+    """Read the entries of a block of output lines; arguments and errors are those of :func:`bounded_losses`."""
     counts, masses, rests = array("q"), array("d"), array("d")
     hits = bytearray()
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
@@ -309,7 +303,7 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
     """Sum, for each expected word, the shares of the words that fall into its bucket.
 
     ``words`` are UTF-8 lines, each ended by LF, none empty, with as many ``shares``; for the other arguments see
-    :func:`hashed_losses`. Raises ValueError where words and shares differ in number.
+    :func:`bounded_losses`. Raises ValueError where words and shares differ in number.
     """
     known = decode_lines(words)
     if len(known) != len(shares):

@@ -38,14 +38,9 @@ class TokenTable:
         for line in text.decode().removesuffix("\n").split("\n") if text else ():
             tokens = dict.fromkeys(token for token in splitter.split(line) if token or not separators)
             counts.append(len(tokens))
-            numbers.extend(map(self._number, tokens))
+            numbers.extend(self._numbers.setdefault(token, len(self._numbers)) for token in tokens)
+        self._names += list(self._numbers)[len(self._names) :]
         return counts, numbers
-
-    def _number(self, token: str) -> int:
-        number = self._numbers.setdefault(token, len(self._names))
-        if number == len(self._names):
-            self._names.append(token)
-        return number
 
     def names(self, numbers: array[int]) -> list[str]:
         """Return the tokens with some numbers of 8 bytes; raises ValueError for others, and IndexError."""

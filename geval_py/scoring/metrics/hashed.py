@@ -57,7 +57,7 @@ def hashed_log_losses(
     lines, words = bytearray(), bytearray()
 
     def score() -> None:
-        losses.extend(backends.hashed_losses(bytes(lines), bytes(words), bits, first_line + len(losses)))
+        losses.extend(backends.bounded_losses(bytes(lines), bytes(words), bits, first_line + len(losses))[0])
         lines.clear()
         words.clear()
 
