@@ -222,55 +222,24 @@ def many(count, item):
 
 
 TOO_MANY = {
-    "annotations": (
-        "Soft-F1",
-        many(70, "a:{}-{}"),
-        many(70, "a:{}-{}"),
-        "more than 2500 pairs of items are near each other",
-    ),
-    "fragments": (
-        "FLC-F1",
-        many(70, "a:{0}"),
-        many(70, "a:0-99"),
-        "more than 2500 pairs of items are near each other",
-    ),
-    "clippings": (
-        "ClippEU",
-        many(70, "1,1,2,2"),
-        many(70, "1,1,2,2/9"),
-        "more than 2500 pairs of items are near each other",
-    ),
-    "rectangles": (
-        "Probabilistic-Soft2D-F1",
-        many(70, "0,0,{},9"),
-        many(70, "0,0,{},9"),
-        "more than 2500 pairs of items are near each other",
-    ),
-    "rectangles that do not overlap": (
-        "Probabilistic-Soft2D-F1",
-        many(300, "0,{0},1,{0}"),
-        many(300, "0,{1},1,{1}"),
-        "more than 50000 pairs of items would have to be compared",
-    ),
-    "clippings that do not fit": (
-        "ClippEU",
-        many(300, "0,{0},1,{0}"),
-        many(300, "0,{1},1,{1}/0"),
-        "more than 50000 pairs of items would have to be compared",
-    ),
-    "a grid": (
-        "Soft2D-F1",
-        many(40, "{0},{0},{1},{1}"),
-        "1,1,9,9",
-        "41 rectangles of one label and page cannot be compared",
-    ),
-    "a chain": (
-        "Soft-F1",
-        many(60, "a:{0}0-{0}9,{0}99"),
+    "annotations": ("Soft-F1", many(70, "a:{}-{}"), many(70, "a:{}-{}"),
+        "more than 2500 pairs of items are near each other"),
+    "fragments": ("FLC-F1", many(70, "a:{0}"), many(70, "a:0-99"),
+        "more than 2500 pairs of items are near each other"),
+    "clippings": ("ClippEU", many(70, "1,1,2,2"), many(70, "1,1,2,2/9"),
+        "more than 2500 pairs of items are near each other"),
+    "rectangles": ("Probabilistic-Soft2D-F1", many(70, "0,0,{},9"), many(70, "0,0,{},9"),
+        "more than 2500 pairs of items are near each other"),
+    "rectangles that do not overlap": ("Probabilistic-Soft2D-F1", many(300, "0,{0},1,{0}"), many(300, "0,{1},1,{1}"),
+        "more than 50000 pairs of items would have to be compared"),
+    "clippings that do not fit": ("ClippEU", many(300, "0,{0},1,{0}"), many(300, "0,{1},1,{1}/0"),
+        "more than 50000 pairs of items would have to be compared"),
+    "a grid": ("Soft2D-F1", many(40, "{0},{0},{1},{1}"), "1,1,9,9",
+        "41 rectangles of one label and page cannot be compared"),
+    "a chain": ("Soft-F1", many(60, "a:{0}0-{0}9,{0}99"),
         " ".join(f"a:{10 * n + 5}-{10 * n + 14}" for n in range(60)),
-        "60 expected and 60 given items hang together by overlaps",
-    ),
-}
+        "60 expected and 60 given items hang together by overlaps"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "output", "expected", "message"), TOO_MANY.values(), ids=TOO_MANY)

@@ -1,13 +1,11 @@
-"""The metrics of annotations, clippings, segments and intervals, computed naively from their definitions.
+"""The metrics of annotations and clippings, computed naively from their definitions.
 
 Annotations are sets of positions, rectangles are sets of points, and all one-to-one matchings are tried.
 """
 
-import math
 from collections import Counter
 from itertools import permutations, product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +13,6 @@ from profiles import examples
 from scorers import close, score
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.labels import calibration
 from geval_py.scoring.metrics.spans import read_segments
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
@@ -75,14 +72,6 @@ def naive_flc_f(beta, pairs):
     return naive_f(beta, ratio(right, given_), ratio(found, wanted))
 
 
-def naive_segment_accuracy(pairs):
-    shares = []
-    for output, expected in pairs:
-        ours, theirs = ([one[:2] for one in naive_annotations(line)] for line in (output, expected))
-        shares.append(len({*ours} & {*theirs}) / len(theirs) if theirs else math.nan)
-    return sum(shares) / len(shares)
-
-
 LABEL = st.sampled_from("ab")
 SPAN = st.tuples(st.integers(0, 12), st.integers(-1, 5)).map(lambda ends: f"{ends[0]}-{max(0, sum(ends))}")
 POSITIONS = st.lists(st.one_of(SPAN, st.integers(0, 12).map(str)), max_size=3).map(",".join)
@@ -109,20 +98,6 @@ def test_soft_f_is_that_of_sets_and_all_matchings(beta, pairs):
 @given(BETA, ANNOTATIONS)
 def test_flc_f_is_that_of_sets(beta, pairs):
     assert score(f"FLC-F{beta}", *lines_of(pairs)) == close(naive_flc_f(beta, pairs))
-
-
-@st.composite
-def segmented(draw):
-    """Draw a line of segments that do not overlap: the positions are dealt out to them."""
-    owners = draw(st.lists(st.integers(0, 3), max_size=8))
-    places = [[str(n) for n, owner in enumerate(owners) if owner == own] for own in range(3)]
-    return " ".join(f"{draw(LABEL)}:{','.join(of)}" for of in places if of or draw(st.booleans()))
-
-
-@PROPERTY
-@given(st.lists(st.tuples(segmented(), segmented()), min_size=1, max_size=3))
-def test_segment_accuracy_is_that_of_sets(pairs):
-    assert score("SegmentAccuracy", *lines_of(pairs)) == close(naive_segment_accuracy(pairs))
 
 
 @PROPERTY
@@ -185,40 +160,6 @@ def test_soft_2d_f_is_that_of_points(beta, pairs):
     assert score(f"Soft2D-F{beta}", *lines_of(pairs)) == close(naive_soft_2d_f(beta, pairs))
 
 
-def naive_probabilistic_f(beta, pairs, read):
-    """Compute the score from all matchings; None where another one is equally good, or close to it."""
-    mass, wanted, judged = 0.0, 0, []
-    for output, expected in pairs:
-        ours, theirs = read(output), read(expected)
-        scores = [[jaccard(one, other) for other in ours] for one in theirs]
-        matching = best_of_all(scores, len(theirs), len(ours))
-        true = {j: scores[i][j] for i, j in matching}
-        for other in permutations(range(max(len(ours), len(theirs)))):
-            pairs_of = [(i, j) for i, j in enumerate(other) if i < len(theirs) and j < len(ours)]
-            same = {j: scores[i][j] for i, j in pairs_of if scores[i][j]}
-            if sum(same.values()) > sum(true.values()) - 1e-9 and same != {j: s for j, s in true.items() if s}:
-                return None
-        mass += sum(score * ours[j][2] for j, score in true.items())
-        wanted += len(theirs)
-        judged += [(true.get(j, 0.0), one[2]) for j, one in enumerate(ours)]
-    results, probabilities = np.array(judged).reshape(-1, 2).T
-    return naive_f(beta, calibration(results, probabilities), ratio(mass, wanted))
-
-
-@PROPERTY
-@given(BETA, ANNOTATIONS)
-def test_probabilistic_soft_f_is_that_of_all_matchings(beta, pairs):
-    want = naive_probabilistic_f(beta, pairs, naive_annotations)
-    assert want is None or score(f"Probabilistic-Soft-F{beta}", *lines_of(pairs)) == close(want)
-
-
-@PROPERTY
-@given(BETA, RECTANGLES)
-def test_probabilistic_soft_2d_f_is_that_of_points_and_all_matchings(beta, pairs):
-    want = naive_probabilistic_f(beta, pairs, naive_rectangles)
-    assert want is None or score(f"Probabilistic-Soft2D-F{beta}", *lines_of(pairs)) == close(want)
-
-
 def naive_clippeu(pairs):
     right, wanted, given_ = 0, 0, 0
     for output, expected in pairs:
@@ -263,35 +204,3 @@ MARGIN = st.integers(0, 3).map(lambda margin: f"/{margin}")
 )
 def test_clippeu_is_that_of_all_matchings(pairs):
     assert score("ClippEU", *lines_of(pairs)) == close(naive_clippeu(pairs))
-
-
-def naive_entities(line):
-    found, tags = [], line.split()
-    for n, tag in enumerate(tags):
-        if tag.startswith("B"):
-            end = next((m for m in range(n + 1, len(tags)) if not tags[m].startswith("I")), len(tags))
-            found.append((tag[2:], n, end))
-    return found
-
-
-def naive_weighted_f(pairs):
-    right, wanted, given_ = Counter(), Counter(), Counter()
-    for output, expected in pairs:
-        ours, theirs = naive_entities(output), naive_entities(expected)
-        right.update(one[0] for one in theirs if one in ours)
-        wanted.update(one[0] for one in theirs)
-        given_.update(one[0] for one in ours if one[0] in {other[0] for other in theirs})
-    scores = [
-        count * naive_f(1, ratio(right[label], given_[label]), ratio(right[label], count))
-        for label, count in wanted.items()
-    ]
-    return ratio(sum(scores), wanted.total())
-
-
-TAGS = st.lists(st.sampled_from(["O", "B-a", "B-b", "B-a I-a", "B-b I-b"]), max_size=6).map(" ".join)
-
-
-@PROPERTY
-@given(st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=4))
-def test_bio_weighted_f1_is_that_of_each_label(pairs):
-    assert score("BIO-Weighted-F1", *lines_of(pairs)) == close(naive_weighted_f(pairs))

@@ -378,21 +378,16 @@ TOKENS = "\n  words are wanted, not the tokens of a language model: see geval pr
     ("words", "metric", "message"),
     [
         (["New York"], "PerplexityHashed", "the word 'New York' contains a space, which would split the line"),
-        (np.array(["the", "a b"]), "PerplexityHashed", "the word 'a b' contains a space, which would split the line"),
+        (np.array(["the", "a b"]), "PerplexityHashed",
+            "the word 'a b' contains a space, which would split the line"),
         (["the", " of"], "PerplexityHashed", f"the word ' of' contains a space, which would split the line{TOKENS}"),
-        (
-            ["\n", " of"],
-            "PerplexityHashed",
-            f"the word '\\n' contains a line end, which would split the line{TOKENS}",
-        ),
+        (["\n", " of"], "PerplexityHashed",
+            f"the word '\\n' contains a line end, which would split the line{TOKENS}"),
         (["the", ""], "PerplexityHashed", "an empty word: give the mass of all other words as rest=…"),
-        (
-            ["the"],
-            "Accuracy",
-            "arrays are scored by metrics on hashed words, such as PerplexityHashed, not by Accuracy",
-        ),
+        (["the"], "Accuracy",
+            "arrays are scored by metrics on hashed words, such as PerplexityHashed, not by Accuracy"),
     ],
-)
+)  # fmt: skip
 def test_scorers_that_cannot_be_made(words, metric, message):
     with pytest.raises(UsageError) as caught:
         Scorer(words, metric)

@@ -16,7 +16,7 @@ from dask_clusters import cut
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
-from random_outputs import differences, files, long_files, split_of, write, write_thousand_parts
+from random_outputs import differences, files, long_files, split_of, write
 from random_outputs import result as result_of
 
 import geval_py
@@ -87,14 +87,6 @@ def test_parts(compressed, broken, cluster, tmp_path):
     want = result(split, workers=Threads(1))
     assert result(split, workers=cluster) == want
     assert (want[-1] == 8) == (broken is not None)
-
-
-def test_a_thousand_parts(tmp_path):
-    """Of a few bytes each: the same digits as of the file, by one thread."""
-    split = write_thousand_parts(tmp_path)
-    with opened_cluster("local", 2) as client:
-        there = result(split, workers=Cluster.of(client))
-    assert there[1:] == result(split_of(tmp_path), workers=Threads(1))[1:]
 
 
 @pytest.mark.parametrize("known", [1000, 999])
@@ -235,15 +227,9 @@ def scheduler(tmp_path):
     run = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([*run, "--scheduler-file", str(file), "--host", "127.0.0.1"], **quiet) as process:
-        worker = [
-            sys.executable,
-            "-m",
-            "distributed.cli.dask_worker",
-            "--scheduler-file",
-            str(file),
-            "--no-dashboard",
-        ]
-        with subprocess.Popen([*worker, "--nthreads", "1", "--no-nanny"], cwd=tmp_path, **quiet) as other:
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(file)]
+        more = ["--no-dashboard", "--nthreads", "1", "--no-nanny"]
+        with subprocess.Popen([*worker, *more], cwd=tmp_path, **quiet) as other:
             end = time.monotonic() + 30
             while not file.exists() and time.monotonic() < end:
                 time.sleep(0.1)
@@ -266,19 +252,9 @@ def test_the_scheduler_is_killed(scheduler, tmp_path, monkeypatch):
 
 def test_nobody_answers(geval, monkeypatch):
     monkeypatch.setattr(clusters, "SECONDS_TO_ANSWER", 1)
-    words = [
-        "-o",
-        f"{GAZETTE}/dev-0/out-model=bigram.tsv",
-        "-e",
-        f"{GAZETTE}/dev-0/expected.tsv",
-        "-m",
-        "LogLossHashed",
-    ]
-    assert geval(*words, "--cluster", "tcp://127.0.0.1:9") == (
-        1,
-        "",
-        "geval: The cluster at `tcp://127.0.0.1:9`: nobody answers for 1 seconds\n",
-    )
+    words = ["-o", f"{GAZETTE}/dev-0/out-model=bigram.tsv", "-e", f"{GAZETTE}/dev-0/expected.tsv"]
+    message = "geval: The cluster at `tcp://127.0.0.1:9`: nobody answers for 1 seconds\n"
+    assert geval(*words, "-m", "LogLossHashed", "--cluster", "tcp://127.0.0.1:9") == (1, "", message)
 
 
 def test_an_address_that_is_none(geval):

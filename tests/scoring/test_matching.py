@@ -4,7 +4,6 @@ import itertools
 import json
 import lzma
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -34,10 +33,6 @@ GOLDEN = [json.loads(line) for line in lzma.decompress(DATA.read_bytes()).splitl
 
 
 # GEval's answers
-
-
-def test_the_golden_cases_are_of_34_metrics():
-    assert Counter(Counter(row["metric"] for row in GOLDEN).values()) == {20: 34}
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(row["metric"] for row in GOLDEN))
@@ -85,30 +80,20 @@ def test_names_nest(name, theirs):
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            "Lower",
-            "Lower/",
-            "/Accuracy",
-            "lower/Accuracy",
-            "Lower//Accuracy",
-            "Lower/Accuracy/",
-            "Lower/MultiLabel-F",
-        ),
+        *("Lower", "Lower/", "/Accuracy", "lower/Accuracy", "Lower//Accuracy", "Lower/Accuracy/",
+            "Lower/MultiLabel-F"),
         *("Lower/" * (MAX_MATCHINGS + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
         *("MacroAvg/F", "MacroAvg/F1x", "Fuzzy/MultiLabel-F-1", "Mean/Fuzzy/MultiLabel-F"),
     ],
-)
+)  # fmt: skip
 def test_other_names_are_unknown(name):
     with pytest.raises(SchemeError) as caught:
         find_metric(name)
     assert str(caught.value).startswith("Unknown or broken metric definition: ")
 
 
-def test_as_many_names_as_may_be():
-    assert find_metric("CutLabel/" * MAX_MATCHINGS + "Accuracy").matching == ("CutLabel",) * MAX_MATCHINGS
-
-
 def test_each_matching_has_both_metrics():
+    assert find_metric("CutLabel/" * MAX_MATCHINGS + "Accuracy").matching == ("CutLabel",) * MAX_MATCHINGS
     for name in MATCHINGS:
         assert find_metric(f"{name}/Accuracy").answers == "any"
         assert find_metric(f"{name}/MultiLabel-F1").is_tokenised

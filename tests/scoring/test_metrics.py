@@ -466,32 +466,14 @@ def test_a_plain_number_where_0_or_1_is_expected_is_binary_classification(text, 
 
 
 EXACT_ERRORS = {
-    "a number for a word": (
-        "0.5",
-        "a",
-        "Line 4: Unexpected data [colon expected]\n"
+    "a number for a word": ("0.5", "a", "Line 4: Unexpected data [colon expected]\n"
         "  line 4, column 1: a plain number answers only where 0 or 1 is expected; here a word is: "
-        "write `word:probability`\n"
-        "    0.5\n"
-        "    ^",
-    ),
-    "a malformed entry": (
-        "a:0,5",
-        "a",
-        "Line 4: Unexpected data [number text found after a number]\n"
-        "  line 4, column 3: `0,5` is not a number; write a decimal point, not a comma\n"
-        "    a:0,5\n"
-        "      ^",
-    ),
-    "an empty line": (
-        "",
-        "a",
-        "Line 4: Unexpected data [input does not start with a digit]\n"
-        "  line 4, column 1: the line is empty; write `:1` where there is no guess\n"
-        "    \n"
-        "    ^",
-    ),
-}
+        "write `word:probability`\n    0.5\n    ^"),
+    "a malformed entry": ("a:0,5", "a", "Line 4: Unexpected data [number text found after a number]\n"
+        "  line 4, column 3: `0,5` is not a number; write a decimal point, not a comma\n    a:0,5\n      ^"),
+    "an empty line": ("", "a", "Line 4: Unexpected data [input does not start with a digit]\n"
+        "  line 4, column 1: the line is empty; write `:1` where there is no guess\n    \n    ^"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "word", "message"), EXACT_ERRORS.values(), ids=EXACT_ERRORS)
@@ -546,27 +528,15 @@ def test_classes_are_read_up_to_the_first_tab(column):
 
 
 NO_CLASSES = {
-    "text behind the number": (
-        "0.5x",
-        "number expected",
-        "1: `0.5x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    0.5x\n    ^",
-    ),
-    "a second number": (
-        "0.5 0.5\tx",
-        "number expected",
-        "1: `0.5 0.5` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    0.5 0.5\\tx\n    ^",
-    ),
-    "no digit": (
-        "yes",
-        "input does not start with a digit",
-        "1: `yes` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    yes\n    ^",
-    ),
-    "nothing before a TAB": (
-        "\t0.5",
-        "input does not start with a digit",
-        "1: there is nothing before the TAB; write a number, such as 0.25\n    \\t0.5\n    ^",
-    ),
-}
+    "text behind the number": ("0.5x", "number expected",
+        "1: `0.5x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    0.5x\n    ^"),
+    "a second number": ("0.5 0.5\tx", "number expected",
+        "1: `0.5 0.5` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    0.5 0.5\\tx\n    ^"),
+    "no digit": ("yes", "input does not start with a digit",
+        "1: `yes` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n    yes\n    ^"),
+    "nothing before a TAB": ("\t0.5", "input does not start with a digit",
+        "1: there is nothing before the TAB; write a number, such as 0.25\n    \\t0.5\n    ^"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "reason", "rest"), NO_CLASSES.values(), ids=NO_CLASSES)

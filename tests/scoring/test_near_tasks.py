@@ -25,7 +25,6 @@ from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
-from geval_py.scoring.metrics.distributions import skill
 from geval_py.scoring.selection import beside_input
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
@@ -188,6 +187,7 @@ def test_norms_are_compared_as_scipy_compares_buckets(norm, given_, norm_rest, r
         metric = find_metric(f"{name}{bits}")
         statistics = column_of(metric, frozenset()).statistics(block([output]), block([expected]), line)
         assert metric.value(statistics) == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+        assert metric.value(statistics) >= 0
 
 
 @PROPERTY
@@ -424,15 +424,6 @@ def test_calibration_errors_by_hand():
 def test_losses_beside_a_baseline(output, answer, baseline, loss, of_baseline):
     columns = statistics_of("LogSkillScore", [output], [answer], [f"x\t{baseline}"]).columns
     assert [column[0] for column in columns] == pytest.approx([loss, of_baseline])
-
-
-@pytest.mark.parametrize(
-    ("loss", "baseline", "want"),
-    [(1.0, 2.0, 0.5), (3.0, 2.0, -0.5), (0.0, 0.0, 1.0), (1.0, 0.0, -math.inf), (math.inf, 1.0, -math.inf),
-     (math.inf, math.inf, -math.inf), (1.0, math.inf, 1.0)],
-)  # fmt: skip
-def test_skills(loss, baseline, want):
-    assert skill(loss, baseline) == want
 
 
 # Faults

@@ -4,7 +4,6 @@ import os
 from itertools import pairwise
 
 import pytest
-from golden import check_golden, write_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -67,20 +66,6 @@ def test_ranges_score_as_the_single_reader(output, difference, first, size, thre
 def test_ranges_inside_of_long_lines(output, difference, first, size, threads, folder):
     """Lines of hundreds of words, each in several ranges."""
     scores_as_the_single_reader(output, difference, first, size, threads, folder)
-
-
-@pytest.mark.parametrize("bits", [4, 10])
-@pytest.mark.parametrize("size", [500, 10_000, 10_000_000])
-def test_golden_lines_in_ranges(bits, size, tmp_path, monkeypatch):
-    """GEval 1.42.2, --line-by-line --metric LogLossHashed10 and LogLossHashed4; and the single reader, to the bit."""
-    want = write_golden(tmp_path, bits)
-    split, schemes = split_of(tmp_path), select_schemes(Task(metrics=(f"LogLossHashed{bits}",)))
-    single = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
-    monkeypatch.setattr(blocks, "RANGE_BYTES", size)
-    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 10)
-    losses = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(3)).line_losses
-    assert losses == single
-    check_golden(losses, want)
 
 
 def parts_of(data, cuts):
