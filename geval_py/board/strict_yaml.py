@@ -28,12 +28,12 @@ class WrongValueError(ValueError):
     """A value is wrong; the text continues a sentence that begins with the key: "is a whole number"."""
 
 
+@dataclasses.dataclass(slots=True)
 class YamlDocument:
     """A file that is being read, and its problems: lines, from 1, with messages."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.problems: list[tuple[int, str]] = []
+    path: str
+    problems: list[tuple[int, str]] = dataclasses.field(default_factory=list)
 
     def blame(self, node: yaml.Node, message: str) -> None:
         """Add a problem at the line where a node begins."""

@@ -256,16 +256,16 @@ def _scored_outputs(
 
     Their evaluations and scores are those of a part of the test; "" for the whole.
     """
-    climber = case((submissions.c.baseline, -submissions.c.id), else_=submissions.c.submitter_id).label("climber")
-    columns = (scores.c.output_id, submissions.c.id, climber, scores.c.metric, scores.c.evaluation_id)
+    s, o, e, own = submissions.c, outputs.c, evaluations.c, scores.c
+    climber = case((s.baseline, -s.id), else_=s.submitter_id).label("climber")
     query = (
-        select(*columns, evaluations.c.score)
-        .join_from(scores, outputs, outputs.c.id == scores.c.output_id)
-        .join(submissions, submissions.c.id == outputs.c.submission_id)
-        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(outputs.c.test == test.name, scores.c.metric.in_(settings.metrics))
-        .where(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None), *arrived_in(settings, phase))
-        .order_by(submissions.c.arrived, submissions.c.id, scores.c.output_id)
+        select(own.output_id, s.id, climber, own.metric, own.evaluation_id, e.score)
+        .join_from(scores, outputs, o.id == own.output_id)
+        .join(submissions, s.id == o.submission_id)
+        .join(evaluations, e.id == own.evaluation_id)
+        .where(o.test == test.name, own.metric.in_(settings.metrics))
+        .where(s.state == SCORED, s.withdrawn.is_(None), *arrived_in(settings, phase))
+        .order_by(s.arrived, s.id, own.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
     sign = measure_of(settings.metric).sign

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
 
-from geval_py.board.database import schema
-from geval_py.board.database.schema import evaluations, outputs, scores, submissions, submitters
+from geval_py.board.database.schema import SCORED, evaluations, outputs, scores, submissions, submitters
 from geval_py.board.settings import BoardSettings, measure_of
 from geval_py.board.submission import unpack
 from geval_py.explaining.significance import MIN_TESTED_LINES
@@ -86,20 +85,19 @@ def likeness_table(pairs: Sequence[Likeness]) -> Table:
 def likenesses(connection: Connection, settings: BoardSettings) -> Iterator[Likeness]:
     """Yield the pairs of outputs of different submitters that are much alike, the most alike first; baselines too."""
     tolerance = TOLERANCE if measure_of(settings.metric).in_nats else NOISE
-    columns = (submissions.c.code, submitters.c.name, submitters.c.id, evaluations.c.lines, evaluations.c.losses)
+    s, o, e, own = submissions.c, outputs.c, evaluations.c, scores.c
     query = (
-        select(*columns)
-        .join(submitters, submitters.c.id == submissions.c.submitter_id)
-        .join(outputs, outputs.c.submission_id == submissions.c.id)
-        .join(scores, scores.c.output_id == outputs.c.id)
-        .join(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(scores.c.metric == settings.metric, evaluations.c.losses.is_not(None))
-        .where(submissions.c.state == schema.SCORED)
-        .order_by(submissions.c.arrived.desc(), outputs.c.id)
+        select(s.code, submitters.c.name, submitters.c.id, e.lines, e.losses)
+        .join(submitters, submitters.c.id == s.submitter_id)
+        .join(outputs, o.submission_id == s.id)
+        .join(scores, own.output_id == o.id)
+        .join(evaluations, e.id == own.evaluation_id)
+        .where(own.metric == settings.metric, e.losses.is_not(None), s.state == SCORED)
+        .order_by(s.arrived.desc(), o.id)
     )
     for test in settings.tests:
         by_lines: dict[int, list[Any]] = {}
-        for row in connection.execute(query.where(outputs.c.test == test.name).limit(MAX_OUTPUTS)):
+        for row in connection.execute(query.where(o.test == test.name).limit(MAX_OUTPUTS)):
             by_lines.setdefault(row.lines, []).append(row)
         pairs = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
         pairs.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)

@@ -46,6 +46,7 @@ PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
+A, S = accounts.c, secrets.c
 MAX_KEPT_HOURS = 48  # of the table of rates
 
 
@@ -105,7 +106,7 @@ def issue(
 ) -> str:
     """Make a secret of a kind, and return it; it is not shown again. Expired ones are forgotten."""
     secret = random.token_urlsafe(SECRET_BYTES)
-    connection.execute(delete(secrets).where(secrets.c.expires < now))
+    connection.execute(delete(secrets).where(S.expires < now))
     expires = now + (LIFETIMES[kind] if days is None else timedelta(days=days))
     values = {"digest": digest_of(secret), "kind": kind, "account_id": account_id, "made": now}
     values |= {"expires": expires, "data": escape_unstorable(dict(data or {}))}
@@ -115,14 +116,14 @@ def issue(
 
 def find(connection: Connection, kind: str, secret: str, now: datetime) -> Row[Any] | None:
     """Return the row of a secret of a kind; None if it is unknown, used, or too old."""
-    is_this = secrets.c.digest == digest_of(secret), secrets.c.kind == kind, secrets.c.used.is_(None)
+    is_this = S.digest == digest_of(secret), S.kind == kind, S.used.is_(None)
     row = connection.execute(select(secrets).where(*is_this)).first()
     return row if row is not None and now <= row.expires else None
 
 
 def end(connection: Connection, kind: str, secret: str) -> None:
     """Forget a secret of a kind."""
-    connection.execute(delete(secrets).where(secrets.c.digest == digest_of(secret), secrets.c.kind == kind))
+    connection.execute(delete(secrets).where(S.digest == digest_of(secret), S.kind == kind))
 
 
 def digest_of(secret: str) -> str:
@@ -135,30 +136,29 @@ def digest_of(secret: str) -> str:
 
 def account(connection: Connection, account_id: int | None) -> Account | None:
     """Return an account; None if it is disabled, or not there."""
-    return next(iter(all_accounts(connection, accounts.c.id == account_id)), None)
+    return next(iter(all_accounts(connection, A.id == account_id)), None)
 
 
 def account_named(connection: Connection, name: str) -> Account:
     """Return the account with a name; raises RefusedError."""
-    for match in all_accounts(connection, accounts.c.key == casefolded(name)):
+    for match in all_accounts(connection, A.key == casefolded(name)):
         return match
     raise RefusedError(reason=f"there is no account `{visible(name)}`")
 
 
 def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
     """Return the accounts that are not closed and fulfil some conditions, by name."""
-    a = accounts.c
     team = func.coalesce(submitters.c.name, "").label("team")
-    query = select(a.id, a.name, a.email, a.role, a.submitter_id, a.owner, a.mailed, team)
-    query = query.outerjoin(submitters, submitters.c.id == a.submitter_id).order_by(a.key)
-    rows = connection.execute(query.where(a.disabled.is_(None), *conditions)).mappings()
+    query = select(A.id, A.name, A.email, A.role, A.submitter_id, A.owner, A.mailed, team)
+    query = query.outerjoin(submitters, submitters.c.id == A.submitter_id).order_by(A.key)
+    rows = connection.execute(query.where(A.disabled.is_(None), *conditions)).mappings()
     return [Account(**dict(row)) for row in rows]
 
 
 def close(connection: Connection, account_id: int, now: datetime) -> None:
     """Close an account: its sessions and tokens end at once, its submissions stay."""
-    connection.execute(update(accounts).where(accounts.c.id == account_id).values(disabled=now))
-    connection.execute(delete(secrets).where(secrets.c.account_id == account_id, secrets.c.kind != INVITATION))
+    connection.execute(update(accounts).where(A.id == account_id).values(disabled=now))
+    connection.execute(delete(secrets).where(S.account_id == account_id, S.kind != INVITATION))
 
 
 # Invitations
@@ -189,14 +189,14 @@ def invite(
         check_name(team)
     data: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
     account_id = None
-    for own in all_accounts(connection, accounts.c.key == casefolded(name)):
+    for own in all_accounts(connection, A.key == casefolded(name)):
         account_id, data = own.id, data | {"name": own.name, "role": own.role, "team": own.team}
     return issue(connection, INVITATION, now, account_id=account_id, data=data, days=days)
 
 
 def refuse_taken(connection: Connection, name: str, needed: str = "") -> None:
     """Raise RefusedError if an account has a name: only the organiser makes links for accounts that exist."""
-    if connection.execute(select(accounts.c.id).where(accounts.c.key == casefolded(name))).first() is not None:
+    if connection.execute(select(A.id).where(A.key == casefolded(name))).first() is not None:
         raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser{needed}")
 
 
@@ -216,7 +216,7 @@ def accept(connection: Connection, secret: str, now: datetime) -> Account:
 
 
 def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
-    connection.execute(update(secrets).where(secrets.c.id == row.id).values(used=now))
+    connection.execute(update(secrets).where(S.id == row.id).values(used=now))
     if row.account_id is None:
         return _new_account(connection, **row.data, now=now)
     return _open_account(connection, row.account_id)
@@ -257,12 +257,12 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
     match = account(connection, signed_in) if signed_in is not None else None
     if match is None and who.email:
         email = who.email.lower()
-        ids = connection.execute(select(accounts.c.id).where(func.lower(accounts.c.email) == email)).scalars().all()
+        ids = connection.execute(select(A.id).where(func.lower(A.email) == email)).scalars().all()
         if len(ids) == 1:
             match = _open_account(connection, ids[0])
         else:
-            is_open = secrets.c.kind == INVITATION, secrets.c.used.is_(None), secrets.c.expires >= now
-            invited = select(secrets).where(*is_open, secrets.c.account_id.is_(None)).order_by(secrets.c.made.desc())
+            is_open = S.kind == INVITATION, S.used.is_(None), S.expires >= now
+            invited = select(secrets).where(*is_open, S.account_id.is_(None)).order_by(S.made.desc())
             theirs = (row for row in connection.execute(invited).all() if row.data["email"].lower() == email)
             row = next(theirs, None)
             match = None if row is None else _accept(connection, row, now)
@@ -300,7 +300,7 @@ def session_account(board: Board, secret: str, now: datetime) -> Account | None:
     expires = now + LIFETIMES[SESSION]
     if row is not None and used_by is not None and row.expires < expires - PROLONGED_AFTER:
         with board.writing() as connection:
-            connection.execute(update(secrets).where(secrets.c.id == row.id).values(expires=expires))
+            connection.execute(update(secrets).where(S.id == row.id).values(expires=expires))
     return used_by
 
 

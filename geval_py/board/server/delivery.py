@@ -24,7 +24,6 @@ from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import ANNOUNCED, GIVEN_UP, SENT, WAITING
 from geval_py.board.server import queue
 from geval_py.board.settings import DISCORD, JSON, SLACK, BoardSettings, Mail, Webhook
-from geval_py.errors import DataError
 from geval_py.tables.escapes import json_text
 from geval_py.text import visible
 
@@ -33,13 +32,8 @@ PAUSES = [timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 180, 360, 720
 FIELD = {SLACK: "text", DISCORD: "content"}  # of a chat's message
 
 
-class DeliveryError(DataError):
-    """A notice did not arrive; ``reason`` has no address and no secret."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
+class DeliveryError(Exception):
+    """A notice did not arrive; its text has no address and no secret."""
 
 
 def deliver_next(board: Board, now: datetime) -> bool:
@@ -62,7 +56,7 @@ def deliver_next(board: Board, now: datetime) -> bool:
         elif not row.email and webhook is not None:  # else the receiver has gone from board.yaml
             _call(webhook, settings, row, now)
     except DeliveryError as error:
-        state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(error.reason)
+        state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(str(error))
     with queue.changing(board) as connection:
         connection.execute(update(notices).where(notices.c.id == row.id).values(state=state, reason=reason))
     return True
@@ -107,17 +101,17 @@ def _call(webhook: Webhook, settings: BoardSettings, row: Row[Any], now: datetim
         with httpx2.stream("POST", url, content=body.encode(), headers=headers, timeout=SECONDS) as answer:
             status = answer.status_code  # its body is not read, and a redirection not followed
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise DeliveryError(reason=f"no answer ({type(error).__name__})") from None
+        raise DeliveryError(f"no answer ({type(error).__name__})") from None
     except (ValueError, RuntimeError):
-        raise DeliveryError(reason=f"the secret in {webhook.secret} is none of a webhook") from None
+        raise DeliveryError(f"the secret in {webhook.secret} is none of a webhook") from None
     if not 200 <= status < 300:
-        raise DeliveryError(reason=f"the answer has the status {status}")
+        raise DeliveryError(f"the answer has the status {status}")
 
 
 def _variable(name: str) -> str:
     value = os.environ.get(name, "")
     if not value:
-        raise DeliveryError(reason=f"the environment variable {name} is empty")
+        raise DeliveryError(f"the environment variable {name} is empty")
     return value
 
 
@@ -155,4 +149,4 @@ def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any]) -> None:
                 smtp.login(mail.user, _variable(mail.password))
             smtp.send_message(message)
     except (smtplib.SMTPException, OSError) as error:
-        raise DeliveryError(reason=f"the mail was not taken ({type(error).__name__})") from None
+        raise DeliveryError(f"the mail was not taken ({type(error).__name__})") from None

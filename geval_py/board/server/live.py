@@ -74,14 +74,6 @@ def _stamp(path: str) -> tuple[int, int]:
 SiteState: TypeAlias = "tuple[str, int, tuple[int, int], tuple[int, int]]"
 
 
-def site_state(board: Board, now: datetime) -> SiteState:
-    """Read what the pages of a board depend on; raises StoreError."""
-    with board.reading() as connection:
-        changed = connection.execute(select(schema.board.c.changed)).scalar_one()
-    readme = os.path.join(board.settings.challenge, challenge.README_FILE)
-    return board.settings.phase_of(now), changed, _stamp(settings_path(board.folder)), _stamp(readme)
-
-
 class LiveSite:
     """The site of a live board, in a folder: a thread builds it again, in another folder, whenever it is out of date.
 
@@ -141,7 +133,10 @@ class LiveSite:
     def _build(self) -> None:
         """Build a site, unless the last one is of this state and was built without an error."""
         began, now, board = time.monotonic(), self._clock(), self._live.board()
-        state = site_state(board, now)
+        with board.reading() as connection:
+            changed = connection.execute(select(schema.board.c.changed)).scalar_one()
+        readme = os.path.join(board.settings.challenge, challenge.README_FILE)
+        state = board.settings.phase_of(now), changed, _stamp(settings_path(board.folder)), _stamp(readme)
         if state == self._built and not self.error:
             self._seconds = 0.0
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import select
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, audit, jobs, submissions, submitters
@@ -12,7 +13,7 @@ from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
-from geval_py.board.server.context import Visit, visited
+from geval_py.board.server.context import NOT_FOUND, Visit, visited
 from geval_py.board.server.delivery import undelivered
 from geval_py.board.site.view import announcements_of
 
@@ -73,49 +74,32 @@ def invited(visit: Visit, *, back: str = "", **values: Any) -> Response:
 
 
 @visited(ORGANISER, HOME)
-def announce(visit: Visit) -> None:
-    """Put an announcement on the first page, and write it down for the webhooks."""
-    text = visit.form["text"]
-    visit.log("announce", str(notices.announce(visit.board, text, visit.now)), text)
-
-
-@visited(ORGANISER, HOME)
-def take_back(visit: Visit) -> None:
-    """Remove an announcement."""
-    number = visit.form["number"]
-    notices.take_back(visit.board, int(number) if number.isdecimal() and len(number) < 10 else 0)
-    visit.log("take-back", number)
-
-
-@visited(ORGANISER, HOME)
-def withdraw(visit: Visit) -> None:
-    """Hide a submission, with a reason."""
-    code, reason = visit.form["code"], visit.form["reason"]
-    operations.withdraw(visit.board, code, reason, visit.now)
-    visit.log("withdraw", code, reason)
-
-
-@visited(ORGANISER, HOME)
-def note(visit: Visit) -> None:
-    """Put a remark on a submission."""
-    code, remark = visit.form["code"], visit.form["remark"]
-    operations.note(visit.board, code, remark)
-    visit.log("note", code, remark)
-
-
-@visited(ORGANISER, HOME)
-def close(visit: Visit) -> None:
-    """Close an account."""
-    account = accounts.account_named(visit.connection, visit.form["name"])
-    if account.id == visit.account.id:
-        raise accounts.RefusedError(reason="you cannot close your own account here")
-    accounts.close(visit.connection, account.id, visit.now)
-    visit.log("close", account.name)
-
-
-@visited(ORGANISER, HOME)
-def rescore(visit: Visit) -> None:
-    """Ask the workers to score again what is out of date."""
-    dry = visit.form["dry"] == "yes"
-    number = queue.ask_to_rescore(visit.connection, visit.account.name, visit.now, dry=dry)
-    visit.log("rescore", str(number), "dry run" if dry else "")
+def change(visit: Visit) -> None:
+    """Change what a form of the organiser's page asks for; its line of the audit log has a subject and a detail."""
+    board, connection, form, now = visit.board, visit.connection, visit.form, visit.now
+    subject, detail = form["code"], ""
+    match name := visit.request.path_params["change"]:
+        case "announce":
+            subject, detail = str(notices.announce(board, form["text"], now)), form["text"]
+        case "take-back":
+            subject = form["number"]
+            notices.take_back(board, int(subject) if subject.isdecimal() and len(subject) < 10 else 0)
+        case "withdraw":
+            detail = form["reason"]
+            operations.withdraw(board, subject, detail, now)
+        case "note":
+            detail = form["remark"]
+            operations.note(board, subject, detail)
+        case "close":
+            account = accounts.account_named(connection, form["name"])
+            if account.id == visit.account.id:
+                raise accounts.RefusedError(reason="you cannot close your own account here")
+            accounts.close(connection, account.id, now)
+            subject = account.name
+        case "rescore":
+            dry = form["dry"] == "yes"
+            subject = str(queue.ask_to_rescore(connection, visit.account.name, now, dry=dry))
+            detail = "dry run" if dry else ""
+        case _:
+            raise HTTPException(404, NOT_FOUND)
+    visit.log(name, subject, detail)

@@ -21,7 +21,7 @@ from geval_py.board.operations.receipts import day_of, quota_used, written
 from geval_py.board.references import public_answers
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.context import Visit, server_of, visited
+from geval_py.board.server.context import NOT_FOUND, Visit, server_of, visited
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings
 from geval_py.board.site.files import identity
@@ -187,15 +187,6 @@ def end_token(visit: Visit) -> None:
 
 
 @visited()
-def mail(visit: Visit) -> None:
-    """Turn mail about uploads on or off."""
-    on = visit.form["on"] == "yes"
-    own = update(schema.accounts).where(schema.accounts.c.id == visit.account.id)
-    visit.connection.execute(own.values(mailed=on))
-    visit.log("turned mail " + ("on" if on else "off"))
-
-
-@visited()
 def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
     account = visit.account
@@ -206,25 +197,23 @@ def invite(visit: Visit) -> Response:
 
 
 @visited()
-def final(visit: Visit) -> None:
-    """Name a submission as final, or take that back."""
-    code, undo = own_code(visit), visit.form["undo"] == "yes"
-    operations.name_final(visit.board, [code], visit.now, undo=undo)
-    visit.log("took back as final" if undo else "named as final", code)
-
-
-@visited()
-def withdraw(visit: Visit) -> None:
-    """Withdraw a submission, by its team."""
-    code = own_code(visit)
-    operations.withdraw(visit.board, code, BY_THE_TEAM, visit.now, by_team=True)
-    visit.log("withdrew", code)
-
-
-def own_code(visit: Visit) -> str:
-    """Return the code of a submission that a form names; raises RefusedError if it is another team's."""
-    code = visit.form["code"]
-    own = submissions.c.code == code, submissions.c.submitter_id == visit.account.submitter_id
-    if visit.connection.execute(select(submissions.c.id).where(*own)).first() is None:
+def change(visit: Visit) -> None:
+    """Turn mail about uploads on or off, name a submission as final or not, or withdraw it, by its team."""
+    code, name, is_mailed = visit.form["code"], visit.request.path_params["change"], visit.form["on"] == "yes"
+    if name == "mail":
+        own = update(schema.accounts).where(schema.accounts.c.id == visit.account.id)
+        visit.connection.execute(own.values(mailed=is_mailed))
+        visit.log("turned mail " + ("on" if is_mailed else "off"))
+        return
+    is_own = submissions.c.code == code, submissions.c.submitter_id == visit.account.submitter_id
+    if visit.connection.execute(select(submissions.c.id).where(*is_own)).first() is None:
         raise RefusedError(reason="this is no submission of your team")
-    return code
+    if name == "final":
+        undo = visit.form["undo"] == "yes"
+        operations.name_final(visit.board, [code], visit.now, undo=undo)
+        visit.log("took back as final" if undo else "named as final", code)
+    elif name == "withdraw":
+        operations.withdraw(visit.board, code, BY_THE_TEAM, visit.now, by_team=True)
+        visit.log("withdrew", code)
+    else:
+        raise HTTPException(404, NOT_FOUND)
