@@ -83,20 +83,18 @@ class Ladder:
 
     def climb(self, step: int, losses: Losses, badness: float) -> int:
         """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
-        if self.shown is None or self.is_better(losses, badness):
-            self.shown, self.losses, self.badness = step, losses, badness
-        return self.shown
-
-    def is_better(self, losses: Losses, badness: float) -> bool:
-        """Whether a step is surely better than the shown one."""
-        if not (significant(badness, self.digits) or 0.0) < (significant(self.badness, self.digits) or 0.0):
-            return False
-        falls = [self.losses.clip(max=self.bound) - losses.clip(max=self.bound)]
-        if math.inf not in self.losses:
-            falls.append(self.losses - losses)
-        means = [math.fsum(fall.tolist()) / len(fall) for fall in falls]
-        errors = [order.ERRORS * float(fall.std()) / math.sqrt(len(fall)) for fall in falls]
-        return all(mean > error and mean >= self.fall for mean, error in zip(means, errors, strict=True))
+        if self.shown is not None:
+            if not (significant(badness, self.digits) or 0.0) < (significant(self.badness, self.digits) or 0.0):
+                return self.shown
+            falls = [self.losses.clip(max=self.bound) - losses.clip(max=self.bound)]
+            if math.inf not in self.losses:
+                falls.append(self.losses - losses)
+            for fall in falls:
+                mean = math.fsum(fall.tolist()) / len(fall)
+                if mean <= order.ERRORS * float(fall.std()) / math.sqrt(len(fall)) or mean < self.fall:
+                    return self.shown
+        self.shown, self.losses, self.badness = step, losses, badness
+        return step
 
 
 # Stored disclosures

@@ -21,11 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.server import accounts, openid, organiser, queue, signed_receipts, team, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
-from geval_py.board.server.context import FORM_BYTES, NOT_FOUND, Guards, ServerContext, Visit, server_of, visited
+from geval_py.board.server.context import FORM_BYTES, NOT_FOUND, ServerContext, Visit, guard, server_of, visited
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
 
@@ -35,12 +36,12 @@ JOINED_BYTES = 1 << 18  # of a body, as it arrives, that are written at once
 RECEIVED_AT_ONCE = 10  # uploads of an account
 
 
-def application(server: ServerContext) -> Guards:
+def application(server: ServerContext) -> ASGIApp:
     """Return the application of a server."""
     handlers = dict.fromkeys((HTTPException, GevalError, OSError), failed)  # OSError: a full disk
     app = Starlette(routes=ROUTES, exception_handlers=handlers)
     app.state.server = server
-    return Guards(app, is_secure=server.is_secure)
+    return guard(app, is_secure=server.is_secure)
 
 
 # What anybody may see

@@ -212,38 +212,29 @@ def visited(
 # Requests: what guards every one of them, tokens and forms
 
 
-class Guards:
-    """An application whose answers have the headers above; it gets no body that is compressed."""
+def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
+    """Return an application whose answers have HEADERS; it gets no body that is compressed."""
+    guards = HEADERS | ({"Strict-Transport-Security": HTTPS_ALONE} if is_secure else {})
 
-    def __init__(self, app: ASGIApp, *, is_secure: bool) -> None:
-        self._app = app
-        self._headers = HEADERS | ({"Strict-Transport-Security": HTTPS_ALONE} if is_secure else {})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
+    async def guarded_app(scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
+                for name, value in guards.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        answer: ASGIApp = app
         names = {name for name, _ in scope["headers"]}
-        if {b"content-length", b"transfer-encoding"} <= names:  # RFC 9112, section 6.1: perhaps smuggled past a proxy
-            refusal = PlainTextResponse("Send a length or chunks.\n", 400, headers={"Connection": "close"})
-            await refusal(scope, receive, guarded)
-            return
         coding = [value for name, value in scope["headers"] if name == b"content-encoding"]
-        if any(value.strip().lower() not in (b"", b"identity") for value in coding):
-            refusal = PlainTextResponse("Send the body without a Content-Encoding.\n", 415)
-            await refusal(scope, receive, guarded)
-            return
-        await self._app(scope, receive, guarded)
+        if {b"content-length", b"transfer-encoding"} <= names:  # RFC 9112, section 6.1: perhaps smuggled past a proxy
+            answer = PlainTextResponse("Send a length or chunks.\n", 400, headers={"Connection": "close"})
+        elif any(value.strip().lower() not in (b"", b"identity") for value in coding):
+            answer = PlainTextResponse("Send the body without a Content-Encoding.\n", 415)
+        await answer(scope, receive, guarded)
+
+    return guarded_app
 
 
 def bearer_token(request: Request) -> str | None:

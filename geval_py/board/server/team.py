@@ -38,7 +38,13 @@ def quota_of(connection: Connection, settings: BoardSettings, account: Account, 
     """Return how many submissions of a day an account's team has ``used``, of those ``allowed`` (0: any number)."""
     used = quota_used(connection, settings, account.submitter_id, now, with_uploads=True)
     day = day_of(now, settings.zone)
-    return {"used": used, "allowed": settings.at(now).submissions_a_day, "day": day.name, "next_day": day.end}
+    return {
+        "used": used,
+        "allowed": settings.at(now).submissions_a_day,
+        "day": day.name,
+        "next_day": day.end,
+        "zone": str(settings.zone),
+    }
 
 
 @visited()
@@ -112,8 +118,8 @@ def upload_state(visit: Visit) -> Response:
     names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": written(upload.arrived), "problems": upload.problems}
-    left = {name: quota[name] for name in ("used", "allowed", "day")} | {"zone": str(settings.zone)}
-    return JSONResponse(document | {"scores": scores, "quota": left})
+    del quota["next_day"]
+    return JSONResponse(document | {"scores": scores, "quota": quota})
 
 
 async def report(request: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from importlib import resources
@@ -102,9 +102,8 @@ def _pages_of_test(
     yield addresses.of_test("progress", name), text
     fields = attrgetter(*RECORD_NAMES[1:])
     rows = [[moment_text(one.arrived), *fields(one)] for one in progress.records]
-    yield addresses.of_test("progress", name, None, "csv"), csv_of(RECORD_NAMES, rows)
-    document = {"test": name, "metric": now.metric}
-    yield addresses.of_test("progress", name, None, "json"), json_of(document, RECORD_NAMES, rows)
+    data = partial(addresses.of_test, "progress", name, None)
+    yield from data_files(data, {"test": name, "metric": now.metric}, RECORD_NAMES, rows)
     charts = site_charts.parameter_charts(outputs, now)
     text = page("parameters", title="Parameters", standings=now, charts_shown=charts)
     yield addresses.of_test("parameters", name), text
@@ -124,10 +123,8 @@ def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -
         values = {"rows": listed(view, rows), "number": place, "pages": number}
         yield addresses.submissions(place), page("submissions", title="Submissions", **values)
     head = {"title": view.settings.title}
-    yield "data/submissions.csv", csv_of(SUBMISSION_NAMES, map(submission_row, submissions))
-    yield "data/submissions.json", json_of(head, SUBMISSION_NAMES, map(submission_row, submissions))
-    yield "data/outputs.csv", csv_of(OUTPUT_NAMES, output_rows(submissions))
-    yield "data/outputs.json", json_of(head, OUTPUT_NAMES, output_rows(submissions))
+    yield from data_files("data/submissions.{}".format, head, SUBMISSION_NAMES, map(submission_row, submissions))
+    yield from data_files("data/outputs.{}".format, head, OUTPUT_NAMES, output_rows(submissions))
 
 
 # Submissions and submitters
@@ -267,20 +264,23 @@ def output_rows(submissions: Iterable[SubmissionView]) -> Iterator[list[Any]]:
                 yield [*head, params, metric, figures.value, figures.low, figures.high]
 
 
-def csv_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Write CSV; the items of lists are joined by commas, those of mappings as name=value."""
+def data_files(
+    path: Callable[[str], str], head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> Iterator[files.Page]:
+    """Yield rows as CSV and, with a head and an object per row, as JSON; ``path`` makes a path of an ending.
+
+    In CSV, the items of lists are joined by commas, those of mappings as name=value.
+    """
 
     def cell(value: object) -> object:
         if isinstance(value, Mapping):
             value = [f"{key}={item}" for key, item in value.items()]
         return ",".join(map(str, value)) if isinstance(value, list) else value
 
-    return "".join(Table([Column(name=name) for name in names], (list(map(cell, row)) for row in rows)).csv())
-
-
-def json_of(head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Write JSON: a head, and an object per row."""
-    return "".join(json_list_text(head, "rows", (dict(zip(names, row, strict=True)) for row in rows)))
+    rows = list(rows)
+    table = Table([Column(name=name) for name in names], [list(map(cell, row)) for row in rows])
+    yield path("csv"), "".join(table.csv())
+    yield path("json"), "".join(json_list_text(head, "rows", (dict(zip(names, row, strict=True)) for row in rows)))
 
 
 # Leaderboards: rows with their bars, cut into pages; and the rows of the page that compares.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from geval_py.board.submission import Entry
 
 
-MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
 )
@@ -84,7 +83,7 @@ def moment(when: datetime) -> str:
 def day(when: datetime) -> str:
     """Write the day of a moment, in UTC."""
     utc = when.astimezone(UTC)
-    return f"{utc.day} {MONTHS[utc.month - 1]} {utc.year}"
+    return f"{utc.day} {utc:%b %Y}"
 
 
 def anywhere_on_earth(when: datetime) -> str:
@@ -94,7 +93,7 @@ def anywhere_on_earth(when: datetime) -> str:
     '31 Jan, 23:59 AoE'
     """
     there = when.astimezone(timezone(timedelta(hours=-12)))
-    return f"{there.day} {MONTHS[there.month - 1]}, {there:%H:%M} AoE"
+    return f"{there.day} {there:%b, %H:%M} AoE"
 
 
 def size(number: int) -> str:

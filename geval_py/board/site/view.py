@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby, islice
 from typing import Any, TypeAlias
 
@@ -174,40 +174,42 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
     computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
     """
-    measure, texts, left = measure_of(settings.metric), dict[str, list[tuple[str, str, str]]](), [MAX_OUTPUTS]
+    measure, left = measure_of(settings.metric), MAX_OUTPUTS
     columns = select(evaluations.c.lines, evaluations.c.losses)
 
-    def read_texts(test: str) -> Iterator[tuple[str, str, str]]:
-        """Yield the text before each gap, the word, and the text after it, from the last two columns of the input."""
+    @cache
+    def texts_of(test: str) -> list[tuple[str, str, str]]:
+        """Return the text before each gap, the word, and the text after it, from the last two columns of the input."""
         expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
         path = input_of(settings.challenge, test)
         inputs = list(islice(lines.read_lines(path), len(expected))) if path else []
         inputs += [""] * (len(expected) - len(inputs))
+        texts = []
         for line, word in zip(inputs, expected, strict=True):
             _, before, after = ["", "", *line.split("\t")][-3:]
             head = before if len(before) <= CONTEXT else f"…{before[-CONTEXT:]}"
-            yield head, word, after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"
+            texts.append((head, word, after if len(after) <= CONTEXT else f"{after[:CONTEXT]}…"))
+        return texts
 
     def worst_lines(test: Test, output: OutputView) -> Sequence[Mapping[str, Any]]:
-        if not test.visible or test.ladder or not measure.of_losses or not left[0]:
+        nonlocal left
+        if not test.visible or test.ladder or not measure.of_losses or not left:
             return ()
         row = connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
         losses = [] if row is None or row.losses is None else list(unpack(row.losses, row.lines)[0])
         worst = heapq.nsmallest(MAX_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
         if not worst:
             return ()
-        left[0] -= 1
-        if test.name not in texts:
-            texts[test.name] = list(read_texts(test.name))
-        of_test = texts[test.name]
+        left -= 1
+        texts = texts_of(test.name)
         return [
             {
                 "line": line + 1,
                 "score": significant(measure.formula((losses[line],), 1), DIGITS) or 0.0,
-                **dict(zip(("before", "expected", "after"), of_test[line], strict=True)),
+                **dict(zip(("before", "expected", "after"), texts[line], strict=True)),
             }
             for line in worst
-            if line < len(of_test)
+            if line < len(texts)
         ]
 
     return worst_lines
