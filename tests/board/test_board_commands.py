@@ -60,32 +60,24 @@ def test_help(name, geval):
 THERE = "the commands are " + ", ".join(SUBCOMMANDS["board"])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        pytest.param((), f"a command of geval board is missing\n  {THERE}", id="none"),
-        pytest.param(
-            ("shwo",), f"there is no command `geval board shwo`\n  did you mean show? {THERE}", id="misspelt"
-        ),
-        pytest.param(("qqq",), f"there is no command `geval board qqq`\n  {THERE}", id="unknown"),
-        pytest.param(
-            ("add", "board", "x", "--at", "2027-01-31 23:59"),
-            "argument --at: `2027-01-31 23:59` has no time zone; write it as 2027-01-31T23:59:00+01:00, "
-            "2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw",
-            id="a moment without a zone",
-        ),
-        pytest.param(
-            ("add", "board"),
-            "the following arguments are required: SUBMISSION\n  geval board add --help shows the options",
-            id="no submission",
-        ),
-        pytest.param(
-            ("withdraw", "board", "abcd"),
-            "the following arguments are required: --reason\n  geval board withdraw --help shows the options",
-            id="no reason",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [
+    pytest.param((), f"a command of geval board is missing\n  {THERE}", id="none"),
+    pytest.param(("shwo", ), f"there is no command `geval board shwo`\n  did you mean show? {THERE}",
+     id="misspelt"),
+    pytest.param(("qqq", ), f"there is no command `geval board qqq`\n  {THERE}", id="unknown"),
+    pytest.param(
+        ("add", "board", "x", "--at", "2027-01-31 23:59"),
+        "argument --at: `2027-01-31 23:59` has no time zone; write it as 2027-01-31T23:59:00+01:00, "
+        "2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw",
+        id="a moment without a zone",
+    ),
+    pytest.param(("add", "board"),
+     "the following arguments are required: SUBMISSION\n  geval board add --help shows the options",
+     id="no submission"),
+    pytest.param(("withdraw", "board", "abcd"),
+     "the following arguments are required: --reason\n  geval board withdraw --help shows the options",
+     id="no reason"),
+])  # fmt: skip
 def test_what_is_wrong_with_the_words(words, message, there):
     assert there("board", *words) == (2, "", f"geval: {message}\n")
 

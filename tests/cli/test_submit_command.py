@@ -245,16 +245,13 @@ def test_a_list_of_people_is_invited(board, tmp_path):
     assert all(re.fullmatch(r".*,https://board\.example\.org/invitation/[\w-]{43}", line) for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("nome\nann\n", "its first line names the columns name, email, team, role; name is needed"),
-        ("team\nann\n", "its first line names the columns name, email, team, role; name is needed"),
-        ("name,team\nann\n", "line 2: it has not one value for each column"),
-        ("name,team\nann,a,b\n", "line 2: it has not one value for each column"),
-        ("name,team\n,a\n", "line 2: it has not one value for each column"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("nome\nann\n", "its first line names the columns name, email, team, role; name is needed"),
+    ("team\nann\n", "its first line names the columns name, email, team, role; name is needed"),
+    ("name,team\nann\n", "line 2: it has not one value for each column"),
+    ("name,team\nann,a,b\n", "line 2: it has not one value for each column"),
+    ("name,team\n,a\n", "line 2: it has not one value for each column"),
+])  # fmt: skip
 def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text, reason):
     (tmp_path / "people.csv").write_text(text)
     words = ["--list", f"{tmp_path}/people.csv", "--url", "https://board.example.org"]

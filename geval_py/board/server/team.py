@@ -38,13 +38,8 @@ def quota_of(connection: Connection, settings: BoardSettings, account: Account, 
     """Return how many submissions of a day an account's team has ``used``, of those ``allowed`` (0: any number)."""
     used = quota_used(connection, settings, account.submitter_id, now, with_uploads=True)
     day = day_of(now, settings.zone)
-    return {
-        "used": used,
-        "allowed": settings.at(now).submissions_a_day,
-        "day": day.name,
-        "next_day": day.end,
-        "zone": str(settings.zone),
-    }
+    days = {"day": day.name, "next_day": day.end, "zone": str(settings.zone)}
+    return {"used": used, "allowed": settings.at(now).submissions_a_day, **days}
 
 
 @visited()

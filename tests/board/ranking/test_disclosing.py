@@ -34,40 +34,19 @@ def written(rows, action):
     return statements
 
 
-@pytest.mark.parametrize(
-    ("value", "digits", "rounded"),
-    [
-        (549.9369, 4, 549.9),
-        (549.9369, 1, 500.0),
-        (0.00181838, 2, 0.0018),
-        (99.96, 3, 100.0),
-        (-0.0, 3, 0.0),
-        (1e-320, 2, 1e-320),
-        (math.inf, 4, math.inf),
-        (math.nan, 4, None),
-        (None, 4, None),
-        (549.9, 0, None),
-        (math.inf, 0, None),
-    ],
-)
+@pytest.mark.parametrize(("value", "digits", "rounded"), [
+    (549.9369, 4, 549.9), (549.9369, 1, 500.0), (0.00181838, 2, 0.0018), (99.96, 3, 100.0), (-0.0, 3, 0.0),
+    (1e-320, 2, 1e-320), (math.inf, 4, math.inf), (math.nan, 4, None), (None, 4, None), (549.9, 0, None),
+    (math.inf, 0, None),
+])  # fmt: skip
 def test_scores_are_rounded_to_significant_digits(value, digits, rounded):
     assert significant(value, digits) == rounded
 
 
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [
-        (549.9, 4, "549.9"),
-        (550.0, 4, "550.0"),
-        (550.0, 3, "550"),
-        (500.0, 1, "500"),
-        (0.0018, 2, "0.0018"),
-        (0.0, 4, "0"),
-        (1.2e20, 2, "1.2e20"),
-        (math.inf, 4, "Infinity"),
-        (None, 4, ""),
-    ],
-)
+@pytest.mark.parametrize(("value", "digits", "text"), [
+    (549.9, 4, "549.9"), (550.0, 4, "550.0"), (550.0, 3, "550"), (500.0, 1, "500"), (0.0018, 2, "0.0018"),
+    (0.0, 4, "0"), (1.2e20, 2, "1.2e20"), (math.inf, 4, "Infinity"), (None, 4, ""),
+])  # fmt: skip
 def test_and_written_with_as_many(value, digits, text):
     assert figure(value, digits) == text
 
@@ -123,17 +102,12 @@ def test_only_what_is_new_is_written(rows):
 @pytest.mark.parametrize(
     ("changed", "is_stale"),
     [
-        ({}, False),
-        ({"title": "Another"}, False),
-        ({"tests": "{test-A: {disclosed: 3}}"}, True),
-        ({"tests": "{test-A: {ladder: true}}"}, True),
-        ({"also": "[LogLossHashed]"}, True),
-        ({"seed": "1"}, True),
-        ({"entries": "all"}, True),
-        ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
+        ({}, False), ({"title": "Another"}, False), ({"tests": "{test-A: {disclosed: 3}}"}, True),
+        ({"tests": "{test-A: {ladder: true}}"}, True), ({"also": "[LogLossHashed]"}, True), ({"seed": "1"}, True),
+        ({"entries": "all"}, True), ({"phases": "[{name: main, until: 2030-01-01T00:00:00Z}]"}, True),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     rows.submit("one", 123.456)
     rows.refresh()

@@ -116,14 +116,11 @@ def test_documents_are_those_of_the_named_column(rows):
     assert documents(rows) == [str(line % 2) for line in range(12)]
 
 
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
-        ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
-        ("1", "test-A cannot be split: all its lines are of one document"),
-    ],
-)
+@pytest.mark.parametrize(("column", "message"), [
+    ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
+    ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
+    ("1", "test-A cannot be split: all its lines are of one document"),
+])  # fmt: skip
 def test_a_named_column_without_documents_is_an_error(rows, column, message):
     rows.edit(tests=f"{{test-A: {{split: 30 %, documents: {column}}}}}")
     with_input(rows, *(f"same\ttext {line}\n" for line in range(12)))
@@ -153,46 +150,32 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
 # board.yaml
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"tests": "{test-A: {split: 30}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
-        ({"tests": "{test-A: {split: 100 %}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
-        (
-            {"tests": "{test-A: {split: 30 %, visible: true}}"},
-            "`split` is for hidden answers: leave out `split` or `visible`",
-        ),
-        (
-            {"tests": "{test-A: {documents: FileId}}"},
-            "`documents` is for `split`: lines of one document are in the same part",
-        ),
-        ({"seed": "12345"}, "`split` needs a secret `seed`: by 12345, anyone can compute the public lines"),
-        ({"metric": "BLEU"}, "`split` needs a metric of the loss of each line, as PerplexityHashed; not `BLEU`"),
-        (
-            {"metric": '"LogLossHashed:f<exp:the>"'},
-            "`split` needs a metric of the loss of each line, as PerplexityHashed; not `LogLossHashed:f<exp:the>`",
-        ),
-        (
-            {"tests": "{test-A: {}}", "finals": "2"},
-            "`finals` needs a test with `split`, whose private part the final submissions decide",
-        ),
-        ({"zone": "Europe/Nowhere"}, "`zone` is a time zone, such as Europe/Warsaw or UTC"),
-        (
-            {"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
-            "Europe/Nowhere` is no moment; write it as",
-        ),
-        ({"phases": "[{name: a}]"}, "`phases` needs name, until"),
-        ({"phases": "[1]"}, "here stand keys with values, such as `name: …`"),
-        ({"metric": '" "'}, "`metric` must not be empty"),
-        ({"title": '" "'}, "`title` must not be empty"),
-        ({"entries": "some"}, "`entries` is one of best, all, tag"),
-        ({"transports": "[https, ftp]"}, "`transports` is one of https, ssh, git, http, file"),
-        ({"limits": "{files: 0}"}, "`files` is a whole number from 1"),
-        ({"tests": "{test-A: {clip: 0}}"}, "`clip` is a number above 0"),
-        ({"tests": "{test-A: {step: -1}}"}, "`step` is a number, 0 or above"),
-        ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` is a whole number from 1 to 65535"),
-    ],
-)
+@pytest.mark.parametrize(("keys", "message"), [
+    ({"tests": "{test-A: {split: 30}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
+    ({"tests": "{test-A: {split: 100 %}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
+    ({"tests": "{test-A: {split: 30 %, visible: true}}"},
+     "`split` is for hidden answers: leave out `split` or `visible`"),
+    ({"tests": "{test-A: {documents: FileId}}"},
+     "`documents` is for `split`: lines of one document are in the same part"),
+    ({"seed": "12345"}, "`split` needs a secret `seed`: by 12345, anyone can compute the public lines"),
+    ({"metric": "BLEU"}, "`split` needs a metric of the loss of each line, as PerplexityHashed; not `BLEU`"),
+    ({"metric": '"LogLossHashed:f<exp:the>"'},
+     "`split` needs a metric of the loss of each line, as PerplexityHashed; not `LogLossHashed:f<exp:the>`"),
+    ({"tests": "{test-A: {}}", "finals": "2"},
+     "`finals` needs a test with `split`, whose private part the final submissions decide"),
+    ({"zone": "Europe/Nowhere"}, "`zone` is a time zone, such as Europe/Warsaw or UTC"),
+    ({"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
+     "Europe/Nowhere` is no moment; write it as"),
+    ({"phases": "[{name: a}]"}, "`phases` needs name, until"),
+    ({"phases": "[1]"}, "here stand keys with values, such as `name: …`"),
+    ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
+    ({"entries": "some"}, "`entries` is one of best, all, tag"),
+    ({"transports": "[https, ftp]"}, "`transports` is one of https, ssh, git, http, file"),
+    ({"limits": "{files: 0}"}, "`files` is a whole number from 1"),
+    ({"tests": "{test-A: {clip: 0}}"}, "`clip` is a number above 0"),
+    ({"tests": "{test-A: {step: -1}}"}, "`step` is a number, 0 or above"),
+    ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` is a whole number from 1 to 65535"),
+])  # fmt: skip
 def test_errors_in_board_yaml(rows, keys, message):
     with pytest.raises(ConfigError) as caught:
         rows.edit(**keys)

@@ -45,17 +45,13 @@ def test_a_phase_has_its_own_settings_and_the_boards_where_it_has_none(rows):
     ]
 
 
-@pytest.mark.parametrize(
-    ("own", "message"),
-    [
-        ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
-        ("tests: [dev-0, dev-0]", "the phase `dev` names a test set twice"),
-        ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"),
-        ("variants: 0", "`variants` is a whole number from 1"),
-        ("disclosed: 16", "`disclosed` is a whole number from 0 to 15"),
-        ("ladder: 1", "`ladder` is true or false"),
-    ],
-)
+@pytest.mark.parametrize(("own", "message"), [
+    ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
+    ("tests: [dev-0, dev-0]", "the phase `dev` names a test set twice"),
+    ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"),
+    ("variants: 0", "`variants` is a whole number from 1"),
+    ("disclosed: 16", "`disclosed` is a whole number from 0 to 15"), ("ladder: 1", "`ladder` is true or false"),
+])  # fmt: skip
 def test_errors_in_a_phase(rows, own, message):
     with pytest.raises(ConfigError) as error:
         rows.edit(phases=f"[{{name: dev, until: {DEV}, {own}}}]")
@@ -129,16 +125,10 @@ def shown_variants(rows):
     return [tuple(row) for row in rows.run(query.order_by(submissions.c.arrived, outputs.c.id))]
 
 
-@pytest.mark.parametrize(
-    ("test", "shown"),
-    [
-        ("{}", ["k=1"]),
-        ("{show: all}", ["", "k=1", "k=2"]),
-        ("{visible: true}", ["", "k=1", "k=2"]),
-        ("{visible: true, show: best}", ["k=1"]),
-        ("{disclosed: 0}", [""]),
-    ],
-)
+@pytest.mark.parametrize(("test", "shown"), [
+    ("{}", ["k=1"]), ("{show: all}", ["", "k=1", "k=2"]), ("{visible: true}", ["", "k=1", "k=2"]),
+    ("{visible: true, show: best}", ["k=1"]), ("{disclosed: 0}", [""]),
+])  # fmt: skip
 def test_of_hidden_answers_only_the_best_variant_has_a_score(tmp_path, test, shown):
     rows = Rows(tmp_path, tests=f"{{test-A: {test}}}", also="[LogLossHashed]")
     rows.submit("one", *({"PerplexityHashed": of, "LogLossHashed": 1.0} for of in (30.0, 20.0, 25.0)))

@@ -156,14 +156,11 @@ def test_a_receiver_that_is_away_is_given_up_at_last(hooked, monkeypatch, unused
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("HOOK", "", "the environment variable HOOK is empty"),
-        ("HOOK", "nonsense", "no answer (UnsupportedProtocol)"),
-        ("SIGNING", "ä", "the secret in SIGNING is none of a webhook"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "reason"), [
+    ("HOOK", "", "the environment variable HOOK is empty"),
+    ("HOOK", "nonsense", "no answer (UnsupportedProtocol)"),
+    ("SIGNING", "ä", "the secret in SIGNING is none of a webhook"),
+])  # fmt: skip
 def test_an_environment_that_is_wrong_is_told(hooked, monkeypatch, name, value, reason):
     monkeypatch.setenv(name, value)
     announce(hooked.board, "soon", hooked.clock())

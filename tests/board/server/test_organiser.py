@@ -99,20 +99,17 @@ def test_an_organiser_invites_and_closes(served, organiser):
     assert ("olga", "close", "Bob") in log(served)
 
 
-@pytest.mark.parametrize(
-    ("change", "form", "status", "says"),
-    [
-        ("announce", {"text": "  "}, 422, "an announcement has from 1 to 2,000 characters"),
-        ("announce", {"text": "x" * 2001}, 422, "an announcement has from 1 to 2,000 characters"),
-        ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
-        ("take-back", {"number": "²"}, 422, "there is no announcement 0"),
-        ("withdraw", {"code": "0123456789ab", "reason": "x"}, 422, "No submission has the code"),
-        ("close", {"name": "nobody"}, 403, "there is no account `nobody`"),
-        ("close", {"name": "olga"}, 403, "you cannot close your own account here"),
-        ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
-        ("invite", {"name": ""}, 422, ""),
-    ],
-)
+@pytest.mark.parametrize(("change", "form", "status", "says"), [
+    ("announce", {"text": "  "}, 422, "an announcement has from 1 to 2,000 characters"),
+    ("announce", {"text": "x" * 2001}, 422, "an announcement has from 1 to 2,000 characters"),
+    ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
+    ("take-back", {"number": "²"}, 422, "there is no announcement 0"),
+    ("withdraw", {"code": "0123456789ab", "reason": "x"}, 422, "No submission has the code"),
+    ("close", {"name": "nobody"}, 403, "there is no account `nobody`"),
+    ("close", {"name": "olga"}, 403, "you cannot close your own account here"),
+    ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
+    ("invite", {"name": ""}, 422, ""),
+])  # fmt: skip
 def test_what_an_organiser_gets_wrong(served, organiser, change, form, status, says):
     answer = organiser.post(f"{HOME}/{change}", data=form)
     assert (answer.status_code, says in answer.text) == (status, True)

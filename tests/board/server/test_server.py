@@ -267,24 +267,21 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
     assert program.put(f"{OUT}&dry=yes", "3\n").status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("/upload/out.tsv", "an output needs its test set: test-A, dev-0"),
-        ("/upload/out.jsonl.xz", "an output needs its test set: test-A, dev-0"),
-        ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0"),
-        ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0"),
-        ("/upload/..%2F..%2Fout.sh?test=test-A", None),
-        ("/upload/.zip", "the file needs a name of visible characters that does not begin with a dot"),
-        ("/upload/a%00.zip", "the file needs a name of visible characters that does not begin with a dot"),
-        ("/upload/team.zip?test=test-A", "`team.zip` is an archive: its folders name the test sets"),
-        (
-            "/upload/out.exe?test=test-A",
-            "`out.exe` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) nor an output such as out.tsv: "
-            "rename it to out.tsv, or out-NAME.tsv",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("path", "reason"), [
+    ("/upload/out.tsv", "an output needs its test set: test-A, dev-0"),
+    ("/upload/out.jsonl.xz", "an output needs its test set: test-A, dev-0"),
+    ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0"),
+    ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0"),
+    ("/upload/..%2F..%2Fout.sh?test=test-A", None),
+    ("/upload/.zip", "the file needs a name of visible characters that does not begin with a dot"),
+    ("/upload/a%00.zip", "the file needs a name of visible characters that does not begin with a dot"),
+    ("/upload/team.zip?test=test-A", "`team.zip` is an archive: its folders name the test sets"),
+    (
+        "/upload/out.exe?test=test-A",
+        "`out.exe` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) nor an output such as out.tsv: "
+        "rename it to out.tsv, or out-NAME.tsv",
+    ),
+])  # fmt: skip
 def test_names_that_are_refused(served, path, reason):
     answer = served.token("anna").put(path, GOOD)
     assert answer.status_code in (403, 404, 405)

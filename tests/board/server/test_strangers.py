@@ -56,21 +56,16 @@ def token(served):
 @pytest.mark.parametrize(
     "headers",
     [
-        b"Content-Length: 3\r\nContent-Length: 38\r\n\r\nabc",
-        b"Content-Length: 3, 38\r\n\r\nabc",
-        b"Content-Length: -1\r\n\r\nabc",
-        b"Content-Length: +3\r\n\r\nabc",
-        b"Content-Length: 0x3\r\n\r\nabc",
+        b"Content-Length: 3\r\nContent-Length: 38\r\n\r\nabc", b"Content-Length: 3, 38\r\n\r\nabc",
+        b"Content-Length: -1\r\n\r\nabc", b"Content-Length: +3\r\n\r\nabc", b"Content-Length: 0x3\r\n\r\nabc",
         b"Content-Length: 99999999999999999999999\r\n\r\nabc",
         b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
-        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-        b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
-        b"Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
-        b"X: a\x00b\r\nContent-Length: 0\r\n\r\n",
+        b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n", b"X: a\x00b\r\nContent-Length: 0\r\n\r\n",
         b"X : a\r\nContent-Length: 0\r\n\r\n",
     ],
     ids=lambda headers: repr(headers)[2:42],
-)
+)  # fmt: skip
 def test_a_request_that_can_be_read_in_two_ways_is_not_read(served, address, token, headers):
     """What follows it is no second request, and nothing is stored."""
     answer = ask(address, PUT + token + headers + SMUGGLED)
@@ -89,12 +84,11 @@ def test_a_body_with_a_length_and_chunks_ends_the_connection(served, address, to
 @pytest.mark.parametrize(
     "headers",
     [
-        b"".join(b"X-%d: y\r\n" % number for number in range(100_000)),
-        b"X: " + b"y" * 10_000_000 + b"\r\n",
+        b"".join(b"X-%d: y\r\n" % number for number in range(100_000)), b"X: " + b"y" * 10_000_000 + b"\r\n",
         b"Cookie: " + b"geval=x; " * 100_000 + b"\r\n",
     ],
     ids=["many", "long", "cookies"],
-)
+)  # fmt: skip
 def test_headers_beyond_measure(served, address, headers):
     assert [
         one for one in statuses(ask(address, b"GET / HTTP/1.1\r\nHost: x\r\n" + headers + b"\r\n")) if one < 400

@@ -50,15 +50,10 @@ def all_pages(site):
     return [*PAGES, one_submission(site, "scored"), one_submission(site, "rejected"), one_submitter(site)]
 
 
-@pytest.mark.parametrize(
-    ("screen", "scheme"),
-    [
-        ("wide", "light"),
-        ("narrow", "dark"),
-        pytest.param("wide", "dark", marks=pytest.mark.long),
-        pytest.param("narrow", "light", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize(("screen", "scheme"), [
+    ("wide", "light"), ("narrow", "dark"), pytest.param("wide", "dark", marks=pytest.mark.long),
+    pytest.param("narrow", "light", marks=pytest.mark.long),
+])  # fmt: skip
 def test_every_page_is_quiet_and_fits(open_page, site, screen, scheme):
     page = open_page("index.html", width=SCREENS[screen], scheme=scheme)
     for name in all_pages(site):
@@ -112,15 +107,12 @@ def site_with_phases(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("now", "text"),
-    [
-        ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (3 days left)"),
-        ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (25 hours left)"),
-        ("2027-01-31T22:58:59Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (1 minute left)"),
-        ("2027-01-31T23:00:01Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (over)"),
-    ],
-)
+@pytest.mark.parametrize(("now", "text"), [
+    ("2027-01-28T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (3 days left)"),
+    ("2027-01-30T22:00:00Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (25 hours left)"),
+    ("2027-01-31T22:58:59Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (1 minute left)"),
+    ("2027-01-31T23:00:01Z", "31 Jan 2027, 23:00 UTC = 31 Jan, 11:00 AoE (over)"),
+])  # fmt: skip
 def test_the_time_left_is_told_by_a_script(browser, site_with_phases, now, text):
     page = browser.new_page()
     page.clock.set_fixed_time(now)

@@ -180,14 +180,10 @@ def test_two_runs_do_not_write_one_site(tmp_path):
     assert files_of(tmp_path) == {"public/index.html": b"whole"}
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("folder", "it holds something other than a site\n  name a new folder"),
-        ("file", "it is not a folder"),
-        ("link", "it is not a folder"),
-    ],
-)
+@pytest.mark.parametrize(("name", "reason"), [
+    ("folder", "it holds something other than a site\n  name a new folder"), ("file", "it is not a folder"),
+    ("link", "it is not a folder"),
+])  # fmt: skip
 def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
     write(tmp_path / "folder" / "thesis.tex", "years of work")
     write(tmp_path / "file", "text")

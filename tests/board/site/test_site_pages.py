@@ -78,25 +78,13 @@ def test_links_lead_to_pages_of_the_site_or_are_not_followed(files):
                 assert tag != "a" or address or anchor == "main"
 
 
-@pytest.mark.parametrize(
-    ("url", "leads"),
-    [
-        ("https://example.org/a?b=c#d", True),
-        ("http://example.org", True),
-        ("HTTPS://EXAMPLE.ORG", True),
-        ("javascript:alert(1)", False),
-        (" javascript:alert(1)", False),
-        ("java\nscript:alert(1)", False),
-        ("data:text/html,x", False),
-        ("file:///etc/passwd", False),
-        ("//example.org", False),
-        ("https://", False),
-        ("https://[", False),
-        ("https://example.org/a b", False),
-        ("https://example.org/\u202egnp", False),
-        ("https://example.org/" + "a" * 2000, False),
-    ],
-)
+@pytest.mark.parametrize(("url", "leads"), [
+    ("https://example.org/a?b=c#d", True), ("http://example.org", True), ("HTTPS://EXAMPLE.ORG", True),
+    ("javascript:alert(1)", False), (" javascript:alert(1)", False), ("java\nscript:alert(1)", False),
+    ("data:text/html,x", False), ("file:///etc/passwd", False), ("//example.org", False), ("https://", False),
+    ("https://[", False), ("https://example.org/a b", False), ("https://example.org/\u202egnp", False),
+    ("https://example.org/" + "a" * 2000, False),
+])  # fmt: skip
 def test_only_web_pages_are_linked(url, leads):
     assert link_of(url) == (url if leads else None)
 
@@ -163,13 +151,10 @@ def test_nothing_of_a_withdrawn_submission_is_shown_but_that(files):
     assert row["code"] not in files["data/outputs.csv"] + files["feed.xml"] + files["index.html"]
 
 
-@pytest.mark.parametrize(
-    ("state", "says"),
-    [
-        ("rejected", "Rejected, not ranked. test-A/out.tsv, line 7: the probabilities sum to 1.2"),
-        ("failed", "Failed, not ranked. scoring took more than 600 seconds"),
-    ],
-)
+@pytest.mark.parametrize(("state", "says"), [
+    ("rejected", "Rejected, not ranked. test-A/out.tsv, line 7: the probabilities sum to 1.2"),
+    ("failed", "Failed, not ranked. scoring took more than 600 seconds"),
+])  # fmt: skip
 def test_what_is_not_ranked_is_listed_with_its_reason(files, state, says):
     row = next(row for row in json.loads(files["data/submissions.json"])["rows"] if row["state"] == state)
     assert says in Reader(files[f"submissions/{row['code']}.html"]).words
@@ -343,13 +328,10 @@ def test_the_best_is_the_best_of_its_phase():
 LINE = {"line": 7, "score": 1024.0, "expected": "<b>fox</b>", "before": "the quick", "after": "jumps"}
 
 
-@pytest.mark.parametrize(
-    ("test", "shown"),
-    [
-        pytest.param(Test(name="test-A", visible=True), True, id="public answers"),
-        pytest.param(Test(name="test-A"), False, id="hidden answers"),
-    ],
-)
+@pytest.mark.parametrize(("test", "shown"), [
+    pytest.param(Test(name="test-A", visible=True), True, id="public answers"),
+    pytest.param(Test(name="test-A"), False, id="hidden answers"),
+])  # fmt: skip
 def test_lines_are_shown_of_public_sets_only(test, shown):
     files = made(site_views.view(changes={"tests": (test,)}, lines_of=lambda *_: [LINE]))
     assert any("fox" in text for text in files.values()) == shown
