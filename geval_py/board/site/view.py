@@ -179,7 +179,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
 
     @cache
     def texts_of(test: str) -> list[tuple[str, str, str]]:
-        """Return the texts before and after each gap, from the last two columns of the input, and the word between."""
+        """Return the text before each gap and after it, from the last two columns of the input, and the word."""
         expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
         path = input_of(settings.challenge, test)
         inputs = list(islice(lines.read_lines(path), len(expected))) if path else []
