@@ -159,9 +159,7 @@ def _report(
     if args.cluster is None:
         opened: AbstractContextManager[Workers | None] = nullcontext()
     else:
-        from geval_py.cli.score import workers_at
-
-        opened = workers_at(args.cluster)
+        opened = terminal.workers_at(args.cluster)
     with opened as workers:
         report = check.check_targets(
             outputs,

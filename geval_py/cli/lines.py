@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain, compress, islice
 from math import isclose
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from geval_py.cli.score import evaluate_with_texts, show_of_task, workers_at
-from geval_py.cli.terminal import ProgressBar, note
+from geval_py.cli.score import evaluate_with_texts, show_of_task
+from geval_py.cli.terminal import ProgressBar, note, workers_at
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.config import FEATURES, Settings, Task
-from geval_py.reading.features import FeatureKinds, Fields, ItemFilter, parse_filter, read_references, tokens_of
+from geval_py.reading.features import FeatureKinds, Fields, parse_filter, read_references, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
@@ -38,59 +38,26 @@ if TYPE_CHECKING:
 TOP_ON_SCREEN = 20  # features that a terminal shows without --top
 
 
-def show_worst(task: Task, settings: Settings) -> None:
-    """Show the features that go with bad scores, by rising p."""
+def show_features(task: Task, settings: Settings) -> None:
+    """Show by rising p the features that go with bad scores, or with being worse than another output."""
     with workers_at(settings.cluster, settings.threads) as workers:
-        (evaluation,) = _evaluated(task, settings, workers=workers)
-        infinite = sum(map(math.isinf, evaluation.line_scores()))
-        if infinite:
-            of = f"{infinite} of {evaluation.line_count} lines"
-            note(f"{of} have an infinite score: so has the mean of their features")
-        features = rank(task, settings, evaluation, best=settings.reverse_sort, workers=workers)
-        _show(task, settings, [evaluation], features, evaluation.line_count - _note_unscored(evaluation))
-
-
-def show_worsening(task: Task, settings: Settings) -> None:
-    """Show the features that go with being worse than another output, by rising p."""
-    with workers_at(settings.cluster, settings.threads) as workers:
-        evaluation, other = _evaluated(task, settings, [settings.most_worsening_features or ""], workers=workers)
-        differences = evaluation.score_differences(other)
-        undefined, infinite = sum(map(math.isnan, differences)), sum(map(math.isinf, differences))
-        if undefined > _note_unscored(evaluation, other):
-            note(f"{undefined} of {len(differences)} lines are infinite in both outputs and are left out")
-        if infinite:
-            note(f"{infinite} of {len(differences)} lines are infinite in one output: so are means, or not defined")
+        evaluations = _evaluated(task, settings, settings.most_worsening_features, workers=workers)
+        evaluation, other = evaluations[0], next(iter(evaluations[1:]), None)
+        scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
+        undefined, infinite = sum(map(math.isnan, scores)), sum(map(math.isinf, scores))
+        by_line = zip(*(one.line_scores() for one in evaluations), strict=True)
+        score = evaluation.scores[0]  # as a correlation, it may be of no line by itself
+        unscored = 0 if score.metric.measure.of_sums else sum(any(map(math.isnan, row)) for row in by_line)
+        if unscored:
+            note(f"{unscored} of {len(scores)} lines have no {score.name} by themselves and are left out")
+        if undefined > unscored:
+            note(f"{undefined} of {len(scores)} lines are infinite in both outputs and are left out")
+        if infinite and other is None:
+            note(f"{infinite} of {len(scores)} lines have an infinite score: so has the mean of their features")
+        elif infinite:
+            note(f"{infinite} of {len(scores)} lines are infinite in one output: so are means, or not defined")
         features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
-        _show(task, settings, [evaluation, other], features, len(differences) - undefined)
-
-
-def _evaluated(
-    task: Task, settings: Settings, others: Sequence[str] = (), *, workers: Workers | None = None
-) -> list[ScoredOutput]:
-    """Score one output, and the others named; say so if they are explained without the input."""
-    evaluations = evaluate_with_texts(task, settings, others, workers=workers)
-    split = evaluations[0].split
-    if split.input is None:
-        of_features = settings.mode in FEATURES
-        shown = "features are of answers and outputs alone" if of_features else "lines are shown without it"
-        note(f"there is no input {named(split.input_place)}: {shown}")
-    return evaluations
-
-
-def _note_unscored(evaluation: ScoredOutput, *others: ScoredOutput) -> int:
-    """Count the lines that have no score by themselves, as by a correlation, in any output; note them."""
-    score = evaluation.scores[0]
-    rows = zip(*(of.line_scores() for of in (evaluation, *others)), strict=True)
-    unscored = 0 if score.metric.measure.of_sums else sum(any(map(math.isnan, row)) for row in rows)
-    if unscored:
-        note(f"{unscored} of {evaluation.line_count} lines have no {score.name} by themselves and are left out")
-    return unscored
-
-
-def _show(
-    task: Task, settings: Settings, evaluations: list[ScoredOutput], features: WorstFeatures, lines: int
-) -> None:
-    """Show features that were found on so many lines, or why there are none."""
+        lines = len(scores) - undefined
     if settings.distinct and len(features):
         note(f"together, these explain {features.columns['explained'][-1]:.1%} of how lines differ")
     elif settings.distinct:
@@ -103,18 +70,29 @@ def _show(
     elif not len(features):
         note(f"no feature is shown: each is on all {lines} lines")
     note(*features.notes)
-    for_terminal = settings.format != "text" or sys.stdout.isatty()
-    with_q = settings.documents is not None
     is_on_screen = settings.format == "text" and sys.stdout.isatty()
     top = TOP_ON_SCREEN if is_on_screen and settings.top is None else settings.top
     listing = FeatureListing(
         evaluations=evaluations,
         features=features if top is None else features.at(slice(top)),
-        for_terminal=for_terminal,
-        with_q=with_q,
+        for_terminal=_escapes(settings),
+        with_q=settings.documents is not None,
         in_all=len(features) if settings.top is None else 0,
     )
     show_of_task(task, listing, settings)
+
+
+def _evaluated(
+    task: Task, settings: Settings, other: str | None, *, workers: Workers | None = None
+) -> list[ScoredOutput]:
+    """Score one output, and another if it is named; say so if they are explained without the input."""
+    evaluations = evaluate_with_texts(task, settings, [] if other is None else [other], workers=workers)
+    split = evaluations[0].split
+    if split.input is None:
+        of_features = settings.mode in FEATURES
+        shown = "features are of answers and outputs alone" if of_features else "lines are shown without it"
+        note(f"there is no input {named(split.input_place)}: {shown}")
+    return evaluations
 
 
 def rank(
@@ -160,39 +138,41 @@ def kinds_of(task: Task, settings: Settings) -> FeatureKinds:
 
 
 def show_lines(task: Task, settings: Settings) -> None:
-    """Show every line: score, input, expected word, output."""
-    (evaluation,) = _evaluated(task, settings)
-    prepared = _preparation(evaluation, task, settings)
-    rows = _ordered(
-        _filtered(line_by_line.read_lines(evaluation), evaluation, task, settings), "score", evaluation, settings
-    )
+    """Show every line: score, input, expected word, output.
+
+    Of two outputs, only lines where they and their scores differ: by how much, the texts, the other's output, this.
+    """
+    evaluations = _evaluated(task, settings, settings.diff)
+    evaluation, *others = evaluations
+    rows: Iterable[line_by_line.ScoredLine] = line_by_line.read_lines(*evaluations)
+    if settings.filters:
+        fields = Fields(evaluation.split.in_header)
+        rows = compress(rows, evaluation.select(parse_filter(settings.filters, fields, kinds_of(task, settings))))
+    if others:
+        rows = (row for row in rows if row.differs)
+    if settings.sort or settings.reverse_sort:
+        greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
+        rows = sorted(rows, key=attrgetter("difference" if others else "score"), reverse=greatest_first)
+    lines = map(_preparation(evaluation, task, settings), rows)
+    first = list(islice(lines, 1))
+    if others and not first:
+        note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
-        evaluations=[evaluation], lines=map(prepared, rows), for_terminal=_escapes(settings)
+        evaluations=evaluations, lines=chain(first, lines), for_terminal=_escapes(settings)
     )
     if settings.mark_worst_features and settings.format != "text":
         note("words are marked in text only")
     elif settings.mark_worst_features and shows_colours(sys.stdout):
-        listing = replace(listing, marker=_marker(evaluation, task, settings))
+        features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
+        marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
+        p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
+        tokens = kinds_of(task, settings).tokens
+        listing = replace(listing, marker=line_by_line.Marker(p_values, Fields(evaluation.split.in_header), tokens))
         note(f"marked words go with bad lines: {line_by_line.marks_text()}, not corrected for their number")
     elif settings.mark_worst_features and colours_are_unwanted():
         note("words are marked by colours, and NO_COLOR is set")
     elif settings.mark_worst_features:
         note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
-    show_of_task(task, listing, settings)
-
-
-def show_difference(task: Task, settings: Settings) -> None:
-    """Show the lines where two outputs and their scores differ: by how much, the texts, the other's output, this."""
-    evaluation, other = _evaluated(task, settings, [settings.diff or ""])
-    prepared = _preparation(evaluation, task, settings)
-    rows = _filtered(line_by_line.read_lines(evaluation, other), evaluation, task, settings)
-    lines = map(prepared, _ordered((row for row in rows if row.differs), "difference", evaluation, settings))
-    first = list(islice(lines, 1))
-    if not first:
-        note("no line differs in both its output and its score")
-    listing = line_by_line.LineListing(
-        evaluations=[evaluation, other], lines=chain(first, lines), for_terminal=_escapes(settings)
-    )
     show_of_task(task, listing, settings)
 
 
@@ -231,10 +211,10 @@ def write_tokens(task: Task, _: Settings) -> None:
 
 MODES: dict[str, Callable[[Task, Settings], None]] = {  # by the fields of their options
     "line_by_line": show_lines,
-    "diff": show_difference,
+    "diff": show_lines,
     "oracle_item_based": show_best,
-    "worst_features": show_worst,
-    "most_worsening_features": show_worsening,
+    "worst_features": show_features,
+    "most_worsening_features": show_features,
     "just_tokenize": write_tokens,
 }
 
@@ -264,31 +244,3 @@ def _preparation(
         return line._replace(item=item, other=None if line.other is None else prepared(line.other))
 
     return prepared
-
-
-def _filtered(
-    rows: Iterable[line_by_line.ScoredLine], evaluation: ScoredOutput, task: Task, settings: Settings
-) -> Iterable[line_by_line.ScoredLine]:
-    """Keep the rows of the lines that have the wanted features."""
-    if not settings.filters:
-        return rows
-    fields = Fields(evaluation.split.in_header)
-    wanted: ItemFilter = parse_filter(settings.filters, fields, kinds_of(task, settings))
-    return compress(rows, evaluation.select(wanted))
-
-
-def _ordered(
-    rows: Iterable[line_by_line.ScoredLine], key: str, evaluation: ScoredOutput, settings: Settings
-) -> Iterator[line_by_line.ScoredLine]:
-    """Sort rows by one of their figures, the worst or the best first, if options ask for it."""
-    if not (settings.sort or settings.reverse_sort):
-        return iter(rows)
-    greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
-    return iter(sorted(rows, key=attrgetter(key), reverse=greatest_first))
-
-
-def _marker(evaluation: ScoredOutput, task: Task, settings: Settings) -> line_by_line.Marker:
-    features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
-    marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
-    p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
-    return line_by_line.Marker(p_values, Fields(evaluation.split.in_header), kinds_of(task, settings).tokens)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
-from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error
+from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error, workers_at
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
@@ -24,10 +24,7 @@ from geval_py.reading.splits import Split, answers_in, locate, locate_others
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
-from geval_py.scoring.scores import (
-    ScoredOutput,
-    evaluations_of,
-)
+from geval_py.scoring.scores import ScoredOutput, evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Tabular
 from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
@@ -194,27 +191,6 @@ def blaming_config(task: Task) -> Iterator[None]:
 
 
 # Outputs, scored for a command.
-
-
-@contextmanager
-def workers_at(address: str | None, threads: int | None = None) -> Iterator[Workers]:
-    """Connect to the cluster that ``--cluster`` names, or let so many threads of this process be the workers.
-
-    With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
-    """
-    if address is None:
-        yield Threads(threads)
-        return
-    import logging
-
-    from geval_py.scoring.cluster import Cluster, opened_cluster
-
-    logging.disable()  # a user cannot mend what Dask logs of a worker that died; what matters is an error
-    try:
-        with opened_cluster(address, threads) as client:
-            yield Cluster.of(client)
-    finally:
-        logging.disable(logging.NOTSET)
 
 
 def scored(

@@ -1,16 +1,20 @@
-"""What a command writes: results to standard output in the format asked for; errors, notes and progress elsewhere."""
+"""What a command writes: results to standard output in the format asked for; errors, notes and progress elsewhere.
+
+The workers that a command is given are here too, since nothing that they log is shown.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import GevalError, MalformedLineError
 from geval_py.reading.config import said_option
+from geval_py.scoring.blocks import Threads
 from geval_py.tables.formats import FORMATS, Context, Tabular
 from geval_py.tables.layout import picture, wrapped
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from tqdm.std import tqdm
 
     from geval_py.reading.config import Settings
+    from geval_py.scoring.blocks import Workers
     from geval_py.tables.table import Table
 
     Unit = Literal["bytes", "items"]
@@ -99,6 +104,27 @@ def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
     for path in paths[:1] if likewise else paths:
         *before, last = notes[path]
         note(*before, last + likewise)
+
+
+@contextmanager
+def workers_at(address: str | None, threads: int | None = None) -> Iterator[Workers]:
+    """Connect to the cluster that ``--cluster`` names, or let so many threads of this process be the workers.
+
+    With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
+    """
+    if address is None:
+        yield Threads(threads)
+        return
+    import logging
+
+    from geval_py.scoring.cluster import Cluster, opened_cluster
+
+    logging.disable()  # a user cannot mend what Dask logs of a worker that died; what matters is an error
+    try:
+        with opened_cluster(address, threads) as client:
+            yield Cluster.of(client)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 class ProgressBar:
