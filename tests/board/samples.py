@@ -1,7 +1,6 @@
 """A small challenge and outputs for it, the same each time."""
 
 import itertools
-import os
 import random
 import re
 from datetime import UTC, datetime
@@ -14,7 +13,6 @@ from geval_py.board.database.store import Board
 ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
 LINES = 60
-MANY_FILES, MANY_GLOBS = 95_000, 4_600
 WORDS = tuple(f"word{number}" for number in range(30))
 
 
@@ -75,13 +73,3 @@ def output(test, skill, seed=0, lines=LINES):
     shares = [min(0.98, max(0.0, skill * chance.uniform(0.5, 1.5))) for _ in range(LINES)]
     pairs = itertools.islice(zip(words_of(test), shares, strict=True), lines)
     return "".join(f"{word}:{share:.4f} :{0 if skill == 0 else 1 - share:.4f}\n" for word, share in pairs)
-
-
-def stalling_folder(folder, files=MANY_FILES, globs=MANY_GLOBS):
-    """Make a folder of empty files and a gonito.yaml of globs, each of which is compared with each file."""
-    folder.mkdir(parents=True)
-    patterns = "".join(f"- '**/*{number}'\n" for number in range(globs))
-    (folder / "gonito.yaml").write_text(f"param-files:\n{patterns}")
-    for number in range(files):
-        os.close(os.open(folder / f"file{number:06}", os.O_CREAT | os.O_WRONLY))
-    return folder

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from samples import without_limits, words_of, write
+from samples import without_limits
 
 from geval_py.cli.commands import SUBCOMMANDS
 
@@ -217,39 +217,6 @@ def test_withdraw_and_note(there, submission):
     assert (status, out.splitlines()[0]) == (1, f"{code}  withdrawn")
     status, _, err = there("board", "note", "board", "0000", "x")
     assert (status, err) == (1, "geval: No submission has the code `0000`\n  geval board status BOARD shows all\n")
-
-
-def test_rescore(there, submission, tmp_path):
-    submission("ann", 0.5)
-    submission("bob", 0.4)
-    there("board", "scan", "board", "uploads")
-    assert there("board", "rescore", "board") == (0, "nothing is out of date\n", "")
-    words = words_of("test-A")
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words[:-1]))
-    status, out, _ = there("board", "rescore", "board", "--dry-run")
-    assert status == 0
-    assert out.splitlines()[0] == "to be scored again: 4, since the challenge, its answers or the seed changed"
-    assert out.splitlines()[-2:] == [
-        "test-A: ann would go from 1 to no place",
-        "test-A: bob would go from 2 to no place",
-    ]
-    assert "out of date: 4, since the challenge" in there("board", "status", "board")[1]
-    status, out, _ = there("board", "rescore", "board", "--format", "json")
-    assert [change["before"] for change in json.loads(out)["changes"]] == [1, 2]
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
-    status, out, _ = there("board", "rescore", "board")
-    assert out.splitlines()[-1] == "test-A: bob went from no place to 2"
-
-
-def test_export_and_import(there, submission, tmp_path):
-    submission("ann")
-    there("board", "add", "board", "uploads/ann")
-    assert there("board", "export", "board", "board.tar.zst") == (0, "", "")
-    assert there("board", "import", "again", "board.tar.zst") == (0, "", "")
-    assert there("board", "show", "again")[1] == there("board", "show", "board")[1]
-    assert there("board", "export", "board", "public.tar.xz", "--public") == (0, "", "")
-    status, _, err = there("board", "import", "third", "public.tar.xz")
-    assert (status, err.startswith("geval: `public.tar.xz` is for the public")) == (2, True)
 
 
 def test_a_command_imports_only_what_it_needs():

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import NOW, ON_BOTH, WORDS, without_limits, words_of, write
+from samples import NOW, ON_BOTH, without_limits
 from sqlalchemy import func, select, text
 
 from geval_py.board import site
@@ -22,7 +22,6 @@ from geval_py.board.database.schema import (
     disclosures,
     evaluations,
     files,
-    history,
     outputs,
     scores,
     submissions,
@@ -30,9 +29,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.operations.receipts import id_of
-from geval_py.board.operations.rescoring import rescore
-from geval_py.board.operations.status import status_of
-from geval_py.board.operations.submissions import add, note, scan
+from geval_py.board.operations.submissions import add, note
 from geval_py.board.ranking.leaderboard import standings
 
 QUICK, LONG = 2, 50
@@ -129,45 +126,6 @@ def status_now():
     from datetime import UTC, datetime
 
     return datetime.now(UTC)
-
-
-@pytest.mark.parametrize("kills", KILLS)
-def test_scan_is_killed(kills, board, submission, tmp_path):
-    """Three are new each time, and what the runs before it have not come to."""
-    kill, stored, done = Killing(kills), 0, 0
-    for number in kill:
-        for one in range(3):
-            submission(f"s{number}-{one}", 0.3, seed=3 * number + one)
-        killed = kill("board", "scan", board.folder, tmp_path / "uploads")
-        now = count(check_whole(board.folder), submissions)
-        assert stored <= now <= 3 * number + 3
-        done += killed and now > stored
-        stored = now
-    kill.report("scan", f"after {done} kills some submissions were stored")
-    scan(board, str(tmp_path / "uploads"), now=status_now())
-    assert count(check_whole(board.folder), submissions) == 3 * kill.tried
-    assert scan(board, str(tmp_path / "uploads"), now=status_now()) == []
-
-
-@pytest.mark.parametrize("kills", KILLS)
-def test_rescore_is_killed(kills, board, submission, tmp_path):
-    for number in range(4):
-        add(board, str(submission(f"s{number}", 0.3, seed=number)), now=NOW)
-    kill, switched = Killing(kills), 0
-    for number in kill:
-        words = [*words_of("test-A")[:-1], WORDS[number % len(WORDS)]]
-        write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
-        before, kept = standings(board, now=NOW), count(board, history)
-        killed = kill("board", "rescore", board.folder)
-        opened = check_whole(board.folder)
-        done = count(opened, history) - kept
-        assert done in (0, 8)  # all scores, or none
-        assert done or standings(opened, now=NOW) == before
-        switched += killed and done > 0
-        rescore(board, now=NOW)
-        assert status_of(board, NOW).outdated == {}
-    assert count(check_whole(board.folder), submissions) == 4
-    kill.report("rescore", f"after {switched} kills all new scores were in place")
 
 
 def built(board, folder):

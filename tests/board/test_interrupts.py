@@ -9,7 +9,7 @@ import time
 
 import pytest
 from processes import is_alive
-from samples import NOW, ON_BOTH, stalling_folder, words_of, write
+from samples import NOW, ON_BOTH, words_of, write
 from sqlalchemy import select
 
 from geval_py.board.database.schema import submissions
@@ -101,21 +101,6 @@ def test_a_scan_ends_and_what_was_finished_is_stored(number, sqlite_board, submi
     command.end(number)
     assert "ann" in stored(sqlite_board)
     assert not [name for name in stored(sqlite_board) if name.startswith("stall")]
-
-
-@pytest.mark.long
-def test_two_folders_of_95_000_files_and_4_600_globs_delay_a_good_one_by_little(sqlite_board, submission, tmp_path):
-    """They held a scan for ten minutes, which handled no signal; the times are printed."""
-    for name in ("a-first", "b-second"):
-        stalling_folder(tmp_path / "uploads" / name)
-    submission("good")
-    began = time.monotonic()
-    command = Command(tmp_path, ["scan", sqlite_board.folder, tmp_path / "uploads"])
-    command.wait_until(lambda: "good" in stored(sqlite_board))
-    print(f"the good one was stored after {time.monotonic() - began:.1f} s")
-    assert command.process.communicate(timeout=60)[1] == b"geval: note: 2 rejected, 1 scored\n"
-    assert command.process.returncode == 0
-    assert stored(sqlite_board) == {"a-first": "rejected", "b-second": "rejected", "good": "scored"}
 
 
 @TERM_AND_SOMETIMES_INT

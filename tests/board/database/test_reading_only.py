@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from datetime import timedelta
 
 import pytest
 from samples import NOW
@@ -11,7 +10,7 @@ from geval_py.board import site
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
-from geval_py.board.ranking.leaderboard import standings, standings_document
+from geval_py.board.ranking.leaderboard import standings
 
 
 @pytest.fixture
@@ -68,21 +67,6 @@ def test_what_board_yaml_says_anew_is_computed_without_writing(read_only, sqlite
     assert sorted(path.name for path in folder.iterdir()) == ["board.sqlite", "board.yaml"]
     shutil.copytree(folder, tmp_path / "copy")
     assert standings(Board.open(tmp_path / "copy"), now=NOW) == shown
-
-
-def test_the_private_part_of_a_test_is_scored_without_writing(read_only, sqlite_board, tmp_path):
-    path = tmp_path / "board" / "board.yaml"
-    text = path.read_text().replace("test-A: {", "test-A: {split: 50 %, ").replace("seed: 12345", "seed: 728190312")
-    path.write_text(text.replace("phases: []", "phases: [{name: main, until: 2027-01-10T12:00:00Z}]"))
-    board = read_only()
-    content = (tmp_path / "board" / "board.sqlite").read_bytes()
-    found = [standings_document(standings(board, now=now)) for now in (NOW, NOW + timedelta(1))]
-    assert [table["part"] for table in found] == ["public", "private"]
-    assert found[0]["entries"][0]["score"] != found[1]["entries"][0]["score"]
-    assert (tmp_path / "board" / "board.sqlite").read_bytes() == content
-    shutil.copytree(tmp_path / "board", tmp_path / "copy")
-    copy = Board.open(tmp_path / "copy")
-    assert [standings_document(standings(copy, now=now)) for now in (NOW, NOW + timedelta(1))] == found
 
 
 def test_what_another_process_has_not_yet_moved_into_the_database_is_shown(read_only, sqlite_board):

@@ -105,11 +105,6 @@ def test_what_is_taken(receiving, repository, tmp_path):
         assert copy.read() == LINE
 
 
-def test_a_description_in_gonito_yaml_goes_first(receiving, repository):
-    repository.commit_files({OUT: repository.plain(LINE), "gonito.yaml": repository.plain(b"description: Mine\n")})
-    assert receiving(repository.source()).details.description == "Mine"
-
-
 def test_nothing_is_checked_out_and_no_hook_is_run(receiving, repository, tmp_path):
     repository.commit_files({OUT: repository.plain(LINE), "hooks/post-checkout": repository.plain(b"#!/bin/sh\n")})
     for name in ("post-checkout", "pre-receive", "reference-transaction"):
@@ -146,13 +141,6 @@ def test_only_the_branch_and_its_last_commit_are_fetched(receiving, repository, 
 )
 def test_members_that_are_no_files(refusal, repository, mode, reason):
     repository.commit_files({OUT: (mode, repository.blob(b"/etc/passwd"))})
-    assert refusal(repository.source()) == reason
-
-
-def test_pointers_of_lfs(refusal, repository):
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
-    repository.commit_files({OUT: repository.plain(pointer)})
-    reason = f"`{OUT}` is a pointer of Git LFS, not the file itself: add that to the submission"
     assert refusal(repository.source()) == reason
 
 

@@ -4,6 +4,7 @@ import pytest
 from hostile import LINE
 
 from geval_py.board.intake.gonito import MAX_BYTES, matches, parse_message
+from geval_py.text import shorten
 
 FULL = """\
 description: This my brilliant solution
@@ -149,3 +150,45 @@ def test_messages_of_commits(message, expected):
 )
 def test_patterns(name, pattern, expected):
     assert matches(name, pattern) == expected
+
+
+def several(name, count, line="- {}{}\n"):
+    return "".join(line.format(name, number) for number in range(count))
+
+
+GLOBBED = {"gonito.yaml": "param-files: ['*.yaml']\n"}
+LONG_NAME = f"{'a' * 250}/{'b' * 249}/c"
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({f"{'a/' * 40}b": ""}, f"`{'a/' * 33}a` is in more than 32 folders"),
+        ({LONG_NAME: ""}, f"`{shorten(LONG_NAME, 200)}` has a name of more than 500 characters"),
+        (f"param-files:\n{several('x/', 4600)}", "gonito.yaml, line 2: `param-files` has 4600 entries; at most 20 are taken"),
+        (f"param-files: ['{'*' * 201}']\n", "gonito.yaml, line 1: `param-files` has more than 200 characters"),
+        (f"param-files: ['{'**/' * 16}*']\n", "gonito.yaml, line 1: `param-files` has a pattern of more than 16 parts"),
+        (GLOBBED | {f"{number}.yaml": "" for number in range(21)}, "its param-files are 21 files; at most 20 are taken"),
+        (GLOBBED | {"a.yaml": "#" * 70_000}, "`a.yaml` is larger than 65536 bytes"),
+        (GLOBBED | {f"{name}.yaml": "#" * 60_000 for name in "abc"}, "the files of param-files have more than 131072 bytes"),
+        (f"params:\n{several('p', 5000, ' {}{}: 1' + chr(10))}", "gonito.yaml, line 2: `params` has 5000 parameters; at most 100 are taken"),
+        (GLOBBED | {"a.yaml": several("p", 101, "{}{}: 1\n")}, "a.yaml, line 1: a file of param-files has 101 parameters; at most 100 are taken"),
+        (GLOBBED | {f"{name}.yaml": several(name, 60, "{}{}: 1\n") for name in "ab"}, "it has 120 parameters; at most 100 are taken"),
+        (
+            {"gonito.yaml": f"params:\n{several('p', 60, ' {}{}: 1' + chr(10))}", f"test-A/out-{several('q', 41, ',{}{}=1')[1:]}.tsv": ""},
+            "it has 101 parameters; at most 100 are taken",
+        ),
+        (f"params: {{{'p' * 101}: 1}}\n", "gonito.yaml, line 1: `params` has a name of more than 100 characters"),
+        (f"tags:\n{several('t', 5000)}", "gonito.yaml, line 2: `tags` has 5000 entries; at most 20 are taken"),
+        (f"tags: [{'t' * 101}]\n", "gonito.yaml, line 1: `tags` has more than 100 characters"),
+        (f"links:\n{several('url: http://x', 2001)}", "gonito.yaml, line 2: `links` has 2001 entries; at most 20 are taken"),
+        (f"unwanted-params:\n{several('p', 5000)}", "gonito.yaml, line 2: `unwanted-params` has 5000 entries; at most 100 are taken"),
+    ],
+    ids=[
+        "deep", "name", "globs", "long glob", "deep glob", "globbed", "large parameters", "all parameters", "params", "params of a file",
+        "params of files", "params of outputs", "long name", "tags", "long tag", "links", "unwanted",
+    ],
+)  # fmt: skip
+def test_each_limit_rejects(refusal, folder, files, reason):
+    files = files if isinstance(files, dict) else {"gonito.yaml": files}
+    assert refusal(folder({"test-A/out.tsv": LINE} | files)) == reason

@@ -143,12 +143,6 @@ def test_children_are_interpreters_where_they_cannot_be_forked(look, place, monk
     assert isinstance(isolation._idle[0], isolation.Interpreter)
 
 
-def test_the_same_bytes_packed_otherwise_have_the_same_digest(look):
-    findings = look({OUT: BIGRAM, "dev-0/out-packed.tsv.zst": _zst(BIGRAM)})
-    assert {one.file for one in findings.scored} == {OUT, "dev-0/out-packed.tsv.zst"}
-    assert len({one.output_sha256 for one in findings.scored}) == 1
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -243,14 +237,6 @@ def test_nothing_is_scored_of_what_is_known_or_beyond_the_quota(place, submissio
         assert (result.state, result.scored, result.parcel.digest) == ("scored", (), digest)
     empty(place)
     assert len(process_source(source, place, hidden, METRICS, known=["other"], left=2).scored) == 4
-
-
-def test_a_hostile_archive_is_refused_from_the_child(place, settings, tmp_path):
-    header = tarfile.TarInfo("pax")
-    header.type, header.size = tarfile.XHDTYPE, 8 << 30
-    (tmp_path / "anna.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT))
-    result = process_source(str(tmp_path / "anna.tar"), place, settings, METRICS)
-    assert result.reason == "`anna.tar` is no tar archive, or is damaged: empty header"
 
 
 @pytest.mark.parametrize("ending", ["tar", "tar.xz"])
@@ -485,24 +471,3 @@ def test_an_old_answer_is_not_taken_for_a_new_one(child, place):
     assert child("do(lambda: {'x': 1})", place, LIMITS) == {"x": 1}
     with pytest.raises(FailedError):
         child("os.kill(os.getpid(), 9)", place, LIMITS)
-
-
-def test_two_at_once(submission, settings, tmp_path):
-    source = submission({OUT: BIGRAM})
-    found = {}
-
-    def receive(number):
-        place = tmp_path / f"place-{number}"
-        place.mkdir()
-        found[number] = process_source(source, str(place), settings, METRICS).parcel.digest
-
-    threads = [threading.Thread(target=receive, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(found), len(set(found.values()))) == (4, 1)
-
-
-def test_signals_have_names():
-    assert str(isolation._death(-signal.SIGBUS, "")) == "the sandbox process was killed (SIGBUS)"

@@ -108,44 +108,24 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
     assert creating.create(tmp_path / "board", challenge=challenge).settings.answers == str(challenge)
 
 
+NO_URL = "the board's database is neither a file nor a URL such as postgresql://user@host/name: "
+NO_DRIVER = "the board's database needs MySQLdb, of the extra postgresql: pip install 'psycopg[binary]>=3.1'"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "kind", "message"),
+    ("key", "value", "kind", "message"),
     [
-        pytest.param(
-            {"challenge": "none"}, MissingFileError, "No directory with the expected results", id="challenge"
-        ),
-        pytest.param({"answers": "none"}, MissingFileError, "No folder with the answers: `none`", id="answers"),
-        pytest.param(
-            {"database": "mysql://x/y"},
-            UsageError,
-            "the board's database needs MySQLdb, of the extra postgresql: pip install 'psycopg[binary]>=3.1'",
-            id="database",
-        ),
-        pytest.param(
-            {"database": "postgresql://ann:secret@host:port/name"},
-            UsageError,
-            "the board's database is neither a file nor a URL such as postgresql://user@host/name: "
-            "postgresql://…@host:port/name",
-            id="database's port",
-        ),
-        pytest.param(
-            {"database": "postgresql://host:port/name?user=ann&password=secret"},
-            UsageError,
-            "the board's database is neither a file nor a URL such as postgresql://user@host/name: "
-            "postgresql://host:port/name",
-            id="database's query",
-        ),
-        pytest.param(
-            {"database": "postgresql://ann:sec?ret@host:port/name?password=sec@ret"},
-            UsageError,
-            "the board's database is neither a file nor a URL such as postgresql://user@host/name: postgresql://…",
-            id="database's password",
-        ),
+        ("challenge", "none", MissingFileError, "No directory with the expected results"),
+        ("answers", "none", MissingFileError, "No folder with the answers: `none`"),
+        ("database", "mysql://x/y", UsageError, NO_DRIVER),
+        ("database", "postgresql://ann:secret@host:port/name", UsageError, f"{NO_URL}postgresql://…@host:port/name"),
+        ("database", "postgresql://host:port/name?user=ann&password=secret", UsageError, f"{NO_URL}postgresql://host:port/name"),
+        ("database", "postgresql://ann:sec?ret@host:port/name?password=sec@ret", UsageError, f"{NO_URL}postgresql://…"),
     ],
-)
-def test_what_cannot_be_made(arguments, kind, message, challenge, tmp_path):
+)  # fmt: skip
+def test_what_cannot_be_made(key, value, kind, message, challenge, tmp_path):
     with pytest.raises(kind) as caught:
-        creating.create(tmp_path / "board", **({"challenge": challenge, "answers": tmp_path / "answers"} | arguments))
+        creating.create(tmp_path / "board", **{"challenge": challenge, "answers": tmp_path / "answers", key: value})
     assert str(caught.value).startswith(message)
     assert "ret" not in str(caught.value)
     assert not (tmp_path / "board" / "board.yaml").exists()

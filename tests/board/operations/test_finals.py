@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 from rows import START, Rows
-from samples import NOW as LATER
 from sqlalchemy import update
 
-from geval_py.board.database.schema import REJECTED, disclosures, submissions
+from geval_py.board.database.schema import REJECTED, submissions
 from geval_py.board.operations.receipts import UnknownCodeError
 from geval_py.board.operations.submissions import name_final
 from geval_py.board.ranking.parts import public_lines
@@ -61,33 +60,13 @@ def test_the_named_submissions_decide(rows, four):
     assert "only final submissions are ranked, at most 2 of a submitter" in notes
 
 
-def test_before_the_deadline_they_change_nothing(rows, four):
-    before = rows.standings(now=OPEN)
-    final(rows, four[0])
-    assert rows.standings(now=OPEN) == before
-    assert len(ranked(rows, OPEN)) == 5
-
-
 def test_without_any_named_the_best_by_the_public_part_decide(rows, four):
     assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[2], four[3]]
-
-
-def test_one_that_is_named_decides_alone(rows, four):
-    final(rows, four[1])
-    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1]]
 
 
 def test_of_equal_ones_the_earlier_decide(rows):
     codes = [rows.submit("ann", losses(3, 3 - number), at=30 + number) for number in range(3)]
     assert {code for _, _, code in ranked(rows)} == set(codes[:2])
-
-
-def test_of_others_nothing_is_shown_any_more(rows, four):
-    final(rows, four[0])
-    rows.refresh(OPEN)
-    assert len(rows.rows(disclosures)) == 5
-    rows.refresh(OVER)
-    assert len(rows.rows(disclosures)) == 2
 
 
 def test_without_finals_all_decide(rows, four):
@@ -96,24 +75,6 @@ def test_without_finals_all_decide(rows, four):
     with pytest.raises(UsageError) as caught:
         final(rows, four[0])
     assert str(caught.value) == "this board has no final submissions\n  `finals: 2` in board.yaml allows two"
-
-
-def test_a_baseline_needs_no_name(rows, four):
-    rows.submit("base", losses(6, 6), at=30, baseline=True)
-    assert [name for _, name, _ in ranked(rows)].count("base") == 1
-
-
-def test_a_submission_after_the_deadline_is_not_bound(rows, four):
-    rows.submit("ann", losses(1, 1), at=100)
-    assert len(rows.standings(phase="post-deadline", now=LATER).entries) == 1
-
-
-def test_a_name_is_taken_back(rows, four):
-    final(rows, four[0], four[1])
-    (receipt,) = final(rows, four[0], undo=True)
-    assert receipt.note == "not a final submission"
-    final(rows, four[2])
-    assert {code for _, name, code in ranked(rows) if name == "ann"} == {four[1], four[2]}
 
 
 def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
@@ -126,20 +87,6 @@ def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
     )
     assert [row.code for row in rows.rows(submissions) if row.final] == [four[0]]
     final(rows, four[0], four[1])  # one that is named counts once
-
-
-def test_a_withdrawn_one_does_not_count(rows, four):
-    final(rows, four[0], four[1])
-    rows.withdraw(four[0])
-    final(rows, four[2])
-    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1], four[2]]
-
-
-def test_if_board_yaml_allows_fewer_the_first_ones_count(rows, four):
-    final(rows, four[3], now=OPEN - timedelta(hours=1))
-    final(rows, four[0])
-    rows.edit(finals="1")
-    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[3]]
 
 
 def test_what_cannot_be_final(rows, four):

@@ -52,11 +52,6 @@ def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
     assert add(board, str(submission("Ann", seed=8, folder="last")), now=NOW).cost == 1
 
 
-def test_public_answers_cost_one(sqlite_board, submission):
-    receipt = add(sqlite_board, str(submission("Ann", tests=("dev-0",), variants=("a", "b"))), now=NOW)
-    assert (receipt.cost, receipt.charge) == (1, "it was scored")
-
-
 def test_one_that_costs_more_than_a_day_allows_says_what_to_do(sqlite_board, submission, monkeypatch):
     board = with_settings(sqlite_board, submissions_a_day=2)
     with pytest.raises(QuotaError) as caught:

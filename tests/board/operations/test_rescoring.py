@@ -54,13 +54,6 @@ def change_answers(tmp_path):
     return changed
 
 
-def test_nothing_is_out_of_date(ranked):
-    assert status_of(ranked, NOW).outdated == {}
-    rescored = rescore(ranked, now=LATER)
-    assert (rescored.outdated, rescored.changes, rescored.receipts) == ((), (), ())
-    assert count(ranked, history) == 0
-
-
 @ON_BOTH
 def test_new_answers(ranked, submission, tmp_path):
     before = places(ranked)
@@ -114,21 +107,6 @@ def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tm
     assert [entry[1] for entry in places(ranked)] == ["eve", "ann", "bob"]
 
 
-def test_an_interrupted_run_goes_on_where_it_was(ranked, tmp_path, submission, sandbox_jobs):
-    worse_for_ann(ranked, tmp_path, submission)
-    before = places(ranked)
-    sandbox_jobs.scored.clear()
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        rescore(ranked, now=LATER, progress=interrupt)
-    assert places(ranked) == before
-    assert rescore(ranked, now=LATER).changes == CHANGES
-    assert sorted(sandbox_jobs.scored) == ["ann", "bob", "eve"]
-
-
 def test_a_new_metric(ranked):
     settings = replace(ranked.settings, also=(*ranked.settings.also, "LogLossHashed"))
     board = replace(ranked, settings=settings)
@@ -179,29 +157,6 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     }
     assert [receipt.state for receipt in again.receipts] == ["scored", "scored"]
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
-
-
-def test_what_failed_is_tried_again_if_asked(board, submission, sandbox_jobs):
-    sandbox_jobs.unscored.add("ann")
-    add(board, str(submission("ann")), now=NOW)
-    sandbox_jobs.unscored.clear()
-    assert status_of(board, NOW).outdated == {}
-    assert rescore(board, now=LATER).outdated == ()
-    rescored = rescore(board, now=LATER, again=True)
-    assert [one.reason for one in rescored.outdated] == ["it failed, and is tried again"]
-    (receipt,) = rescored.receipts
-    assert (receipt.state, receipt.cost, receipt.arrived) == ("scored", 1, NOW)
-    assert status_of(board, NOW).outdated == {}
-
-
-def test_what_fails_now_is_not_ranked(ranked, tmp_path, sandbox_jobs):
-    change_answers(tmp_path)
-    sandbox_jobs.unscored.add("ann")
-    rescored = rescore(ranked, now=LATER)
-    assert [(receipt.submitter, receipt.state) for receipt in rescored.receipts] == [("ann", "failed")]
-    assert [entry[:2] for entry in places(ranked)] == [(1, "bob")]
-    with ranked.reading() as connection:
-        assert connection.execute(select(submissions.c.cost)).scalars().all() == [0, 1]
 
 
 def test_the_progress_is_told(ranked, tmp_path):
@@ -415,25 +370,6 @@ def test_all_scores_that_are_taken_away_are_in_the_history(sqlite_board, submiss
     }
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_of_two_runs_for_a_new_test_the_slower_one_changes_nothing(
-    with_later_test, submission, tmp_path, sandbox_jobs, fails
-):
-    add(with_later_test, str(submission("ann", tests=("test-A", LATER_TEST))), now=NOW)
-    board = name_it(with_later_test, tmp_path)
-    sandbox_jobs.unscored |= {"ann"} if fails else set()
-    before = []
-
-    def meanwhile(*_):
-        sandbox_jobs.unscored.clear()
-        rescore(board, now=LATER)
-        before.extend(kept(board, table) for table in (scores, submissions, outputs))
-
-    assert rescore(board, now=LATER, progress=meanwhile).receipts == ()
-    assert [kept(board, table) for table in (scores, submissions, outputs)] == before
-    assert len(before[0]) == 4
-
-
 def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, submission, tmp_path):
     """They reject nothing as long as it is not scored, and then are left out."""
     source = submission("ann", tests=("test-A", LATER_TEST))
@@ -449,19 +385,3 @@ def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, 
         "of them can be there",
     )
     assert (places(board), status_of(board, LATER).outdated) == (before, {})
-
-
-def test_files_that_are_one_variant_now_that_there_is_one_test(board, submission, sandbox_jobs):
-    """One of them was a file with parameters as long as there were two tests, and then a limit made it fail."""
-    source = submission("ann", gonito="param-files: [out.tsv]\n")
-    write(source / "out.tsv", "k: 3\n")
-
-    sandbox_jobs.unscored.add("ann")
-    assert add(board, str(source), now=NOW).state == "failed"
-    sandbox_jobs.unscored.clear()
-    board = replace(board, settings=replace(board.settings, tests=board.settings.tests[:1]))
-    (receipt,) = rescore(board, now=LATER).receipts
-    assert (receipt.state, receipt.reason) == (
-        "rejected",
-        "`out.tsv` and `test-A/out.tsv` are the same variant; only one of them can be there",
-    )

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from geval_py.board.database.schema import submissions
 from geval_py.board.operations import pipeline as preparing
 from geval_py.board.operations.status import status_of
-from geval_py.board.operations.submissions import add, scan
+from geval_py.board.operations.submissions import scan
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
 
@@ -103,12 +103,6 @@ def test_one_that_cannot_be_read_is_refused_and_the_others_go_on(sqlite_board, u
     assert receipts[0].reason == f"Cannot read `{uploads}/ann`: Permission denied"
 
 
-def test_one_that_was_added_by_hand_is_not_added_again(board, uploads):
-    code = add(board, str(uploads / "ann"), now=NOW).code
-    (receipt, *_) = scan(board, str(uploads), now=NOW)
-    assert (receipt.code, receipt.note) == (code, "the same content was added before: this is its receipt")
-
-
 def with_files(board, most):
     return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, files=most)))
 
@@ -175,27 +169,6 @@ def test_a_quota_is_kept_in_the_order_of_names(board, submission, tmp_path):
     )
     tomorrow = scan(board, str(tmp_path / "uploads"), now=NOW + timedelta(days=1))
     assert states(tomorrow) == [("Ann", "scored"), ("ann\N{NO-BREAK SPACE}", "refused")]
-
-
-def test_one_that_fails_does_not_stop_the_others_and_is_tried_again(board, uploads, sandbox_jobs):
-    sandbox_jobs.unscored.add("ann")
-    assert states(scan(board, str(uploads), now=NOW)) == [("ann", "failed"), *ALL[1:]]
-    sandbox_jobs.unscored.clear()
-    assert states(scan(board, str(uploads), now=NOW, again=True)) == [("ann", "scored")]
-    assert scan(board, str(uploads), now=NOW, again=True) == []
-
-
-def test_when_they_arrived(board, uploads):
-    scan(board, str(uploads), at=NOW - timedelta(days=2), now=NOW)
-    with board.reading() as connection:
-        rows = connection.execute(select(submissions.c.arrived, submissions.c.added)).all()
-    assert set(map(tuple, rows)) == {(NOW - timedelta(days=2), NOW)}
-
-
-def test_names_that_cannot_be_a_submitters(board, submission, tmp_path):
-    submission("\N{ZERO WIDTH SPACE}")
-    (receipt,) = scan(board, str(tmp_path / "uploads"), now=NOW)
-    assert (receipt.submitter, receipt.state) == ("\\u200b", "rejected")
 
 
 def test_what_cannot_be_scanned(sqlite_board, uploads, tmp_path):

@@ -13,11 +13,11 @@ from sqlalchemy import func, select
 from geval_py.board import site
 from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import blobs as stored_blobs
-from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions, submitters
+from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions
 from geval_py.board.exports import export
 from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations import submissions as moderating
-from geval_py.board.operations.receipts import QuotaError, UnknownCodeError, code_of, day_of
+from geval_py.board.operations.receipts import QuotaError, UnknownCodeError, code_of
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.submission import RejectedError
@@ -96,20 +96,6 @@ def test_the_receipt(sqlite_board, submission):
     )
 
 
-def test_the_same_content_of_a_submitter_is_one(board, submission):
-    first = add(board, str(submission("Ann")), now=NOW)
-    again = add(board, str(submission("elsewhere")), submitter=" ANN ", now=NOW + timedelta(days=3))
-    assert again.note == "the same content was added before: this is its receipt"
-    assert replace(again, note="") == first
-    assert len(stored(board)) == 1
-
-
-def test_the_same_content_of_two_submitters_is_one_evaluation(board, submission):
-    add(board, str(submission("Ann")), now=NOW)
-    add(board, str(submission("Bob")), now=NOW)
-    assert [count(board, table) for table in (submissions, scores, evaluations)] == [2, 4, 2]
-
-
 def test_the_same_content_packed_otherwise_is_one_evaluation(board, submission, tmp_path):
     import gzip
 
@@ -121,13 +107,6 @@ def test_the_same_content_packed_otherwise_is_one_evaluation(board, submission, 
     assert [count(board, table) for table in (files, scores, evaluations)] == [2, 4, 2]
 
 
-def test_names_that_look_alike_are_one_submitter(board, submission):
-    add(board, str(submission("a", 0.4)), submitter="Anna Nowak", now=NOW)
-    add(board, str(submission("b", 0.5)), submitter="anna\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}NOWAK", now=NOW)
-    assert count(board, submitters) == 1
-    assert {line.submitter for line in status_of(board, NOW).lines} == {"Anna Nowak"}
-
-
 def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submission):
     source = submission("Ann", lines=3)
     receipt = add(board, str(source), now=NOW)
@@ -136,18 +115,6 @@ def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submissio
     (row,) = stored(board)
     assert [problem["rule"] for problem in row.problems] == ["E103"]
     assert [count(board, table) for table in (files, outputs, evaluations)] == [1, 0, 0]
-
-
-def test_what_cannot_be_received_is_kept_too(board, tmp_path):
-    (tmp_path / "ann.zip").write_bytes(b"no archive")
-    receipt = add(board, str(tmp_path / "ann.zip"), now=NOW)
-    assert (receipt.submitter, receipt.state, receipt.digests) == ("ann", "rejected", ())
-    assert (
-        add(board, str(tmp_path / "ann.zip"), now=NOW).note
-        == "the same content was added before: this is its receipt"
-    )
-    (tmp_path / "ann.zip").write_bytes(b"no archive either")
-    assert add(board, str(tmp_path / "ann.zip"), now=NOW).code != receipt.code
 
 
 def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox_jobs):
@@ -162,29 +129,6 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     again = add(board, source, now=NOW + timedelta(hours=1))
     assert (again.code, again.state, again.arrived, again.cost) == (receipt.code, "scored", NOW, 1)
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
-
-
-def test_what_could_not_be_received_is_tried_again(board, submission, sandbox_jobs):
-    sandbox_jobs.unopened.add("Ann")
-    source = str(submission("Ann"))
-    code = add(board, source, now=NOW).code
-    assert add(board, source, now=NOW + timedelta(hours=1)).code == code
-    sandbox_jobs.unopened.clear()
-    again = add(board, source, now=NOW + timedelta(hours=2))
-    assert (again.code, again.state, again.arrived) == (code, "scored", NOW)
-    assert count(board, submissions) == 1
-
-
-def test_another_folder_does_not_take_the_place_of_one_that_could_not_be_received(board, submission, sandbox_jobs):
-    """Its files have the same names and sizes; it arrived later, perhaps after a deadline."""
-    sandbox_jobs.unopened.add("Ann")
-    failed = add(board, str(submission("Ann", seed=1)), now=NOW)
-    sandbox_jobs.unopened.clear()
-    source = submission("Ann", seed=2)
-    again = add(board, str(source), now=NOW + timedelta(hours=1))
-    assert (again.state, again.arrived) == ("scored", NOW + timedelta(hours=1))
-    assert again.code != failed.code
-    assert sorted(row.state for row in stored(board)) == ["failed", "scored"]
 
 
 def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, sandbox_jobs, tmp_path):
@@ -221,44 +165,6 @@ def test_a_quota_is_said_before_anything_is_scored(board, submission, sandbox_jo
         "  the next day begins at 2027-01-10T23:00:00Z; nothing was scored"
     )
     assert (len(stored(board)), sandbox_jobs.scored) == (2, [])
-
-
-def test_a_quota_is_of_the_day_of_arrival(board, submission):
-    board = with_quota(board, 1, "Europe/Warsaw")
-    add(board, str(submission("Ann", seed=1)), now=NOW)
-    add(board, str(submission("Ann", seed=2)), at=datetime(2027, 1, 9, 22, 59, tzinfo=UTC), now=NOW)
-    with pytest.raises(QuotaError):
-        add(board, str(submission("Ann", seed=3)), at=datetime(2027, 1, 9, 23, tzinfo=UTC), now=NOW)
-
-
-def test_midnight_is_of_the_day_that_it_begins(sqlite_board, submission):
-    board, midnight = with_quota(sqlite_board, 1), datetime(2027, 1, 10, tzinfo=UTC)
-    add(board, str(submission("Ann", seed=1)), at=midnight, now=NOW)
-    add(board, str(submission("Ann", seed=2)), at=midnight - timedelta(seconds=1), now=NOW)
-    with pytest.raises(QuotaError):
-        add(board, str(submission("Ann", seed=3)), at=midnight + timedelta(hours=1), now=NOW)
-
-
-def test_baselines_and_what_is_there_already_cost_nothing(board, submission):
-    board = with_quota(board, 1)
-    add(board, str(submission("Ann", seed=1)), now=NOW)
-    add(board, str(submission("Ann", seed=1)), now=NOW)
-    receipt = add(board, str(submission("Ann", seed=2)), baseline=True, now=NOW)
-    assert (receipt.cost, receipt.charge) == (0, "a baseline of the organiser's")
-
-
-@pytest.mark.parametrize(
-    ("moment", "name", "hours"),
-    [
-        pytest.param(datetime(2027, 3, 27, 23, 30, tzinfo=UTC), "2027-03-28", 23, id="clocks go forward"),
-        pytest.param(datetime(2027, 10, 30, 22, 30, tzinfo=UTC), "2027-10-31", 25, id="clocks go back"),
-        pytest.param(datetime(2027, 1, 10, 22, 59, tzinfo=UTC), "2027-01-10", 24, id="a plain day"),
-    ],
-)
-def test_a_day_is_that_of_a_zone(moment, name, hours):
-    day = day_of(moment, ZoneInfo("Europe/Warsaw"))
-    assert (day.name, day.end - day.start) == (name, timedelta(hours=hours))
-    assert day.start <= moment < day.end
 
 
 def test_what_is_refused(sqlite_board, submission, tmp_path):
@@ -358,15 +264,6 @@ def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, ca
     assert [path for path in written if b"s3cret" in path.read_bytes()] == []
     assert "s3cret" not in f"{said} {status_of(board, NOW)} {capfd.readouterr()}"
     assert [line.submitter for line in status_of(board, NOW).lines] == ["127.0.0.1:1/team"] * ("%" in login)
-
-
-def test_repositories_of_one_name_are_different_submitters(sqlite_board):
-    board = replace(sqlite_board, settings=replace(sqlite_board.settings, transports=("https",)))
-    for team in ("annA", "annB"):
-        add(board, f"git+https://127.0.0.1:1/{team}/gap.git@main", now=NOW)
-    lines = status_of(board, NOW).lines
-    assert [line.submitter for line in lines] == ["127.0.0.1:1/annA/gap", "127.0.0.1:1/annB/gap"]
-    assert {line.name for line in lines} == {"gap@main"}
 
 
 def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
