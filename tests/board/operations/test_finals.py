@@ -89,6 +89,20 @@ def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
     final(rows, four[0], four[1])  # one that is named counts once
 
 
+def test_a_withdrawn_one_does_not_count(rows, four):
+    final(rows, four[0], four[1])
+    rows.withdraw(four[0])
+    final(rows, four[2])
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[1], four[2]]
+
+
+def test_if_board_yaml_allows_fewer_the_first_ones_count(rows, four):
+    final(rows, four[3], now=OPEN - timedelta(hours=1))
+    final(rows, four[0])
+    rows.edit(finals="1")
+    assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[3]]
+
+
 def test_what_cannot_be_final(rows, four):
     early = rows.submit("ann", losses(1, 1), at=0)
     base = rows.submit("base", losses(6, 6), at=30, baseline=True)
