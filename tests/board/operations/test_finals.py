@@ -99,6 +99,7 @@ def test_a_withdrawn_one_does_not_count(rows, four):
 def test_if_board_yaml_allows_fewer_the_first_ones_count(rows, four):
     final(rows, four[3], now=OPEN - timedelta(hours=1))
     final(rows, four[0])
+    final(rows, four[3])  # its first moment counts
     rows.edit(finals="1")
     assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[3]]
 
