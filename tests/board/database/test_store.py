@@ -108,16 +108,16 @@ def test_an_entry_has_what_sqlalchemy_reads(tmp_path, database):
     rows.submit("plain", 90.0, None)
     rows.refresh()
     with rows.board.reading() as connection:
-        stored = {row["id"]: row for row in connection.execute(sa.select(submissions)).mappings()}
+        stored = {row["code"]: row for row in connection.execute(sa.select(submissions)).mappings()}
         params = {row.id: row.params for row in connection.execute(sa.select(outputs))}
     with rows.board.reading() as connection:
         found = order.entries(connection, rows.board.settings, "test-A", "", order.SUBMISSION)
-    assert [(entry["value"], entry["other0"], entry["place"], entry["shared"]) for entry in found] == [
+    assert [(entry["score"], entry["other0"], entry["place"], entry["shared"]) for entry in found] == [
         (80.5, 4.25, None, False),
         (90.0, None, 1, False),
     ]
     for entry in found:
-        row = stored[entry["submission_id"]]
+        row = stored[entry["code"]]
         for name in (*order.TOLD, "arrived", "baseline"):
             assert (entry[name], type(entry[name])) == (row[name], type(row[name]))
         assert entry["variant_params"] == params[entry["output_id"]]
