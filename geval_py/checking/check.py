@@ -254,18 +254,19 @@ def _sum_up(
     ``items`` is the number of lines there should be, None if that is not known; ``labels`` are those of the answers.
     """
     counts, kept = total.counts, total.places
-    of_file: dict[str, Problem] = {}
+    shares: dict[str, float] = {}  # of the lines that were looked at, where these are not all
     summaries: dict[str, str] = {}
 
-    def add_file(code: str, message: str, **place: Any) -> None:
-        of_file[code] = file_problem(RULES_BY_CODE[code], target.output, message, lines=total.lines, **place)
+    def add_file(code: str, message: str, *, count: int = 1, line: int = 0, token: str = "") -> None:
+        counts[code], summaries[code] = count, message
+        kept[code] = [Place(line, min(line, 1), token, message)]
 
     if has_mark:
-        add_file("W211", "the file begins with a byte order mark", line=1, column=1, token="\ufeff")
+        add_file("W211", "the file begins with a byte order mark", line=1, token="\ufeff")
     first = total.texts[0].split("\t")[0] if total.texts else ""
     if target.header and not target.header_is_skipped and first.casefold() == target.header.casefold():
         message = f"the first line is the header's name, `{visible(target.header)}`, and is read as the first item"
-        add_file("W215", message, line=1, column=1, token=first)
+        add_file("W215", message, line=1, token=first)
     if counts["spaces"]:
         del counts["E118"]
     elif counts["E118"] and not counts["separators"] and "E118" in codes:
@@ -275,13 +276,13 @@ def _sum_up(
     elif items is not None and total.lines != items:
         few = total.lines < items
         message = f"the output has {total.lines} lines, there are {items} items"
-        message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target, "W215" in of_file))
-        add_file("E103" if few else "E104", message, line=total.lines if few else items + 1, column=1)
+        message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target))
+        add_file("E103" if few else "E104", message, line=total.lines if few else items + 1)
     if len(total.scales) == 2:
         (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
         message = f"{probabilities} lines hold probabilities, {logarithms} logarithms"
         rarer = min((probabilities, -one), (logarithms, -other))
-        add_file("W213", message, line=-rarer[1], column=1)
+        add_file("W213", message, line=-rarer[1])
     expected, least = counts["expected capitals"], CASE_SHARE * counts["answers"]
     if expected and not counts["capitals"]:
         counts["W302"], kept["W302"] = expected, kept["expected capitals"]
@@ -297,23 +298,23 @@ def _sum_up(
         add_file("W303", message, count=total.lines)
     if target.is_of_words:
         sample = total.texts[: word_checks.SAMPLED_LINES]
-        of_file |= {p.rule.code: p for p in word_checks.subword_problems(target, sample, total.max_places)}
+        for code, (count, marked) in word_checks.find_subwords(target, sample).items():
+            counts[code], shares[code] = count, count / len(sample)
+            kept[code] = [*marked[: total.max_places]]
     problems: list[Problem] = []
     for rule in RULES:
-        if rule.code in of_file and rule.code in codes:
-            problems.append(of_file[rule.code])
-        elif counts[rule.code] and rule.code in codes:
-            entries = kept.get(rule.code, [])
+        if counts[rule.code] and rule.code in codes:
             places = (
                 entry if isinstance(entry, Place) else place_of(rule.code, entry[1], entry[0], *entry[2:])
-                for entry in entries
+                for entry in kept.get(rule.code, ())
             )
+            share = min(1.0, counts[rule.code] / total.lines) if total.lines else 1.0
             problems.append(
                 Problem(
                     rule=rule,
                     path=target.output,
                     count=counts[rule.code],
-                    share=min(1.0, counts[rule.code] / total.lines),
+                    share=shares.get(rule.code, share),
                     summary=summaries.get(rule.code, rule.summary),
                     places=tuple(places),
                 )
@@ -321,11 +322,11 @@ def _sum_up(
     return problems
 
 
-def _line_count_causes(total: Findings, items: int, target: Target, has_header: bool) -> Iterator[str]:
+def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[str]:
     """Yield likely causes of a wrong number of lines."""
     if total.counts["E111"] and total.lines > items:
         yield "there are empty lines"
-    if has_header:
+    if total.counts["W215"]:
         yield "the first line is a header"
     if any(re.fullmatch('".+"', text) for text in total.texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"

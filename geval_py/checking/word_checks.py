@@ -21,7 +21,7 @@ from math import exp, inf
 from typing import TYPE_CHECKING
 
 from geval_py.checking import places
-from geval_py.checking.rules import FLAG_RULES, RULES_BY_CODE, Place, Problem
+from geval_py.checking.rules import FLAG_RULES, Place
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.reading.schemes import DEFAULT_BITS
@@ -247,8 +247,8 @@ def _check_answers(
 # Tokens of language models, written as words
 
 
-def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> list[Problem]:
-    """Find the marks of subwords (W219), special tokens (W220), and words with their fragments (W221).
+def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, list[Place]]]:
+    """Return the number and the places of lines with subword marks (W219), special tokens (W220), fragments (W221).
 
     ``texts`` are the first lines of the output. Marks and tokens that are the language's own are no problem: the
     words of the answers, or of the training set, have them too.
@@ -304,17 +304,7 @@ def subword_problems(target: Target, texts: Sequence[str], max_places: int) -> l
             firsts.setdefault(place.line, place)
     if firsts:
         results["W220"] = len(firsts), list(firsts.values())
-    return [
-        Problem(
-            rule=RULES_BY_CODE[code],
-            path=target.output,
-            count=count,
-            share=count / len(texts),
-            summary=RULES_BY_CODE[code].summary,
-            places=tuple(kept[:max_places]),
-        )
-        for code, (count, kept) in results.items()
-    ]
+    return results
 
 
 def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
