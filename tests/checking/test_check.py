@@ -83,6 +83,7 @@ LINES = [
     ("W205", b":0\n", (1, 2, ":0", "all values are 0: they are read as logarithms, each of probability 1"), b":1\n"),
     ("W206", b"a:0.25 b:0.25 a:0.25 :0.25\n", (1, 15, "a:0.25", "`a` stands at column 1 already; its entries add up"), b"a:0.25 b:0.25 A:0.25 :0.25\n"),
     ("W207", b"a:0.5 b:0.0 :0.5\n", (1, 7, "b:0.0", "`b` has probability 0; leave it out"), b"a:0.5 b:1e-9 :0.5\n"),
+    ("W207", b":0 a:0.5 b:0 c:0.5\n", (1, 10, "b:0", "`b` has probability 0; leave it out"), b":0 a:0.5 c:0.5\n"),
     ("W208", "a\xa0b:0.5 :0.5\n".encode(), (1, 2, "\xa0", "a no-break space (U+00A0), which is a part of the word"), "aéb:0.5 :0.5\n".encode()),
     ("W208", b"a\0b:0.5 :0.5\n", (1, 2, "\0", "a NUL (U+0000), which is a part of the word"), b"ab:0.5 :0.5\n"),
     ("W208", "x:0.5 \ufeffa:0.5\n".encode(), (1, 7, "\ufeff", "a byte order mark (U+FEFF), which is a part of the word"), "x:0.5 „a”:0.5\n".encode()),
