@@ -701,7 +701,7 @@ def help_panel(report: Report) -> Panel | None:
         sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
     values = [""]
     for trial in tuning.trials:
-        numbers = ((name, trial.found.numbers[name]) for name in trial.names)
+        numbers = ((name, trial.found.numbers.get(name)) for name in trial.names)
         values.append(", ".join(f"{name} {value:.3g}" for name, value in numbers if isinstance(value, float)))
     if mixture is not None:
         values.append(f"weights {', '.join(figure(component.weight) for component in mixture.components)}")
