@@ -1,6 +1,5 @@
 """The bootstrap: intervals of scores, and what `--bootstrap` shows."""
 
-import json
 import math
 from array import array
 from itertools import product
@@ -218,19 +217,6 @@ def test_a_number(words, printed, challenge, capsys):
     assert shown(capsys, *words.split()) == (0, printed, FEW)
 
 
-def test_rows_and_cross_tables(challenge, capsys):
-    _, out, _ = shown(capsys, "-B", "100", "-a", "{LogLoss,Perplexity}Hashed{2,4}", "-a", "Accuracy")
-    rows = [row.split("\t") for row in out.splitlines()]
-    assert [row[0] for row in rows] == ["", "LogLossHashed", "PerplexityHashed", "", "Accuracy"]
-    assert all("±" in cell for row in rows[1:] for cell in row[1:])
-
-
-def test_a_table_of_outputs(challenge, capsys):
-    (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
-    _, out, _ = shown(capsys, "-B", "100")
-    assert out == "x\tPerplexityHashed\n1\t1024.00\n\t64±63\n"
-
-
 def test_config_txt_may_ask_for_it(challenge, capsys):
     (challenge / "config.txt").write_text("--metric Accuracy --bootstrap 100")
     assert "±" in shown(capsys)[1]
@@ -241,15 +227,6 @@ def test_infinite_losses_are_noted(challenge, capsys):
     words = ["-B", "100", "-a", "PerplexityHashed", "-a", "LogLossHashed"]
     note = "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n"
     assert shown(capsys, *words) == (0, "PerplexityHashed\tInfinity\nLogLossHashed\tInfinity\n", note + FEW)
-
-
-def test_json(challenge, capsys):
-    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\n:1\n")
-    _, out, _ = shown(capsys, "-B", "100", "--seed", "0", "--format", "json", "-m", "LikelihoodHashed")
-    perplexity, likelihood = json.loads(out)["outputs"][0]["metrics"]
-    assert perplexity["interval"].pop("low") == pytest.approx(1, rel=0.5)
-    assert perplexity["interval"] == {"high": "Infinity", "confidence": 0.95, "samples": 100, "seed": 0}
-    assert likelihood["interval"]["low"] == 0.0
 
 
 @pytest.mark.parametrize(

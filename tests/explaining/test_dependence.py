@@ -73,6 +73,18 @@ def test_the_true_column_is_chosen(trials, challenge):
     assert {*chosen} <= {"FileId", ""}
 
 
+def test_whole_documents_are_dealt_out_to_genres(challenge):
+    """Of files with an effect of 2 nats, a genre by chance has lines that are alike, but files that are not."""
+    rng, named = np.random.default_rng(6), 0
+    for _ in range(10):
+        columns = inputs(rng, 40, 15)
+        effect = rng.normal(4, 2, 40)[columns["FileId"]]
+        found = find_dependence(challenge(columns, one=np.maximum(skewed(rng, 600) + effect, 0.01)))
+        named += bool(found.coarse)
+        assert found.column == "FileId"
+    assert named <= 2
+
+
 def test_false_alarms_are_rare(trials, challenge):
     rng = np.random.default_rng(2)
     found = []
