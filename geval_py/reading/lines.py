@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError
@@ -147,8 +147,16 @@ class LineReader:
 
         None for a file that is read as lines alone. A byte order mark at the start of the first word is dropped.
         """
-        read_rows = self.path.read_rows if isinstance(self.path, VirtualFile) else None
-        return None if read_rows is None else without_byte_order_mark(read_rows(str(self.path)))
+        if not isinstance(self.path, VirtualFile) or self.path.read_rows is None:
+            return None
+        rows = self.path.read_rows(str(self.path))
+        first = next(rows, b"")
+        if (
+            not isinstance(first, bytes)
+            and bytes(first.text[first.starts[first.offsets[0]] :][:3]) == BYTE_ORDER_MARK
+        ):
+            first = first.lines(len(first.offsets) - 1)
+        return chain([first.removeprefix(BYTE_ORDER_MARK) if isinstance(first, bytes) else first], rows)
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
@@ -194,15 +202,6 @@ class LineReader:
             raise unreadable(self.path, error) from error
         self.digest(data)
         return data
-
-
-def without_byte_order_mark(rows: Iterator[ListedRows | bytes]) -> Iterator[ListedRows | bytes]:
-    """Yield rows without the byte order mark of the first word, which a file loses, whatever its format."""
-    first = next(rows, b"")
-    if not isinstance(first, bytes) and bytes(first.text[first.starts[first.offsets[0]] :][:3]) == BYTE_ORDER_MARK:
-        first = first.lines(len(first.offsets) - 1)
-    yield first.removeprefix(BYTE_ORDER_MARK) if isinstance(first, bytes) else first
-    yield from rows
 
 
 def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:

@@ -58,11 +58,6 @@ class EvaluationScheme(NamedTuple):
         return " ".join(names) if names else self.text.removesuffix(":")
 
     @property
-    def flag_text(self) -> str:
-        """The flags as written, with numbers as GEval shows them: ``p<50.0>`` for ``p<50>``."""
-        return "".join(map(str, self.flags))
-
-    @property
     def priority(self) -> int:
         """The display priority, from the last ``P`` flag; 1 is shown first."""
         return next((int(flag.arguments[0]) for flag in reversed(self.flags) if flag.letter == "P"), 1)

@@ -43,14 +43,10 @@ class Split(NamedTuple):
     out_header: tuple[str, ...] = ()
     input_place: str = ""
 
-    @property
-    def input_header(self) -> str | None:
-        """The first name of the input's header: a file that begins with it has a header line."""
-        return self.in_header[0] if self.in_header else None
-
     def input_text(self, *, keep: bool, digest: bool = False) -> Text:
         """Return the input, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
-        return Text(self.input, self.input_header, keep=keep, digest=digest, expected_path=self.expected)
+        header = self.in_header[0] if self.in_header else None
+        return Text(self.input, header, keep=keep, digest=digest, expected_path=self.expected)
 
     @property
     def output_header(self) -> str | None:

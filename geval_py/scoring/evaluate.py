@@ -335,7 +335,7 @@ def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:
         return metric.name
     if any(flag.letter == "N" for flag in scheme.flags):
         return scheme.name
-    return f"{metric.name}:{scheme.flag_text}"
+    return f"{metric.name}:{''.join(map(str, scheme.flags))}"
 
 
 def preparation_for(scheme: EvaluationScheme) -> Preparation | None:

@@ -178,7 +178,7 @@ def test_broken_flags(text, rest):
 def test_percentage(text, percentage, flags):
     """GEval 1.42.2: p<N> keeps N percent of the lines; numbers in flags are shown as they are read."""
     scheme = parse_scheme(text)
-    assert (scheme.percentage, scheme.flag_text, scheme.text) == (percentage, flags, text)
+    assert (scheme.percentage, "".join(map(str, scheme.flags)), scheme.text) == (percentage, flags, text)
     assert [f.letter for f in scheme.selecting_flags] == [f.letter for f in scheme.flags if f.letter in "fp"]
 
 
