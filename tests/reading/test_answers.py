@@ -128,14 +128,6 @@ def test_answers_in_parquet_have_the_limits_of_outputs(store_schema, tmp_path, m
     assert reason_of(path).startswith("row group 1 would unpack to ")
 
 
-def test_a_column_of_lists_in_parquet(tmp_path):
-    path = tmp_path / "expected.parquet"
-    pq.write_table(pa.table({"answer": [["a"]]}), path)
-    assert reason_of(path).startswith("column `answer`: texts or numbers are wanted, not list<")
-    pq.write_table(pa.Table.from_arrays([pa.array(["a"])] * 2, names=["answer"] * 2), path)
-    assert reason_of(path) == "column `answer`: there are two"
-
-
 def test_the_column_is_chosen_once(tmp_path):
     path = tmp_path / "expected.jsonl"
     path.write_text('{"expected": "a", "answer": "b"}\n{"answer": "c"}\n')
@@ -281,13 +273,16 @@ def write_stream(dataset, table):
         stream.write_table(table)
 
 
-def test_columns_of_a_dataset_have_texts_or_numbers(dataset):
-    for columns, names, reason in (
-        ([pa.array([["a"]])], ["answer"], "column `answer`: texts or numbers are wanted, not list<item: string>"),
-        ([pa.array(["a"])] * 2, ["answer"] * 2, "column `answer`: there are two"),
+def test_columns_have_texts_or_numbers(dataset, tmp_path):
+    for columns, reason in (
+        ([pa.array([["a"]])], "column `answer`: texts or numbers are wanted, not list<"),
+        ([pa.array(["a"])] * 2, "column `answer`: there are two"),
     ):
-        write_stream(dataset, pa.Table.from_arrays(columns, names=names))
-        assert reason_of(dataset) == reason
+        table = pa.Table.from_arrays(columns, names=["answer"] * len(columns))
+        write_stream(dataset, table)
+        pq.write_table(table, tmp_path / "expected.parquet")
+        assert reason_of(dataset).startswith(reason)
+        assert reason_of(tmp_path / "expected.parquet").startswith(reason)
 
 
 def test_a_column_of_a_dataset_in_a_dictionary(dataset):

@@ -133,9 +133,6 @@ def test_locate(here):
     assert (split.name, split.expected, split.input) == ("dev-0", "./dev-0/expected.tsv", "./dev-0/in.tsv")
     assert split.outputs == (Output(path="./dev-0/out.tsv", name="out.tsv", parameters={}),)
     assert (split.in_header, split.out_header) == (("FileId", "LeftContext"), ())
-
-
-def test_locate_compressed(here):
     for name in ("in", "expected", "out"):
         path = here / f"dev-0/{name}.tsv"
         path.rename(here / f"dev-0/{name}.tsv.xz")
@@ -372,11 +369,7 @@ def test_a_challenge(here):
     split = challenge.split("dev-0")
     assert (split.name, split.in_header) == ("dev-0", ("FileId", "LeftContext"))
     assert split.outputs == (Output(path=f"{here}/dev-0/out.tsv", name="out.tsv", parameters={}),)
-
-
-def test_a_challenge_with_a_chosen_output(here):
     write(here / "dev-0", "out-a=1.tsv")
-    challenge = Challenge.open(str(here))
     assert len(challenge.split("dev-0").outputs) == 2
     assert [output.name for output in challenge.split("dev-0", out="out-a=1.tsv").outputs] == ["out-a=1.tsv"]
     with pytest.raises(MissingFileError):
@@ -437,6 +430,7 @@ CALLED = {
     "a value": (("bigram",), ["./dev-0/out-model=bigram.tsv"]),
     "a parameter": (("model=unigram",), ["./dev-0/out-model=unigram.tsv"]),
     "the name without its beginning": (("plain",), ["./dev-0/out-plain.tsv"]),
+    "twice": (("out-model=*", "bigram"), ["./dev-0/out-model=bigram.tsv", "./dev-0/out-model=unigram.tsv"]),
     "several, in the order given": (("unigram", "out.tsv"), ["./dev-0/out-model=unigram.tsv", "./dev-0/out.tsv"]),
     "itself before a pattern": (("out-[a].tsv",), ["./dev-0/out-[a].tsv"]),
 }
@@ -511,11 +505,6 @@ def test_an_input_that_is_named_and_not_needed_is_not_missed(here):
     assert locate(dev0(input_file="nowhere.tsv")).input is None
     (here / "dev-0/in.tsv").unlink()
     assert locate(dev0()).input is None
-
-
-def test_an_output_that_is_named_twice_is_taken_once(outputs):
-    found = locate(dev0(out_files=("out-model=*.tsv", "bigram"))).outputs
-    assert [output.name for output in found] == ["out-model=bigram.tsv", "out-model=unigram.tsv"]
 
 
 def test_a_pattern_finds_files_that_are_no_outputs_in_natural_order(here):

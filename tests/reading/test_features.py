@@ -167,22 +167,14 @@ def test_the_order_of_fields(header, names):
 # Names of features
 
 NAMED = {
-    "exp:the": (EXPECTED, "the"),
-    "out:the": (OUTPUT, "the"),
-    "exp:": (EXPECTED, ""),
-    "exp:ka:lo": (EXPECTED, "ka:lo"),
-    "exp:New++York": (EXPECTED, "New++York"),
-    "exp:SHAPE:Aa+": (EXPECTED, "SHAPE:Aa+"),
-    "in<Year>:1601": (column(1, "Year"), "1601"),
-    "in[Year]:1601": (column(1, "Year"), "1601"),
-    "in[2]:1601": (column(1, "Year"), "1601"),
-    "in<FileId>:a": (column(0, "FileId"), "a"),
-    "in<1>:a": (column(0, "FileId"), "a"),
-    "in<2>:1601": (column(1, "Year"), "1601"),
-    "in<7>:a": (column(6), "a"),
-    "in<Year>:a>:b": (column(1, "Year"), "a>:b"),
-    "in<LeftContext>:a\nb": (column(2, "LeftContext"), "a\nb"),
-}
+    "exp:the": (EXPECTED, "the"), "out:the": (OUTPUT, "the"), "exp:": (EXPECTED, ""),
+    "exp:ka:lo": (EXPECTED, "ka:lo"), "exp:New++York": (EXPECTED, "New++York"),
+    "exp:SHAPE:Aa+": (EXPECTED, "SHAPE:Aa+"), "in<Year>:1601": (column(1, "Year"), "1601"),
+    "in[Year]:1601": (column(1, "Year"), "1601"), "in[2]:1601": (column(1, "Year"), "1601"),
+    "in<FileId>:a": (column(0, "FileId"), "a"), "in<1>:a": (column(0, "FileId"), "a"),
+    "in<2>:1601": (column(1, "Year"), "1601"), "in<7>:a": (column(6), "a"),
+    "in<Year>:a>:b": (column(1, "Year"), "a>:b"), "in<LeftContext>:a\nb": (column(2, "LeftContext"), "a\nb"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "found"), NAMED.items(), ids=map(repr, NAMED))

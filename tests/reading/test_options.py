@@ -126,22 +126,16 @@ def test_the_answers_are_in_the_out_directory_unless_another_is_given():
 
 
 UNKNOWN = {
-    "--metrics": "did you mean --metric?",
-    "--metrics=LogLossHashed": "did you mean --metric?",
-    "--outfile": "did you mean --out-file?",
-    "--persision": "did you mean --precision?",
-    "--sort-reverse": "did you mean --reverse-sort?",
-    "--line_by_line": "did you mean --line-by-line?",
-    "--worst-feature": "did you mean --worst-features?",
-    "--test": "did you mean --test-name?",  # long options are not abbreviated
-    "--prec": "did you mean --precision?",
-    "--line-by": "did you mean --line-by-line?",
-    "--show-as-percent": "did you mean --show-as-percentage?",
-    "--xyzzy": "geval --help shows the options",
-    "-x": "geval --help shows the options",
-    "out.tsv": "did you mean -o out.tsv?",
+    "--metrics": "did you mean --metric?", "--metrics=LogLossHashed": "did you mean --metric?",
+    "--outfile": "did you mean --out-file?", "--persision": "did you mean --precision?",
+    "--sort-reverse": "did you mean --reverse-sort?", "--line_by_line": "did you mean --line-by-line?",
+    "--worst-feature": "did you mean --worst-features?", "--test": "did you mean --test-name?",
+    # long options are not abbreviated
+    "--prec": "did you mean --precision?", "--line-by": "did you mean --line-by-line?",
+    "--show-as-percent": "did you mean --show-as-percentage?", "--xyzzy": "geval --help shows the options",
+    "-x": "geval --help shows the options", "out.tsv": "did you mean -o out.tsv?",
     "two words": "geval --help shows the options",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("word", "advice"), UNKNOWN.items(), ids=UNKNOWN)
@@ -187,15 +181,10 @@ def test_what_is_refused_is_safe_to_show():
 
 
 SUBMITTING = {
-    "--submit": "--submit",
-    "-S": "--submit",
-    "-lS": "--submit",
-    "--submit --init": "--submit",
-    "--submit --token x": "--submit",
-    "--token=x": "--token",
-    "--gonito-host example.org": "--gonito-host",
+    "--submit": "--submit", "-S": "--submit", "-lS": "--submit", "--submit --init": "--submit",
+    "--submit --token x": "--submit", "--token=x": "--token", "--gonito-host example.org": "--gonito-host",
     "--gonito-git-annex-remote x": "--gonito-git-annex-remote",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "name"), SUBMITTING.items(), ids=SUBMITTING)

@@ -106,17 +106,12 @@ def test_parse_scheme(text, metric, flags):
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("LogLossHashed", "LogLossHashed"),
-        ("LogLossHashed:", "LogLossHashed"),
-        ("LogLossHashed8", "LogLossHashed8"),
-        ("LogLossHashed:l", "LogLossHashed:l"),
-        ("LogLossHashed:P<2>", "LogLossHashed:P<2>"),
-        ("LogLossHashed:N<loss>", "loss"),
-        ("LogLossHashed:lN<loss>P<2>", "loss"),
-        ("LogLossHashed:N<log loss>", "log loss"),
-        ("LogLossHashed:N<log>lN<loss>", "log loss"),
+        ("LogLossHashed", "LogLossHashed"), ("LogLossHashed:", "LogLossHashed"), ("LogLossHashed8", "LogLossHashed8"),
+        ("LogLossHashed:l", "LogLossHashed:l"), ("LogLossHashed:P<2>", "LogLossHashed:P<2>"),
+        ("LogLossHashed:N<loss>", "loss"), ("LogLossHashed:lN<loss>P<2>", "loss"),
+        ("LogLossHashed:N<log loss>", "log loss"), ("LogLossHashed:N<log>lN<loss>", "log loss"),
     ],
-)
+)  # fmt: skip
 def test_name(text, name):
     """N<name>: the name shown; several are joined by a space."""
     assert parse_scheme(text).name == name
@@ -166,15 +161,12 @@ def test_broken_flags(text, rest):
 @pytest.mark.parametrize(
     ("text", "percentage", "flags"),
     [
-        ("LogLossHashed:l", None, "l"),
-        ("LogLossHashed:lp<50>u", 50.0, "lp<50.0>u"),
-        ("LogLossHashed:p<012.50>", 12.5, "p<12.5>"),
-        ("LogLossHashed:p<1e1>f<exp:a>", 10.0, "p<10.0>f<exp:a>"),
-        ("LogLossHashed:p<100>", 100.0, "p<100.0>"),
-        ("LogLossHashed:p<20>p<10>", 20.0, "p<20.0>p<10.0>"),
+        ("LogLossHashed:l", None, "l"), ("LogLossHashed:lp<50>u", 50.0, "lp<50.0>u"),
+        ("LogLossHashed:p<012.50>", 12.5, "p<12.5>"), ("LogLossHashed:p<1e1>f<exp:a>", 10.0, "p<10.0>f<exp:a>"),
+        ("LogLossHashed:p<100>", 100.0, "p<100.0>"), ("LogLossHashed:p<20>p<10>", 20.0, "p<20.0>p<10.0>"),
         ("LogLossHashed:P<02>", None, "P<2>"),
     ],
-)
+)  # fmt: skip
 def test_percentage(text, percentage, flags):
     """GEval 1.42.2: p<N> keeps N percent of the lines; numbers in flags are shown as they are read."""
     scheme = parse_scheme(text)

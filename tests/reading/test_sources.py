@@ -120,25 +120,16 @@ def test_what_a_file_is_is_decided_by_its_first_bytes_not_by_its_name(kind, name
 
 
 HEADS = {
-    "nothing": (b"", None),
-    "text": (b"the:0.5 :0.5\n", None),
-    "BZ": (b"BZ", None),
-    "BZ as a word": (b"BZ:0.5 :0.5\n", None),
-    "BZh and a level": (b"BZh9:0.5 :0.5\n", None),
-    "BZh and nearly pi": (b"BZh91AY&SX\n", None),
-    "BZh without a level": (b"BZh01AY&SY", None),
-    "bzip2": (b"BZh91AY&SY...", "bzip2"),
-    "bzip2, level 1": (b"BZh11AY&SY...", "bzip2"),
-    "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"),
-    "gzip": (b"\x1f\x8b\x08...", "gzip"),
-    "gzip, another method": (b"\x1f\x8b\x07...", None),
-    "xz": (b"\xfd7zXZ\0...", "xz"),
-    "xz cut": (b"\xfd7zXZ", None),
-    "zstd": (b"\x28\xb5\x2f\xfd...", "zstd"),
-    "zstd, first skippable": (b"\x50\x2a\x4d\x18...", "zstd"),
+    "nothing": (b"", None), "text": (b"the:0.5 :0.5\n", None), "BZ": (b"BZ", None),
+    "BZ as a word": (b"BZ:0.5 :0.5\n", None), "BZh and a level": (b"BZh9:0.5 :0.5\n", None),
+    "BZh and nearly pi": (b"BZh91AY&SX\n", None), "BZh without a level": (b"BZh01AY&SY", None),
+    "bzip2": (b"BZh91AY&SY...", "bzip2"), "bzip2, level 1": (b"BZh11AY&SY...", "bzip2"),
+    "bzip2 of nothing": (b"BZh9\x17rE8P\x90...", "bzip2"), "gzip": (b"\x1f\x8b\x08...", "gzip"),
+    "gzip, another method": (b"\x1f\x8b\x07...", None), "xz": (b"\xfd7zXZ\0...", "xz"), "xz cut": (b"\xfd7zXZ", None),
+    "zstd": (b"\x28\xb5\x2f\xfd...", "zstd"), "zstd, first skippable": (b"\x50\x2a\x4d\x18...", "zstd"),
     "zstd, last skippable": (b"\x5f\x2a\x4d\x18...", "zstd"),
     "zstd, after the last skippable": (b"\x60\x2a\x4d\x18...", None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("head", "name"), HEADS.values(), ids=HEADS)

@@ -123,19 +123,11 @@ def test_a_line_is_read_or_refused_at_its_column(text):
 
 
 HOSTILE = {
-    "colons": ":" * 300_000,
-    "digits": "1" * 300_000,
-    "a word and digits": "a:" + "1" * 300_000 + "x",
-    "digits and colons": "1:" * 150_000,
-    "points": "a:" + "1." * 150_000,
-    "exponents": "a:" + "1e" * 150_000,
-    "separators": "a:" + "1_" * 150_000 + "x",
-    "commas": "a:" + "1," * 150_000,
-    "signs": "a:" + "+" * 300_000,
-    "spaces": " " * 300_000,
-    "good ones, then a bad one": "a:1 " * 75_000,
-    "white space": "a:1" + "\t" * 300_000,
-}
+    "colons": ":" * 300_000, "digits": "1" * 300_000, "a word and digits": "a:" + "1" * 300_000 + "x",
+    "digits and colons": "1:" * 150_000, "points": "a:" + "1." * 150_000, "exponents": "a:" + "1e" * 150_000,
+    "separators": "a:" + "1_" * 150_000 + "x", "commas": "a:" + "1," * 150_000, "signs": "a:" + "+" * 300_000,
+    "spaces": " " * 300_000, "good ones, then a bad one": "a:1 " * 75_000, "white space": "a:1" + "\t" * 300_000,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -250,19 +242,14 @@ def test_a_refused_line_is_safe_to_show_and_not_too_long():
 # Numbers
 
 MISTAKES = {
-    "decimal comma": ["0,5", "-0,25", "1,5e-3", "1,5E"],
-    "percent": ["50%", "12.5%", "12,5 %", "+5\t%", ".5%"],
-    "NaN": ["nan", "NaN", "-nan", "NAN"],
-    "infinity": ["inf", "-inf", "+Infinity", "INF"],
-    "missing leading digit": [".5", "-.5", "+.25e-3"],
-    "missing digit after the point": ["5.", "-1."],
-    "missing exponent": ["1e", "1.5E-", "-2e+"],
-    "hexadecimal": ["0x1p3", "-0XFF", "0x"],
-    "digit separator": ["1_000", "1'000", "1_0.5"],
-    "several signs": ["--1", "+-1", "---"],
+    "decimal comma": ["0,5", "-0,25", "1,5e-3", "1,5E"], "percent": ["50%", "12.5%", "12,5 %", "+5\t%", ".5%"],
+    "NaN": ["nan", "NaN", "-nan", "NAN"], "infinity": ["inf", "-inf", "+Infinity", "INF"],
+    "missing leading digit": [".5", "-.5", "+.25e-3"], "missing digit after the point": ["5.", "-1."],
+    "missing exponent": ["1e", "1.5E-", "-2e+"], "hexadecimal": ["0x1p3", "-0XFF", "0x"],
+    "digit separator": ["1_000", "1'000", "1_0.5"], "several signs": ["--1", "+-1", "---"],
     "digits of another script": ["１", "٣", "-１.５", "０.５"],
     "text": ["", "x", "0.5f", "1.5.2", "-", "1.e5", "½", "0.5\t", "1,000.5", '"0.5"'],
-}
+}  # fmt: skip
 ADVICE = {kind: advice for kind, _, advice in NUMBER_MISTAKES} | {"text": DIGITS_EXPECTED}
 
 
