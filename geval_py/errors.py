@@ -35,16 +35,20 @@ from geval_py.text import excerpt, named, visible
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class GevalError(Exception):
-    """Base class of all errors that geval-py raises on purpose; its arguments are named, and become attributes."""
+    """Base class of all errors that geval-py raises on purpose.
+
+    The arguments of each are named, and become attributes.
+    """
+
+    exit_status = 1  # of the command that it ends
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
         vars(self).update(values)
+        self.__post_init__()
 
-    @property
-    def exit_status(self) -> int:
-        """The exit status of the command that it ends."""
-        return 1
+    def __post_init__(self) -> None:
+        """Set what follows from the arguments."""
 
     def sentence(self, call: Callable[[str], str]) -> str:
         """Return the message, with each Python argument named by ``call``."""
@@ -65,9 +69,7 @@ class UsageError(GevalError):
     message: str
     arguments: tuple[str, ...] = ()
 
-    @property
-    def exit_status(self) -> int:
-        return 2
+    exit_status = 2
 
     def __str__(self) -> str:
         return self.sentence("{}=…".format)
@@ -85,9 +87,9 @@ class SchemeError(UsageError):
     scheme: str
     path: str = ""
 
-    @property
-    def exit_status(self) -> int:
-        return 1 if self.path else 2
+    def __post_init__(self) -> None:
+        if self.path:
+            self.exit_status = 1
 
     def sentence(self, call: Callable[[str], str]) -> str:
         return super().sentence(call) + (f"\n  in {named(self.path)}" if self.path else "")

@@ -6,12 +6,11 @@ Each stands in a page between ``<!-- generated: NAME -->`` and ``<!-- end -->``;
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import geval_py
 from geval_py.authoring.leaks import LEAK_RULES
@@ -161,7 +160,8 @@ def _family(kind: type[GevalError], depth: int = 0) -> Iterator[tuple[type[Geval
 
 
 def _field_names(kind: type[GevalError]) -> str:
-    return ", ".join(map(_code, (field.name for field in dataclasses.fields(cast(Any, kind)))))
+    fields = (name for of in reversed(kind.__mro__) for name in vars(of).get("__annotations__", {}))
+    return ", ".join(map(_code, fields))
 
 
 def _summary(value: object) -> str:
