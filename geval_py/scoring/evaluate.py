@@ -192,12 +192,24 @@ def score_output(
         if reads_input:
             inputs.check_lines(lines, lines_read + sum(1 for _ in input_lines))
         output_digest = digest() if digest is not None else None
-    of_column = dict(zip(work.columns, statistics, strict=True))
-    of_choice = _score_selected(plans, selections, split, output)
+    for selection in selections.values():
+        selection.finish()
+    all_lines = [(None, column) for column in work.columns]
+    tables: dict[Any, LineStatistics | SchemeError] = dict(zip(all_lines, statistics, strict=True))
     results = []
     for plan in plans:
-        table = of_column[plan.column] if plan.choice is None else of_choice[plan.choice, plan.column]
-        results.append(score_of(plan, table, selections[plan.choice].line_numbers if plan.choice else None))
+        key, chosen = (plan.choice, plan.column), None if plan.choice is None else selections[plan.choice]
+        if chosen is not None and key not in tables:
+            try:
+                tables[key] = chosen.statistics(plan.column, split, output)
+            except SchemeError as none_selected:
+                if none_selected.path != output.path:  # no output could have such a line
+                    raise
+                tables[key] = none_selected
+            except MalformedLineError as malformed:
+                malformed.metrics = _names(plans, plan)
+                raise
+        results.append(score_of(plan, tables[key], None if chosen is None else chosen.line_numbers))
     scores = tuple(result for result in results if result.error is None)
     error = next((result.error for result in results if result.error is not None), None)
     if error is not None and not scores:
@@ -222,31 +234,6 @@ def score_of(
         name=plan.name, value=math.nan if error else plan.metric.value(statistics), metric=plan.metric,
         scheme=plan.scheme, statistics=statistics, line_numbers=line_numbers, error=error,
     )  # fmt: skip
-
-
-def _score_selected(
-    plans: Sequence[MetricPlan], selections: dict[Choice, SelectedLines], split: Split, output: Output
-) -> dict[tuple[Choice, StatisticsColumn], LineStatistics | SchemeError]:
-    """Score the selected lines; where none of this output was selected, the value is the error.
-
-    Raises SchemeError where no output could have such a line, and MalformedLineError.
-    """
-    for selection in selections.values():
-        selection.finish()
-    tables: dict[tuple[Choice, StatisticsColumn], LineStatistics | SchemeError] = {}
-    for plan in plans:
-        if plan.choice is None or (plan.choice, plan.column) in tables:
-            continue
-        try:
-            tables[plan.choice, plan.column] = selections[plan.choice].statistics(plan.column, split, output)
-        except SchemeError as error:
-            if error.path != output.path:
-                raise
-            tables[plan.choice, plan.column] = error
-        except MalformedLineError as error:
-            error.metrics = _names(plans, plan)
-            raise
-    return tables
 
 
 def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:

@@ -16,22 +16,27 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.scoring.kernel.listed_rows import row_losses as row_losses
-    from geval_py.scoring.kernel.packed_words import array_losses as array_losses
-    from geval_py.scoring.kernel.packed_words import pack_words as pack_words
-    from geval_py.scoring.kernel.profile import line_profiles as line_profiles
-    from geval_py.scoring.kernel.reference import bounded_losses as bounded_losses
-    from geval_py.scoring.kernel.reference import bucket_shares as bucket_shares
-    from geval_py.scoring.kernel.reference import count_lines as count_lines
-    from geval_py.scoring.kernel.reference import exact_sum as exact_sum
-    from geval_py.scoring.kernel.reference import format_entries as format_entries
-    from geval_py.scoring.kernel.reference import isotonic as isotonic
-    from geval_py.scoring.kernel.reference import read_guesses as read_guesses
-    from geval_py.scoring.kernel.reference import reseeded_losses as reseeded_losses
-    from geval_py.scoring.kernel.reference import score_lines as score_lines
-    from geval_py.scoring.kernel.tokens import TokenTable as TokenTable
-    from geval_py.scoring.kernel.tokens import take_column as take_column
+    from geval_py.scoring.kernel.listed_rows import row_losses
+    from geval_py.scoring.kernel.packed_words import array_losses, pack_words
+    from geval_py.scoring.kernel.profile import line_profiles
+    from geval_py.scoring.kernel.reference import (
+        bounded_losses,
+        bucket_shares,
+        count_lines,
+        exact_sum,
+        format_entries,
+        isotonic,
+        read_guesses,
+        reseeded_losses,
+        score_lines,
+    )
+    from geval_py.scoring.kernel.tokens import TokenTable, take_column
 
+__all__ = [  # the functions of a backend
+    "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "exact_sum", "format_entries",
+    "isotonic", "line_profiles", "pack_words", "read_guesses", "reseeded_losses", "row_losses", "score_lines",
+    "take_column",
+]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
 PYTHON = ("reference", "profile", "tokens", "listed_rows", "packed_words")  # the last one imports numpy
 
@@ -65,9 +70,9 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Return a function of the chosen backend."""
-        modules = () if name.startswith("_") else ("native",) if choose_backend() == "native" else PYTHON
-        for module in modules:
-            functions = import_module(f"geval_py.scoring.kernel.{module}")
-            if hasattr(functions, name):
-                return getattr(functions, name)
+        if name in __all__:
+            for module in ("native",) if choose_backend() == "native" else PYTHON:
+                functions = import_module(f"geval_py.scoring.kernel.{module}")
+                if hasattr(functions, name):
+                    return getattr(functions, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
