@@ -13,11 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 from dask_clusters import cut
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from profiles import examples
-from random_outputs import differences, files, long_files, split_of, write
 from random_outputs import result as result_of
+from random_outputs import split_of, write
 
 import geval_py
 from geval_py.errors import ClusterError, UsageError
@@ -47,25 +44,6 @@ def cluster(request):
 
 def result(split, **keywords):
     return result_of(split, METRICS, **keywords)
-
-
-@settings(deadline=None, derandomize=True, max_examples=examples(1000), suppress_health_check=list(HealthCheck))
-@given(
-    output=st.one_of(files, long_files),
-    difference=differences,
-    pieces=st.integers(1, 25),
-    of_share=st.integers(1, 30),
-    lines=st.integers(1, 40),
-)
-def test_a_cluster_scores_as_one_thread(output, difference, pieces, of_share, lines, cluster, tmp_path_factory):
-    """The same signature, losses and texts, to the last bit, or the same error: ranges of a byte to the whole file."""
-    folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
-    split = write(folder, output, difference)
-    want = result(split, workers=Threads(1))
-    size = max(len(output) // pieces, 1)
-    with pytest.MonkeyPatch.context() as patch:
-        cut(patch, size, of_share, lines)
-        assert result(split, workers=cluster) == want
 
 
 @pytest.mark.parametrize("compressed", [(), (0, 1, 2, 3), (1, 3)], ids=["plain", "compressed", "both"])

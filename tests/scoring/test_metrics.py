@@ -455,16 +455,6 @@ def test_the_masses_of_a_vocabulary_add_up(distribution, vocabulary):
         assert mass == pytest.approx(1, abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("text", "word", "loss"),
-    [("0.25", "1", math.log(4)), ("0.25", "0", -math.log(0.75)), ("1.7", "1", 0.0), ("1", "0", math.inf)],
-)
-def test_a_plain_number_where_0_or_1_is_expected_is_binary_classification(text, word, loss):
-    statistics = words_column(VOCABULARY).statistics(block(text), block(word), 1)
-    assert losses_of(statistics) == pytest.approx([loss])
-    assert statistics.out_of_vocabulary == 0
-
-
 EXACT_ERRORS = {
     "a number for a word": ("0.5", "a", "Line 4: Unexpected data [colon expected]\n"
         "  line 4, column 1: a plain number answers only where 0 or 1 is expected; here a word is: "
@@ -502,6 +492,8 @@ def test_binary_loss(text, expected, loss, number):
     statistics = BINARY.statistics(block(text), block(expected), 1)
     assert (losses_of(statistics), statistics.classes) == (pytest.approx([loss], rel=1e-12), [number])
     assert str(*losses_of(statistics)) != "-0.0"
+    of_words = words_column(VOCABULARY).statistics(block(text), block(expected), 1)
+    assert (losses_of(of_words), of_words.out_of_vocabulary) == (losses_of(statistics), 0)
 
 
 @pytest.mark.parametrize(

@@ -191,16 +191,6 @@ def test_norms_are_compared_as_scipy_compares_buckets(norm, given_, norm_rest, r
 
 
 @PROPERTY
-@given(st.lists(st.tuples(NORM, st.sampled_from(WORDS)), min_size=1, max_size=5))
-def test_a_norm_of_one_word_is_that_word(items):
-    outputs, words = [shares(weights, 1) for weights, _ in items], [word for _, word in items]
-    norms = [f"{word}:1" for word in words]
-    want = score("CrossEntropyHashed", outputs, words)
-    assert score("CrossEntropyToNormsHashed", outputs, norms) == pytest.approx(want, rel=1e-12)
-    assert score("KullbackLeiblerHashed", outputs, norms) == pytest.approx(want, rel=1e-12)
-
-
-@PROPERTY
 @given(st.lists(st.tuples(NORM, NORM), min_size=1, max_size=5))
 def test_rank_correlations_are_those_of_scipy(items):
     want = []

@@ -354,13 +354,12 @@ def test_a_line_is_fitted_by_itself(slope, level, inputs):
     assert fitted(inputs, slope * inputs + level, points) == pytest.approx(slope * points + level, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong"), [("Mean/WAR", "Mean/WER"), ("Mean/CAR", "Mean/CER"), ("WAR", "WER"), ("CAR", "CER")]
-)
-def test_what_is_right_is_the_rest_of_what_is_wrong(right, wrong):
-    outputs, expected = ["a b", "a c d", "x y z a b"], ["a b", "a b", "x"]
-    assert score(wrong, outputs, expected) > 0
-    assert score(right, outputs, expected) == pytest.approx(1 - score(wrong, outputs, expected))
+@pytest.mark.parametrize("right", ["Mean/WAR", "Mean/CAR", "WAR", "CAR"])
+def test_what_is_right_is_the_rest_of_what_is_wrong(right):
+    lines = ["a b", "a c d", "x y z a b"], ["a b", "a b", "x"]
+    wrong = score(right.replace("AR", "ER"), *lines)
+    assert wrong > 0
+    assert score(right, *lines) == pytest.approx(1 - wrong)
 
 
 @pytest.mark.parametrize(

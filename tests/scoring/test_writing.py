@@ -174,11 +174,6 @@ def test_write_output(tmp_path, name):
     write_output(tmp_path / name, iter(LINES))
     assert UNPACK[name]((tmp_path / name).read_bytes()) == TEXT.encode()
     assert [p.name for p in tmp_path.iterdir()] == [name]
-
-
-@pytest.mark.parametrize("name", UNPACK)
-def test_what_is_written_is_read_again(tmp_path, name):
-    write_output(tmp_path / name, LINES)
     assert list(read_output(tmp_path / name)) == [parse_line(text) for text in TEXT.splitlines()]
 
 
