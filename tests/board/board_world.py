@@ -312,7 +312,7 @@ class World:
 
     def _call(self, _, __, row, ___):
         if self.deaf:
-            raise delivery.DeliveryError(reason="no answer (ConnectError)")
+            raise delivery.DeliveryError("no answer (ConnectError)")
         self.delivered.append(row.number)
 
     # What can be seen

@@ -31,7 +31,10 @@ MAX_AUTHOR = 1000  # characters
 REPOSITORY = "repository"
 UNFETCHED = "the branch cannot be fetched"  # git's own message holds the address, so only the organiser sees it
 PLAIN = (b"100644", b"100755")
-LINK, SUBMODULE = b"120000", b"160000"
+NOT_FILES = {
+    b"120000": "is a link; links are not followed",
+    b"160000": "is a submodule; submodules are not fetched",
+}
 CONFIGURATION = (  # of every git command
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -164,12 +167,9 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
             name = checked_name(path.decode("utf-8", "surrogateescape"))
             if not wanted(name):
                 continue
-            if mode == LINK:
-                raise refused(name, "is a link; links are not followed")
-            if mode == SUBMODULE:
-                raise refused(name, "is a submodule; submodules are not fetched")
             if mode not in PLAIN:
-                raise refused(name, f"is not a regular file (mode {mode.decode('ascii', 'replace')})")
+                other = f"is not a regular file (mode {mode.decode('ascii', 'replace')})"
+                raise refused(name, NOT_FILES.get(mode, other))
             digests[name] = digest
         yield from _blobs(digests, repository, budget)
 

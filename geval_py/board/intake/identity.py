@@ -94,17 +94,14 @@ def check_name(name: str) -> None:
             raise RejectedError(reason=f"the name `{shown}` has more than {MAX_MARKS} combining marks in a row")
 
 
-def skeleton(text: str) -> str:
+def skeleton(text: str, *, keep_ascii: bool = False) -> str:
     """Return the skeleton of a text, without invisible characters, and with one space between words.
+
+    If ``keep_ascii``, all other characters alone are replaced, so that I and l stay different.
 
     >>> skeleton("\N{CYRILLIC SMALL LETTER A}nn"), skeleton("Tom I0")
     ('ann', 'Torn lO')
     """
-    return _skeleton(text, keep_ascii=False)
-
-
-def _skeleton(text: str, *, keep_ascii: bool) -> str:
-    """Return the skeleton; if ``keep_ascii``, of all other characters alone, so that I and l stay different."""
     table = _table()
     parts = unicodedata.normalize("NFD", visible_part(text))
     parts = "".join(one if keep_ascii and one.isascii() else table.get(one, one) for one in parts)
@@ -113,14 +110,14 @@ def _skeleton(text: str, *, keep_ascii: bool) -> str:
 
 @cache
 def _table() -> dict[str, str]:
-    found: dict[str, str] = {}
+    prototypes: dict[str, str] = {}
     with open(TABLE, encoding="ascii") as file:
         for line in file:
             prototype, semicolon, alike = line.partition(";")
             if semicolon and not line.startswith("#"):
                 written = "".join(chr(int(code, 16)) for code in prototype.split())
-                found.update((chr(int(code, 16)), written) for code in alike.split())
-    return found
+                prototypes |= {chr(int(code, 16)): written for code in alike.split()}
+    return prototypes
 
 
 @lru_cache(maxsize=20_000)
@@ -134,7 +131,7 @@ def skeletons(name: str) -> frozenset[tuple[str, str]]:
     >>> skeletons("Bob").isdisjoint(skeletons("\N{GREEK CAPITAL LETTER BETA}OB"))
     False
     """
-    replaced = _skeleton(name, keep_ascii=True)
+    replaced = skeleton(name, keep_ascii=True)
     small = skeleton(unicodedata.normalize("NFKC", replaced).casefold())
     return frozenset({("small", skeleton(casefolded(name))), ("written", skeleton(name)), ("replaced", small)})
 

@@ -66,8 +66,8 @@ def _content(folder: str, challenge: Challenge, answers: str, database: str, tit
         raise ConfigError(path=os.path.join(challenge.path, "config.txt"), message=message)
     values = {
         "title": scalar(title),
-        "challenge": scalar(_relative(challenge.path, folder)),
-        "answers": scalar(_relative(answers, folder)),
+        "challenge": scalar(os.path.relpath(challenge.path, folder)),
+        "answers": scalar(os.path.relpath(answers, folder)),
         "database": scalar(database),
         "metric": scalar(schemes[0].text),
         "also": f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
@@ -82,33 +82,26 @@ def _tests(challenge: Challenge, answers: str) -> str:
     """Return the lines of the test sets with answers: first the hidden ones, then those with public answers."""
     if not os.path.isdir(answers):
         raise MissingFileError(what="No folder with the answers", path=answers)
-    sets = splits.sets_in(answers)
-    hidden = [name for name in sets if name.startswith("test") and _has_answers(answers, name)]
+
+    def answers_in(place: str, test: str) -> str | None:
+        return find_answers(os.path.join(place, test, splits.EXPECTED_FILE))
+
+    lines, hidden = [], [name for name in splits.sets_in(answers) if name.startswith("test")]
+    hidden = [name for name in hidden if answers_in(answers, name)]
     if not hidden:
         raise MissingFileError(
             what="No answers of a test set",
             path=os.path.join(answers, "test-A", splits.EXPECTED_FILE),
             hint="--answers DIR says in which folder test-A/expected.tsv is",
         )
-    public = [name for name in challenge.split_names if name not in hidden and _has_answers(challenge.path, name)]
+    for name in hidden:  # of a small test set, a score tells a larger share of the answers
+        with LineReader(answers_in(answers, name) or "") as reader:
+            number = reader.count_rest()
+        step = next(step for limit, step in STEPS if number < limit)
+        lines.append(f"  {scalar(name)}: {{disclosed: 2, ladder: true, step: {step}}}")
+    public = [name for name in challenge.split_names if name not in hidden and answers_in(challenge.path, name)]
     public = [name for name in public if not name.startswith(splits.TRAINING_SET)]
-    lines = [f"  {scalar(name)}: {{disclosed: 2, ladder: true, step: {_step(answers, name)}}}" for name in hidden]
     return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
-
-
-def _step(answers: str, name: str) -> float:
-    """Return the step of a ladder: large for a small test set, of whose answers a score tells a larger share."""
-    with LineReader(find_answers(os.path.join(answers, name, splits.EXPECTED_FILE)) or "") as reader:
-        lines = reader.count_rest()
-    return next(step for limit, step in STEPS if lines < limit)
-
-
-def _has_answers(folder: str, name: str) -> bool:
-    return find_answers(os.path.join(folder, name, splits.EXPECTED_FILE)) is not None
-
-
-def _relative(path: str, folder: str) -> str:
-    return os.path.relpath(os.path.abspath(path), os.path.abspath(folder))
 
 
 def scalar(value: str) -> str:

@@ -16,6 +16,7 @@ from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
+from geval_py.tables.numbers import several
 from geval_py.text import visible
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
@@ -56,9 +57,9 @@ class QuotaError(DataError):
     test: str = ""
 
     def __str__(self) -> str:
-        many = _times(self.allowed, "submission")
+        many = several(self.allowed, "submission")
         if self.outputs > self.allowed:
-            own = _times(self.allowed, "output")
+            own = several(self.allowed, "output")
             return (
                 f"The quota is {many} a day: {self.outputs} outputs for {visible(self.test)} count as {self.outputs}"
                 f"\n  send at most {own} for a test set with hidden answers; nothing was scored"
@@ -68,10 +69,6 @@ class QuotaError(DataError):
             f"The quota is used up: {visible(self.submitter)} sent {self.used} of {many} on {self.day} ({self.zone})"
             f"{more if self.outputs > 1 else ''}\n  the next day begins at {written(self.again)}; nothing was scored"
         )
-
-
-def _times(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 class Day(NamedTuple):

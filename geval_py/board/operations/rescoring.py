@@ -335,19 +335,16 @@ def replace_scores(
         store_scored(connection, revision.submission_id, revision.outputs, scored)
         rows_now = current_evaluations(connection, revision.submission_id, references)
         new = {(row.output_id, row.metric): row.id for row in rows_now}
-        replaced = {key: number for key, number in current.items() if new.get(key, number) != number}
-    else:
-        replaced = current
-    moment = now.astimezone(UTC)
-    for (output_id, metric), evaluation_id in replaced.items():
-        reason = escape_unstorable(reasons_by_key.get((output_id, metric), result.reason))
-        key = {"output_id": output_id, "metric": metric}
-        connection.execute(insert(history).values(**key, evaluation_id=evaluation_id, replaced=moment, reason=reason))
-        connection.execute(delete(scores).where(scores.c.output_id == output_id, scores.c.metric == metric))
+    for (output_id, metric), evaluation_id in current.items():
+        if result.state != SCORED or new.get((output_id, metric), evaluation_id) != evaluation_id:
+            reason = escape_unstorable(reasons_by_key.get((output_id, metric), result.reason))
+            row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
+            connection.execute(insert(history).values(**row, replaced=now.astimezone(UTC), reason=reason))
+            connection.execute(delete(scores).where(*(scores.c[name] == value for name, value in row.items())))
     for (output_id, metric), evaluation_id in new.items():
         if current.get((output_id, metric)) != evaluation_id:
-            values = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-            connection.execute(insert(scores).values(values))
+            row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
+            connection.execute(insert(scores).values(row))
     values = {"state": result.state, "reason": escape_unstorable(result.reason), "scorer": __version__}
     values |= {"checked_with": check_digest(settings, references)}
     is_other = (result.state, result.reason) != (was.state, was.reason)
