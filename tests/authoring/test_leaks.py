@@ -460,12 +460,5 @@ def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
 def test_the_column_of_a_word(word, start):
     files = PartFiles(part="dev-0", path="in.tsv", left=1, right=2)
     line = "id\tone\\ntwo\tthree four"
-    assert line[
-        column_of(
-            line,
-            files,
-            word,
-        )
-        - 1 :
-    ].startswith(start)
+    assert line[column_of(line, files, word) - 1 :].startswith(start)
     assert column_of("id", files, word) == 1

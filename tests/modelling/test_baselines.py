@@ -34,28 +34,17 @@ class Lazy(Own):
         return [":1"]
 
 
-def test_a_model_that_does_not_answer_each_item():
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: list(predict(Lazy(), TEST, train=TRAIN)), "the model gave 1 answers to 2 items"),
+    (lambda: predict("unigram", TEST), "the baseline `unigram` has to learn from items: give train=…"),
+    (lambda: baseline("ngram").predict(TEST), "the model has learnt nothing yet: call fit first"),
+    (lambda: predict("bigram", TEST, train=TRAIN), "there is no baseline `bigram`\n  did you mean unigram? "
+     "the baselines are rest, uniform, unigram, ngram, ngram-both and kenlm:FILE"),
+])  # fmt: skip
+def test_what_a_model_cannot_do(call, message):
     with pytest.raises(UsageError) as caught:
-        list(predict(Lazy(), TEST, train=TRAIN))
-    assert str(caught.value) == "the model gave 1 answers to 2 items"
-
-
-def test_a_baseline_by_name_has_to_learn():
-    with pytest.raises(UsageError) as caught:
-        predict("unigram", TEST)
-    assert str(caught.value) == "the baseline `unigram` has to learn from items: give train=…"
-    with pytest.raises(UsageError) as caught:
-        baseline("ngram").predict(TEST)
-    assert str(caught.value) == "the model has learnt nothing yet: call fit first"
-
-
-def test_a_name_that_there_is_not():
-    with pytest.raises(UsageError) as caught:
-        predict("bigram", TEST, train=TRAIN)
-    assert str(caught.value) == (
-        "there is no baseline `bigram`\n"
-        "  did you mean unigram? the baselines are rest, uniform, unigram, ngram, ngram-both and kenlm:FILE"
-    )
+        call()
+    assert str(caught.value) == message
 
 
 LINES = {

@@ -1,5 +1,6 @@
 """Adapters of llama.cpp and transformers, and the tokens of real tokenizers."""
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -19,36 +20,27 @@ TEXT = (Path(__file__).parents[2] / "challenges" / "gazette" / "gazette.txt").re
 SAMPLES = ["the head of the lake", "Har-\nbor Island, with a cargo of corn;", "à Zoë 5 £", "  two  spaces"]
 
 
-def byte_level():
+def byte_level(texts=None, **settings):
     """A tokenizer as GPT-2's."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=600, initial_alphabet=alphabet, special_tokens=["<|endoftext|>"], show_progress=False
-    )
-    tokenizer.train_from_iterator(TEXT.splitlines(keepends=True), trainer)
+    settings = {"vocab_size": 600, "initial_alphabet": pre_tokenizers.ByteLevel.alphabet()} | settings
+    trainer = trainers.BpeTrainer(special_tokens=["<|endoftext|>"], show_progress=False, **settings)
+    tokenizer.train_from_iterator(texts or TEXT.splitlines(keepends=True), trainer)
     return tokenizer
 
 
 def sentence_piece():
-    """A tokenizer as Gemma's: spaces are marked, and bytes stand for other characters."""
+    """A tokenizer as Gemma's: spaces are marked, and bytes stand for other characters, by plain tokens."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
     tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
     special = ["<unk>", "<bos>", *(f"<0x{byte:02X}>" for byte in range(256))]
     trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=special, show_progress=False)
     tokenizer.train_from_iterator(TEXT.splitlines(keepends=True), trainer)
-    return unspecial(tokenizer, special[2:])
-
-
-def unspecial(tokenizer, pieces):
-    """Return the tokenizer with some special tokens as plain ones of its vocabulary."""
-    import json
-
     written = json.loads(tokenizer.to_str())
-    written["added_tokens"] = [added for added in written["added_tokens"] if added["content"] not in pieces]
+    written["added_tokens"] = [added for added in written["added_tokens"] if added["content"] in special[:2]]
     return Tokenizer.from_str(json.dumps(written))
 
 
@@ -84,11 +76,8 @@ def tiny_gpt2(tmp_path_factory):
     """Write a GPT-2 with two small layers of random weights, and a tokenizer that knows the letters of a text."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=500, special_tokens=["<|endoftext|>"], show_progress=False)
-    tokenizer.train_from_iterator([" ".join(TEXT.split())], trainer)  # no line ends, which one of the packages lacks
+    # no line ends, which one of the packages lacks
+    tokenizer = byte_level([" ".join(TEXT.split())], vocab_size=500, initial_alphabet=[])
     folder = tmp_path_factory.mktemp("models") / "tiny-gpt2"
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>"
@@ -227,13 +216,8 @@ def test_words_of_a_masked_model(tiny_bert):
     assert found["of."] > 0
     assert not any(word.startswith("##") or " " in word for word in words)
     tokenizer = model._tokenizer
-    ids = [
-        tokenizer.cls_token_id,
-        *model._ids(left),
-        tokenizer.mask_token_id,
-        *model._ids(right),
-        tokenizer.sep_token_id,
-    ]
+    begin, mask, end = tokenizer.cls_token_id, tokenizer.mask_token_id, tokenizer.sep_token_id
+    ids = [begin, *model._ids(left), mask, *model._ids(right), end]
     place = ids.index(tokenizer.mask_token_id)
     logits = model._model(torch.tensor([ids])).logits[0, place].softmax(-1).detach().numpy()
     (token,) = model._spelt("the")
