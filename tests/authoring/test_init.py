@@ -1,5 +1,6 @@
 """A new challenge with sample data; in comments and ids, what GEval 1.42.2 does."""
 
+import os
 import re
 
 import pytest
@@ -213,6 +214,21 @@ def test_what_is_refused_writes_nothing(metrics, fields, message, challenge):
     with pytest.raises(UsageError) as caught:
         init(challenge, *metrics, **fields)
     assert str(caught.value).startswith(message)
+    assert not challenge.exists()
+
+
+def test_what_cannot_be_written_leaves_nothing(challenge, monkeypatch):
+    made = os.mkdir
+
+    def fail(path, *mode):
+        if str(path).endswith("dev-0"):
+            raise OSError(28, "No space left on device", str(path))
+        made(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", fail)
+    with pytest.raises(UsageError) as caught:
+        init(challenge, "LogLossHashed")
+    assert str(caught.value) == f"Cannot write `{challenge}/dev-0`: No space left on device"
     assert not challenge.exists()
 
 

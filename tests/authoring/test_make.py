@@ -5,7 +5,6 @@ import json
 import lzma
 import random
 import re
-import shutil
 import subprocess
 from contextlib import nullcontext
 from itertools import pairwise
@@ -330,32 +329,18 @@ def test_a_folder_that_holds_something_is_left_as_it_is(taken, tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == [taken, "mine"]
 
 
-def test_an_empty_folder_is_filled(tmp_path):
-    (tmp_path / "c").mkdir()
-    make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
-    assert (tmp_path / "c/README.md").exists()
-
-
-def test_what_fails_in_the_middle_leaves_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device", "a")])
+def test_what_fails_in_the_middle_leaves_nothing(error, tmp_path, monkeypatch):
     def fail(folder, files):
         if folder.endswith("a"):
-            raise KeyboardInterrupt
+            raise error
         write(folder, files)
 
     write = make.write_files
     monkeypatch.setattr(make, "write_files", fail)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises((KeyboardInterrupt, UsageError)) as caught:
         make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
-    def fail(folder, files):
-        raise OSError(28, "No space left on device", folder)
-
-    monkeypatch.setattr(make, "write_files", fail)
-    with pytest.raises(UsageError, match="No space left on device"):
-        make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
+    assert isinstance(error, KeyboardInterrupt) or "No space left on device" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -366,9 +351,9 @@ def test_where_answers_go_by_default(out, answers):
 
 def test_large_inputs_are_packed_fast(tmp_path, monkeypatch):
     monkeypatch.setattr(make, "MAX_BYTES_PACKED_WELL", 100)
+    (tmp_path / "c").mkdir()  # an empty folder is filled
     make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
     assert lines(tmp_path / "c/train/in.tsv.xz")
-    shutil.rmtree(tmp_path / "c")
 
 
 def test_progress_is_told(tmp_path):
