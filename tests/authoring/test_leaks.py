@@ -132,12 +132,9 @@ def test_answers_in_public_in_another_format(name, folder, windows):
     WRITE[name](folder / "test-A", [WORDS[n] for n in windows["test-A"][:, CONTEXT]])
     assert found(folder) == {(f"test-A/{name}", "E401"): 1}
     assert messages(folder, "E401") == ["the answers of a hidden set lie in the public folder"]
-    git(folder.parent, "init", "-q", str(folder))
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "one")
-    git(folder, "rm", "-rqf", "--cached", f"test-A/{name}")
-    git(folder, "commit", "-qm", "two")
+    commit(folder)
     remove(folder / "test-A", name)
+    commit(folder)
     assert found(folder) == {(f"test-A/{in_git}", "E401"): 1}
     assert messages(folder, "E401") == [f"the git history has answers of a hidden set: test-A/{in_git}"]
 
@@ -160,27 +157,28 @@ def git(folder, *words):
     subprocess.run(["git", *who, "-C", folder, *words], check=True, capture_output=True)
 
 
+def commit(folder):
+    """Commit all files, in a new repository if there is none."""
+    for words in ("init -q .", "add -A", "commit -qm message"):
+        git(folder, *words.split())
+
+
 @pytest.mark.parametrize("inner", ["", "inside/of/it"])
 def test_answers_in_the_git_history(inner, folder, windows, tmp_path):
     top = tmp_path / "repository"
     place = top / inner
     place.parent.mkdir(parents=True, exist_ok=True)
     folder.rename(place)
-    git(tmp_path, "init", "-q", str(top))
     (place / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])
-    git(top, "add", "-A")
-    git(top, "commit", "-qm", "one")
-    git(top, "rm", "-qf", "--cached", f"{inner}/test-A/expected.tsv".removeprefix("/"))
+    commit(top)
     (place / "test-A/expected.tsv").unlink()
-    git(top, "commit", "-qm", "two")
+    commit(top)
     assert found(place) == {("test-A/expected.tsv", "E401"): 1}
     assert messages(place, "E401") == ["the git history has answers of a hidden set: test-A/expected.tsv"]
 
 
 def test_answers_of_dev_are_no_secret(folder, windows):
-    git(folder.parent, "init", "-q", str(folder))
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "one")
+    commit(folder)
     assert found(folder) == {}
 
 

@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 from planted import VOCABULARY, WORDS, Maker, write_head, write_part
-from test_leaks import git
+from test_leaks import commit, git
 
 from geval_py import UsageError
 from geval_py.authoring import leaks
@@ -176,15 +176,12 @@ def test_an_archive_in_an_archive_is_named(planted):
 @pytest.mark.parametrize("kept", ["in a branch", "in a message"])
 def test_answers_in_git(kept, planted):
     top = planted.public
-    git(top, "init", "-q", ".")
-    git(top, "add", "-A")
-    git(top, "commit", "-qm", "one")
+    commit(top)
     (top / "note.md").write_bytes(joined(planted.answers, "\r\n"))
     if kept == "in a message":
         git(top, "commit", "-q", "--allow-empty", "-m", " ".join(planted.answers))
     else:
-        git(top, "add", "-A")
-        git(top, "commit", "-qm", "two")
+        commit(top)
         git(top, "branch", "old")
         git(top, "reset", "-q", "--hard", "HEAD~1")
     (top / "note.md").unlink(missing_ok=True)
