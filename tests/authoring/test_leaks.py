@@ -101,7 +101,10 @@ def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     (folder / ".git/old.txt").write_bytes(text)  # git publishes its own folder as commits alone
     (folder / "old.tsv.xz").write_bytes(lzma.compress(text))
     (folder / "broken.gz").write_bytes(b"\x1f\x8b\x08broken")
-    assert found(folder, answers=tmp_path / "answers") == {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
+    leaks = {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
+    assert found(folder, answers=tmp_path / "answers") == leaks
+    (folder / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])  # others than those in the folder of answers
+    assert found(folder, answers=tmp_path / "answers") == leaks | {("test-A/expected.tsv", "E401"): 1}
 
 
 @pytest.mark.parametrize("name", WRITE)
@@ -248,6 +251,8 @@ def test_answers_in_other_inputs(pairs, codes, folder, windows):
     overlap(windows["test-A"], pairs)
     write(folder, "test-A", windows["test-A"])
     assert found(folder) == {("test-A/in.tsv", code): 2 * pairs for code in codes}
+    places = [place for problem in find_leaks(folder).problems for place in problem.places]
+    assert all(place.text.rindex("\t") == place.column - 2 for place in places)  # where the right text begins
     (folder / "config.txt").write_text("--metric PerplexityHashed\n")  # without a header the last columns are texts
     assert found(folder) == {("test-A/in.tsv", code): 2 * pairs for code in codes}
 
