@@ -3,7 +3,6 @@
 import numpy as np
 
 CONTEXT = 40
-WINDOW = 2 * CONTEXT + 1
 VOCABULARY = 30_000
 
 

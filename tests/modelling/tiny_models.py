@@ -1,6 +1,5 @@
 """Language models so small that all words' probabilities are known, and these probabilities, by another method."""
 
-import math
 from functools import cache
 
 import numpy as np
@@ -101,8 +100,3 @@ def follows(model, start, leads, ends):
         else:
             total += ("" in leads) * share * (not white[token])
     return total
-
-
-def perplexity(shares):
-    """Return the perplexity of the answers' probabilities."""
-    return math.exp(-sum(map(math.log, shares)) / len(shares))
