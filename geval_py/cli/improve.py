@@ -5,6 +5,7 @@ Both score outputs, look for the best parameters or weights, and write new outpu
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -166,7 +167,7 @@ def run_mix(args: argparse.Namespace) -> int:
     with score.blaming_config(task):
         split = splits.locate(task)
         if not args.outputs:  # with those made on these answers, held-out lines would be known
-            made = [output for output in split.outputs if derived.is_derived(output)]
+            made = [output for output in split.outputs if os.path.exists(derived.kept_path(output.path))]
             if made:
                 names = some_of(output.name for output in made)
                 terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")

@@ -58,11 +58,6 @@ class Folds:
         fold_of = np.random.default_rng(seed).permutation(documents) % count
         return cls(of_line=fold_of[groups], groups=groups, count=count)
 
-    @property
-    def documents(self) -> int | None:
-        count = int(self.groups.max()) + 1
-        return None if count == len(self.groups) else count
-
     def __iter__(self) -> Iterator[Flags]:
         """Yield each fold as flags: which lines are held out."""
         return (self.of_line == fold for fold in range(self.count))
@@ -279,10 +274,11 @@ def minimum(
 
 def described(evaluation: ScoredOutput, folds: Folds, seed: int) -> dict[str, Any]:
     """Return the fields that tuning and mixing share: the test set, the metric, and how lines were held out."""
+    lines, documents = evaluation.line_count, int(folds.groups.max()) + 1
     return head_of(evaluation) | {
-        "lines": evaluation.line_count,
+        "lines": lines,
         "folds": folds.count,
-        "documents": folds.documents,
+        "documents": None if documents == lines else documents,
         "seed": seed,
         "header": evaluation.split.output_header,
     }

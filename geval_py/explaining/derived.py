@@ -292,14 +292,9 @@ class Derived:
     path: str
     header: str | None = None
 
-    @property
-    def kept_path(self) -> str:
-        """The file beside the output with its parameters."""
-        return self.path.removesuffix(_compressed_ending(self.path)).removesuffix(OUTPUT_ENDING) + KEPT_ENDING
-
     def check_free(self, force: bool) -> None:
         """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
-        for path in (self.path, self.kept_path):
+        for path in (self.path, kept_path(self.path)):
             same = os.path.exists(path) and any(
                 os.path.samefile(path, source) for source in self.sources if os.path.exists(source)
             )
@@ -314,22 +309,24 @@ class Derived:
 
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
-
-        def count(path: str, header: str | None) -> int:
-            with LineReader(path, header=header) as reader:
-                return reader.count_rest()
-
-        counts = {source: count(source, self.header) for source in self.sources}
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
-        others = {path: count(path, next(iter(names), None)) for path, names in beside if path is not None}
-        lines = counts[self.sources[0]]
-        for path, expected_lines in {**others, self.sources[0]: lines}.items():
-            for source, own_lines in counts.items():
-                if own_lines != expected_lines:
+        headers = {path: next(iter(names), None) for path, names in beside if path is not None}
+        counts = {}
+        for path, header in (headers | dict.fromkeys(self.sources, self.header)).items():
+            with LineReader(path, header=header) as reader:
+                counts[path] = reader.count_rest()
+        first = self.sources[0]
+        for path in (*headers, first):
+            for source in self.sources:
+                if counts[source] != counts[path]:
                     raise errors.LineCountError(
-                        what="output", path=source, lines=own_lines, expected_path=path, expected_lines=expected_lines
+                        what="output",
+                        path=source,
+                        lines=counts[source],
+                        expected_path=path,
+                        expected_lines=counts[path],
                     )
-        return lines
+        return counts[first]
 
     def write(
         self, make: LineMaker, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
@@ -352,23 +349,23 @@ class Derived:
                 file.write(f"{line}\n".encode())
                 if progress is not None:
                     progress(number)
-        with rewriting.written_whole(self.kept_path) as file:
+        with rewriting.written_whole(kept_path(self.path)) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
+
+
+def kept_path(path: str) -> str:
+    """Return the path of the file that is beside an output made by tuning or mixing, with its parameters."""
+    return path.removesuffix(_compressed_ending(path)).removesuffix(OUTPUT_ENDING) + KEPT_ENDING
 
 
 def _compressed_ending(path: str) -> str:
     return next((ending for ending in compression.COMPRESSED_ENDINGS if path.endswith(ending)), "")
 
 
-def is_derived(output: Output) -> bool:
-    """Whether an output was made by tuning or mixing: whether its parameters are beside it."""
-    return os.path.exists(Derived(sources=(), path=output.path).kept_path)
-
-
 def set_tuned_on(output: Output) -> str | None:
     """Return the name of the test set that an output was tuned or mixed on, from the file beside it; None if none."""
     try:
-        with open(Derived(sources=(), path=output.path).kept_path, encoding="utf-8") as file:
+        with open(kept_path(output.path), encoding="utf-8") as file:
             document = json.load(file)
     except (OSError, ValueError, RecursionError):
         return None

@@ -111,11 +111,6 @@ def score_interval(score: MetricScore, *, documents: Documents | None = None, **
     return interval(score.metric, score.statistics, documents=of_line, **drawn)
 
 
-def _figures_of(score: MetricScore) -> Array | None:
-    """Return a figure for each line, whose mean stands for the score."""
-    return sample_of(score.metric, [score.statistics]).line_figures(0)
-
-
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
     """Yield a note on a missing interval, on intervals by few lines, or by documents of which few large ones decide.
 
@@ -126,7 +121,7 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     few_lines, decided_by_few = FEW_LINES, ""
     by_line = documents is None or documents.are_lines
     for score in all_scores:
-        lines, figures = score.statistics.lines, _figures_of(score)
+        lines, figures = score.statistics.lines, sample_of(score.metric, [score.statistics]).line_figures(0)
         if by_line and score.metric.measure.of_losses:
             few_lines = min(few_lines, lines)
         if lines == 1:
@@ -341,7 +336,10 @@ def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> li
     first = evaluations[0].scores[0]
     if values:
         return [(of_file(column, first) for column in values)]
-    columns = ((one.scores[0], _figures_of(one.scores[0])) for one in evaluations)
+    columns = (
+        (one.scores[0], sample_of(one.scores[0].metric, [one.scores[0].statistics]).line_figures(0))
+        for one in evaluations
+    )
     defined = [(score, column) for score, column in columns if column is not None]
 
     def differences() -> Iterator[Array]:

@@ -125,7 +125,7 @@ class Tuning(Tabular):
         for trial in self.trials:
             change = trial.change.cells()
             score, verdict = cross_validation.score_text(trial.score), cross_validation.VERDICTS[trial.taken]
-            more = f", {trial.words} words" if self.has_more_words(trial) else ""
+            more = f", {trial.words} words" if trial.words > self.words else ""
             rows.append([f"{', '.join(trial.names)}{more}", score, trial.infinite, *change, verdict])
         figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
         columns = [
@@ -152,10 +152,6 @@ class Tuning(Tabular):
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
         if any(trial.taken and not trial.change.high < 0 for trial in self.trials):
             yield "p, of a likelihood ratio, sees smaller gains than the interval: either is enough."
-
-    def has_more_words(self, trial: Trial) -> bool:
-        """Whether a trial was made with more frequent words than the others."""
-        return trial.words > self.words
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""

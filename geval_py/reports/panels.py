@@ -732,7 +732,7 @@ def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[ChartRow]:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
         scores[trial.names] = trial.score
         label = _TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
-        label += f", {trial.words:,} words" if tuning.has_more_words(trial) else ""
+        label += f", {trial.words:,} words" if trial.words > tuning.words else ""
         rows.append(change_row(label, as_perplexity(trial.score, tuning.unit), base, trial.change, trial.taken))
     if mixture is not None:
         value, base = (as_perplexity(score, mixture.unit) for score in (mixture.held_out, mixture.score))

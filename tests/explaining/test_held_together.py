@@ -50,10 +50,10 @@ def parts(folds):
 
 def test_no_document_is_in_two_folds(pair):
     folds, notes = folds_of(pair, None, seed=1)
-    assert (parts(folds), folds.count, folds.documents, notes) == (DOCUMENTS, 10, DOCUMENTS, [NOTE])
+    assert (parts(folds), folds.count, folds.groups.max() + 1, notes) == (DOCUMENTS, 10, DOCUMENTS, [NOTE])
     by_line, notes = folds_of(pair, False, seed=1)
     assert parts(by_line) > 5 * DOCUMENTS
-    assert (by_line.documents, notes) == (None, [])
+    assert (by_line.groups.max() + 1, notes) == (DOCUMENTS * LINES, [])
 
 
 def test_it_is_as_if_the_column_were_given(pair):
