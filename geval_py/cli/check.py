@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from geval_py.checking import check, problem_formats, rules, targets
@@ -23,9 +22,6 @@ from geval_py.text import named, shows_colours, visible, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
-
-    from geval_py.scoring.blocks import Workers
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
@@ -149,18 +145,9 @@ def run_check(args: argparse.Namespace) -> int:
     outputs = list(targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ()))
     codes = rules.select_rules(*chosen_rules(args))
     failed = (args.fix or args.diff) and _fix(outputs, codes, args)
-    return max(int(failed), 0 if args.diff else _report(outputs, codes, args))
-
-
-def _report(
-    outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace
-) -> int:
-    """Check the outputs, and show what was found; returns the exit status."""
-    if args.cluster is None:
-        opened: AbstractContextManager[Workers | None] = nullcontext()
-    else:
-        opened = terminal.workers_at(args.cluster)
-    with opened as workers:
+    if args.diff:
+        return int(failed)
+    with terminal.workers_at(args.cluster) as workers:
         report = check.check_targets(
             outputs,
             codes,
@@ -177,7 +164,7 @@ def _report(
         _complain(f"note: {note}")
     for output in report.uncounted if args.format != "json" else ():
         _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}")
-    return show_report(report, args)
+    return max(int(failed), show_report(report, args))
 
 
 def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace) -> bool:
