@@ -94,12 +94,6 @@ def given(monkeypatch):
     return give
 
 
-def test_standard_input(submission, given):
-    given(GOOD.encode())
-    report = check_submission("-", challenge=submission, tests=["dev-0"])
-    assert (codes(report), report.files, report.uncounted) == (["E103"], ("-",), ())
-
-
 def test_standard_input_is_read_once(submission, given):
     """An error of the test set comes through, since there is nothing to look at again."""
     given(GOOD.encode() * 2)
