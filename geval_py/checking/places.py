@@ -32,10 +32,8 @@ def place_of(code: str, text: str, line: int, *more: Any) -> Place:
     """
     rule = RULES_BY_CODE[code]
     if any(has & ERROR_KINDS for has, _ in rule.flags):
-        from geval_py.scoring.kernel.reference import (
-            error_kind,
-            malformed_error,
-        )  # which a well-formed file needs not
+        # Imported here: a well-formed file does not need the kernel's twin.
+        from geval_py.scoring.kernel.reference import error_kind, malformed_error
 
         error = malformed_error(text, schemes.DEFAULT_BITS, line)
         message = error.hint
