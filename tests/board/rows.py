@@ -19,13 +19,9 @@ START = datetime(2027, 1, 1, 12, tzinfo=UTC)
 NOW = START + timedelta(days=10)
 TESTS = "{test-A: {}}"
 KEYS = {
-    "title": "Gazette",
-    "challenge": "challenge",
-    "answers": "answers",
-    "metric": "PerplexityHashed",
-    "samples": "50",
+    "title": "Gazette", "challenge": "challenge", "answers": "answers", "metric": "PerplexityHashed", "samples": "50",
     "tests": TESTS,
-}
+}  # fmt: skip
 
 
 def settings(folder="/board", **keys):
@@ -83,21 +79,10 @@ class Rows:
         self.count += 1
         code = f"{self.count:012x}"
         values = {
-            "code": code,
-            "name": name,
-            "source": name,
-            "digest": code,
-            "arrived": START + timedelta(hours=at),
-            "added": START,
-            "state": SCORED,
-            "charge": "",
-            "tags": [],
-            "params": {},
-            "links": [],
-            "problems": [],
-            "scorer": "",
-            **more,
-        }
+            "code": code, "name": name, "source": name, "digest": code, "arrived": START + timedelta(hours=at),
+            "added": START, "state": SCORED, "charge": "", "tags": [], "params": {}, "links": [], "problems": [],
+            "scorer": "", **more,
+        }  # fmt: skip
         with self.together():
             values["submitter_id"] = self.submitter(name)
             submission = self.run(insert(submissions).values(values))
@@ -113,13 +98,9 @@ class Rows:
         name = f"{test}/out-{variant}.tsv"
         file = self.run(insert(files).values(submission_id=submission, name=name, sha256="", bytes=1))
         row = {
-            "submission_id": submission,
-            "file_id": file,
-            "test": test,
-            "variant": variant,
-            "params": dict([variant.split("=")]) if variant else {},
-            "output_sha256": "",
-        }
+            "submission_id": submission, "file_id": file, "test": test, "variant": variant,
+            "params": dict([variant.split("=")]) if variant else {}, "output_sha256": "",
+        }  # fmt: skip
         output = self.run(insert(outputs).values(row))
         by_metric = scored if isinstance(scored, dict) else {self.board.settings.metric: scored}
         for metric, of in by_metric.items():
@@ -133,19 +114,11 @@ class Rows:
         digest = hashlib.sha256(repr((test, metric, of, reference, score)).encode()).hexdigest()
         known = self.run(select(evaluations.c.id).where(evaluations.c.output_sha256 == digest))
         row = {
-            "test": test,
-            "output_sha256": digest,
-            "reference": reference,
-            "metric": metric,
-            "version": "1",
-            "signature": "",
-            "lines": len(losses),
-            "score": value,
-            "low": None if value is None else value * 0.9,
-            "high": None if value is None else value * 1.1,
-            "losses": pack([array("d", losses)]) if losses else None,
+            "test": test, "output_sha256": digest, "reference": reference, "metric": metric, "version": "1",
+            "signature": "", "lines": len(losses), "score": value, "low": None if value is None else value * 0.9,
+            "high": None if value is None else value * 1.1, "losses": pack([array("d", losses)]) if losses else None,
             "made": START,
-        }
+        }  # fmt: skip
         return known[0].id if known else self.run(insert(evaluations).values(row))
 
     def score_again(self, code, of, **more):

@@ -25,14 +25,10 @@ def significant(value, digits):
 
 def settings(**changes):
     values = {
-        "title": "Gazette",
-        "challenge": "/challenge",
-        "answers": "/answers",
-        "metric": "PerplexityHashed",
-        "also": ("Accuracy",),
-        "tests": (Test(name="test-A"), Test(name="dev-0", visible=True)),
+        "title": "Gazette", "challenge": "/challenge", "answers": "/answers", "metric": "PerplexityHashed",
+        "also": ("Accuracy",), "tests": (Test(name="test-A"), Test(name="dev-0", visible=True)),
         "url": "https://boards.example.org/gazette/",
-    }
+    }  # fmt: skip
     return BoardSettings(**(values | changes))
 
 
@@ -51,16 +47,13 @@ def submission(number, *, submitter, score, rng, **changes):
         for index, (test, value) in enumerate([("test-A", score), ("dev-0", score * 0.93)])
     )
     values = {
-        "code": f"{number * 2654435761 % 16**12:012x}",
-        "submitter": submitter,
+        "code": f"{number * 2654435761 % 16**12:012x}", "submitter": submitter,
         "arrived": START + timedelta(hours=7 * number),
         "description": f"{own['model']} with k={own['k']}, run {number}",
         "tags": (own["model"], "neural" if own["model"] in ("lstm", "transformer") else "counts"),
-        "params": {"lr": str(rng.choice([0.1, 0.01, 0.001]))},
-        "scorer": "0.4.0",
-        "files": ({"name": "test-A/out.tsv", "bytes": 1234567, "sha256": f"{number:064x}"},),
-        "outputs": outputs,
-    }
+        "params": {"lr": str(rng.choice([0.1, 0.01, 0.001]))}, "scorer": "0.4.0",
+        "files": ({"name": "test-A/out.tsv", "bytes": 1234567, "sha256": f"{number:064x}"},), "outputs": outputs,
+    }  # fmt: skip
     return SubmissionView(**(values | changes))
 
 
@@ -179,14 +172,10 @@ def view(number=40, submitters=12, *, digits=4, changes=None, **others):
         for phase in own.phase_names
     }
     values = {
-        "settings": own,
-        "metrics": own.metrics,
-        "phase": own.phase_names[0],
-        "digits": dict.fromkeys(standings, Digits(score=digits, ends=digits)),
-        "standings": standings,
-        "submissions": tuple(reversed(found)),
-        "readme": README,
-    }
+        "settings": own, "metrics": own.metrics, "phase": own.phase_names[0],
+        "digits": dict.fromkeys(standings, Digits(score=digits, ends=digits)), "standings": standings,
+        "submissions": tuple(reversed(found)), "readme": README,
+    }  # fmt: skip
     return SiteView(**(values | others))
 
 

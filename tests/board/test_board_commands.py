@@ -62,13 +62,13 @@ THERE = "the commands are " + ", ".join(SUBCOMMANDS["board"])
 
 @pytest.mark.parametrize(("words", "message"), [
     pytest.param((), f"a command of geval board is missing\n  {THERE}", id="none"),
-    pytest.param(("shwo", ), f"there is no command `geval board shwo`\n  did you mean show? {THERE}",
+    pytest.param(("shwo",), f"there is no command `geval board shwo`\n  did you mean show? {THERE}",
      id="misspelt"),
-    pytest.param(("qqq", ), f"there is no command `geval board qqq`\n  {THERE}", id="unknown"),
+    pytest.param(("qqq",), f"there is no command `geval board qqq`\n  {THERE}", id="unknown"),
     pytest.param(
         ("add", "board", "x", "--at", "2027-01-31 23:59"),
         "argument --at: `2027-01-31 23:59` has no time zone; write it as 2027-01-31T23:59:00+01:00, "
-        "2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw",
+        "2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw\n  geval board add --help shows the options",
         id="a moment without a zone",
     ),
     pytest.param(("add", "board"),

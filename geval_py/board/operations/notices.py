@@ -48,7 +48,7 @@ def take_back(board: Board, number: int) -> None:
 def tell_of_upload(
     connection: Connection, settings: BoardSettings, upload: Any, state: str, submission_id: int | None, now: datetime
 ) -> None:
-    """Tell that an upload is settled: the webhooks, and whoever sent it. A trial is told of to nobody."""
+    """Write down that an upload is settled, for the webhooks and for whoever sent it; nothing of a trial."""
     if upload.dry:
         return
     query = select(submissions.c.code, submissions.c.state).where(submissions.c.id == submission_id)
@@ -64,7 +64,7 @@ def tell_of_upload(
 def tell_of_withdrawal(
     connection: Connection, settings: BoardSettings, code: str, submitter: str, now: datetime
 ) -> None:
-    """Tell the webhooks that a submission was withdrawn; the reason is the organiser's."""
+    """Write down for the webhooks that a submission was withdrawn, without the reason, which is the organiser's."""
     event = {"event": WITHDRAWN, "submitter": submitter, "code": code, "state": "withdrawn"}
     _tell(connection, settings, event, now)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -82,7 +82,17 @@ def part_scores(
     known: dict[tuple[str, ...], EvaluationScore] = {
         tuple(getattr(row, name) for name in KEY): (row.id, row.score) for row in connection.execute(query)
     }
-    places_of = cache(partial(_places, settings, test, part))
+
+    @cache
+    def places_of(lines: int) -> list[int]:
+        """Return the places of the part's lines; none if the test has another number of lines."""
+        documents = documents_of(settings, test)
+        if documents is None:
+            documents = [str(line) for line in range(lines)]
+        public = public_lines(documents, test.split, f"{settings.seed} {test.name}")
+        places = range(lines) if len(documents) == lines else ()
+        return [line for line in places if (line in public) == (part == PUBLIC)]
+
     by_output: dict[int, dict[str, EvaluationScore]] = {}
     for output, own in wholes.items():
         by_output[output] = {}
@@ -102,16 +112,6 @@ def part_scores(
             if key in known:
                 by_output[output][metric] = known[key]
     return by_output
-
-
-def _places(settings: BoardSettings, test: Test, part: str, lines: int) -> list[int]:
-    """Return the places of a part's lines in a test; none if the test has another number of lines."""
-    documents = documents_of(settings, test)
-    if documents is None:
-        documents = [str(line) for line in range(lines)]
-    public = public_lines(documents, test.split, f"{settings.seed} {test.name}")
-    known = range(lines) if len(documents) == lines else ()
-    return [line for line in known if (line in public) == (part == PUBLIC)]
 
 
 def _scored(settings: BoardSettings, whole: Row[Any], statistics: LineStatistics, *, is_ranking: bool) -> Scored:

@@ -144,10 +144,8 @@ def _locked(folder: str) -> Iterator[None]:
             raise UsageError(message=f"Cannot write {named(folder)}: another run is writing this site") from error
     try:
         for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
+            remove = shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink
+            remove(entry.path)
         yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,16 +15,19 @@ from geval_py.board.settings import moment_of
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now, option, parser_maker
 from geval_py.errors import DataError, UsageError
+from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Shown
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from datetime import datetime
 
     from geval_py.tables.layout import Cut
     from geval_py.tables.table import Table
+
+
+moment = argument_type(moment_of)
 
 
 make_add_parser = parser_maker(
@@ -43,7 +46,7 @@ make_add_parser = parser_maker(
         metavar="NAME",
         help="who sent it (default: the submission's own name, for a branch its whole repository)",
     ),
-    option("--at", metavar="TIME", help="when it arrived, with its zone (default: now)"),
+    option("--at", type=moment, metavar="TIME", help="when it arrived, with its zone (default: now)"),
     option("--baseline", action="store_true", help="it stands in the table without a place"),
     status="""\
 Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
@@ -54,11 +57,13 @@ line is at fault.""",
 
 def run_add(args: argparse.Namespace) -> int:
     """Run ``geval board add``; returns the exit status, raises GevalError. The others follow one that is refused."""
-    board, at = store.Board.open(args.board), _moment("--at", args.at)
+    board = store.Board.open(args.board)
     receipts = []
     for source in args.submissions:
         try:
-            receipts.append(add(board, source, submitter=args.submitter, at=at, baseline=args.baseline, now=now()))
+            receipts.append(
+                add(board, source, submitter=args.submitter, at=args.at, baseline=args.baseline, now=now())
+            )
         except DataError as error:
             terminal.show_error(error)
     _show_receipts(receipts, args)
@@ -76,7 +81,7 @@ make_scan_parser = parser_maker(
 """,
     BOARD,
     option("folder", metavar="FOLDER", help="the folder with the submissions"),
-    option("--at", metavar="TIME", help="when all of them arrived, with its zone"),
+    option("--at", type=moment, metavar="TIME", help="when all of them arrived, with its zone"),
     option(
         "--arrived",
         choices=ARRIVED,
@@ -93,25 +98,15 @@ make_scan_parser = parser_maker(
 
 def run_scan(args: argparse.Namespace) -> int:
     """Run ``geval board scan``; returns the exit status, raises GevalError."""
-    board, at = store.Board.open(args.board), _moment("--at", args.at)
+    board = store.Board.open(args.board)
     with terminal.ProgressBar("scanning", unit="items") as progress:
         receipts = scan(
-            board, args.folder, now=now(), at=at, arrived=args.arrived, again=args.again, progress=progress
+            board, args.folder, now=now(), at=args.at, arrived=args.arrived, again=args.again, progress=progress
         )
     _show_receipts(receipts, args, as_list=True)
     states = Counter(receipt.state for receipt in receipts)
     terminal.note(", ".join(f"{count} {state}" for state, count in states.items()) or "nothing is new")
     return int(any(receipt.state in (schema.FAILED, REFUSED) for receipt in receipts))
-
-
-def _moment(option: str, written: str | None) -> datetime | None:
-    """Read the moment in an option; raises UsageError for one without a zone."""
-    if written is None:
-        return None
-    try:
-        return moment_of(written)
-    except ValueError as error:
-        raise UsageError(message=f"argument {option}: {error}") from error
 
 
 make_withdraw_parser = parser_maker(

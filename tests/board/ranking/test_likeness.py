@@ -79,16 +79,11 @@ def smoothed(share):
 
 
 COPIES = {
-    "reordered": reordered,
-    "noise of 0.1 %": noisy(0.001),
-    "noise of 5 %": noisy(0.05),
-    "a line changed": changed({3}),
-    "five lines changed": changed({3, 30, 60, 90, 120}),
-    "5 % to the rest": with_rest(0.05),
-    "20 % to the rest": with_rest(0.2),
-    "2 % to all words": smoothed(0.02),
+    "reordered": reordered, "noise of 0.1 %": noisy(0.001), "noise of 5 %": noisy(0.05),
+    "a line changed": changed({3}), "five lines changed": changed({3, 30, 60, 90, 120}),
+    "5 % to the rest": with_rest(0.05), "20 % to the rest": with_rest(0.2), "2 % to all words": smoothed(0.02),
     "sharpened": lambda line, *_: scaled([(word, p**1.05) for word, p in line]),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -357,15 +357,9 @@ def test_likenesses_are_the_organisers_alone(files):
     from geval_py.board.ranking.likeness import Likeness
 
     pair = Likeness(
-        test="test-A",
-        one="0" * 12,
-        one_submitter="ann",
-        other="1" * 12,
-        other_submitter="bob",
-        same=59,
-        lines=60,
+        test="test-A", one="0" * 12, one_submitter="ann", other="1" * 12, other_submitter="bob", same=59, lines=60,
         correlation=0.99987,
-    )
+    )  # fmt: skip
     own = site_views.submissions_of(3, 2)
     named = tuple(replace(one, code=code * 12) for one, code in zip(own, "012", strict=True))
     private = made(site_views.view(submissions=named, standings=empty(), likenesses=(pair,)))
