@@ -48,15 +48,9 @@ if TYPE_CHECKING:
 
 LETTERS = string.ascii_letters
 HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
-WORSE = "a score worse than {}, the {} of knowing nothing, is shown as infinite"
 GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
-NOTHING_LATER = f"nothing stands in {AFTER} yet; this is the table of the last phase, {{}}"
-OF_PART = "the scores are of the {} part, {} lines"
-UNDECIDED = "after the deadline the private part decides"
-FINALS_ONLY = "only final submissions are ranked, at most {} of a submitter"
-SOME_COMPARED = "only the first {} of {} entries are compared with each other"
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
 
@@ -106,14 +100,16 @@ def standings_on(
     if digits.score and by == order.GROUPINGS[settings.entries]:
         notes += _add_ranges(connection, settings, entries, floor)
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
-        notes.append(WORSE.format(figure(floor, digits.score), names[0]))
+        nothing = f"a score worse than {figure(floor, digits.score)}, the {names[0]} of knowing nothing"
+        notes.append(f"{nothing}, is shown as infinite")
     part, last = settings.part_of(shown, in_phase, now), settings.deciding_phase(name)
     if part and digits.score and entries:
         e, is_open = evaluations.c, last is not None and last.name == in_phase and part == PUBLIC
         lines = connection.execute(select(e.lines).where(e.id == entries[0].evaluation_id)).scalar_one()
-        notes.append(OF_PART.format(part, lines) + (f"; {UNDECIDED}" if is_open else ""))
+        undecided = "; after the deadline the private part decides" if is_open else ""
+        notes.append(f"the scores are of the {part} part, {lines} lines{undecided}")
         if settings.finals and settings.is_decided(shown, in_phase, now):
-            notes.append(FINALS_ONLY.format(settings.finals))
+            notes.append(f"only final submissions are ranked, at most {settings.finals} of a submitter")
     measure = measure_of(settings.metric)
     return Standings(
         test=name,
@@ -146,7 +142,8 @@ def _present_phase(
     ranking = [name for name in until if test is None or settings.in_phase(name).test(test) is not None]
     *earlier, last = ranking or until
     if last == AFTER and earlier and not has_entries(last) and has_entries(earlier[-1]):
-        return earlier[-1], [NOTHING_LATER.format(visible(earlier[-1]))]
+        table = f"this is the table of the last phase, {visible(earlier[-1])}"
+        return earlier[-1], [f"nothing stands in {AFTER} yet; {table}"]
     return last, []
 
 
@@ -195,7 +192,7 @@ def _add_ranges(
     for number, at in zip(compared, positions, strict=True):
         entries[number] = replace(entries[number], first=at.first, last=at.last, groups=at.groups)
     if len(ranked) > len(compared):
-        yield SOME_COMPARED.format(len(compared), len(ranked))
+        yield f"only the first {len(compared)} of {len(ranked)} entries are compared with each other"
 
 
 # Tables for people and for programs
