@@ -50,12 +50,9 @@ class Ranked:
     items: Places
     features: Places
 
-    def __len__(self) -> int:
-        return len(self.names)
-
     def at(self, places: Integers) -> Ranked:
         """Return the features at some places, in this order."""
-        number = np.full(len(self), -1, np.int32)
+        number = np.full(len(self.names), -1, np.int32)
         number[places] = np.arange(len(places), dtype=np.int32)
         features = number[self.features]
         kept = np.flatnonzero(features >= 0)
@@ -65,11 +62,11 @@ class Ranked:
 
     def sums(self, values: Array) -> Array:
         """Sum the values of the items of each feature; ``values`` has one for each item."""
-        return sums_of(self.features, values, self.items, len(self))
+        return sums_of(self.features, values, self.items, len(self.names))
 
     def counts(self) -> Integers:
         """Count the items of each feature."""
-        return np.bincount(self.features, minlength=len(self))
+        return np.bincount(self.features, minlength=len(self.names))
 
 
 def sums_of(features: Places, values: Array, items: Places, count: int) -> Array:
@@ -320,7 +317,8 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
     same factor, which is estimated from all features. NaN for pairs, and for a feature that fewer than two
     documents tell of.
     """
-    on, of_line, number, features = OnDocuments.of(ranked, documents), documents.of_line, documents.count, len(ranked)
+    on, features = OnDocuments.of(ranked, documents), len(ranked.names)
+    of_line, number = documents.of_line, documents.count
     sizes = np.bincount(of_line, minlength=number).astype(np.float64)
     places = np.unique(ranks, return_inverse=True)[1]
     apart = centred_ranks((of_line * len(ranks) + places).astype(np.float64))
@@ -353,7 +351,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     the others and minus the gain, else A times its loss plus B, as below. The interval comes from the sum of the
     squares of what items, or documents, add.
     """
-    items, features = len(losses), len(ranked)
+    items, features = len(losses), len(ranked.names)
     mean = float(losses.mean()) if items else 0.0
     centre = mean if np.isfinite(mean) else 0.0  # so that squares lose no digits
     apart = losses - centre

@@ -282,16 +282,14 @@ class NearTie(NamedTuple):
 def notes_on_ties(ties: Sequence[NearTie]) -> Iterator[str]:
     """Yield a note on the near ties of a comparison, if there are some; it names a few of them."""
     what = "nearer than hashing can tell"
-    each = [f"{tie.first} and {tie.second} ({numbers.fixed(100 * tie.turned, 0)} %)" for tie in ties]
+    shares = [f"{numbers.fixed(100 * tie.turned, 0)} %" for tie in ties]
     if len(ties) == 1:
-        share = numbers.fixed(100 * ties[0].turned, 0)
         pair = f"{visible(ties[0].first)} and {visible(ties[0].second)}"
-        yield f"{pair} are {what}: {share} % of seeds would put the second first"
+        yield f"{pair} are {what}: {shares[0]} of seeds would put the second first"
     elif ties:
-        yield (
-            f"{len(ties)} pairs of neighbours are {what}; so many seeds would put the second first: "
-            f"{some_of(each, MAX_NAMED_TIES)}"
-        )
+        each = [f"{tie.first} and {tie.second} ({share})" for tie, share in zip(ties, shares, strict=True)]
+        pairs = f"{len(ties)} pairs of neighbours are {what}"
+        yield f"{pairs}; so many seeds would put the second first: {some_of(each, MAX_NAMED_TIES)}"
 
 
 def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:

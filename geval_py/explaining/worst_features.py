@@ -200,7 +200,7 @@ def ranked_features(
         columns |= feature_ranking.gains(ranked, loss_of_item, several)
     if documents is not None:
         pairs = feature_ranking.OnDocuments.of(ranked, documents).features
-        on_documents = np.bincount(pairs, minlength=len(ranked))
+        on_documents = np.bincount(pairs, minlength=len(ranked.names))
         unknown = ranked.are_pairs | (on_documents == 0)
         columns["documents"] = np.where(unknown, np.nan, on_documents) if unknown.any() else on_documents
     if distinct:
