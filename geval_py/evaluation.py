@@ -130,12 +130,12 @@ def locate_scored(
 
 
 def _texts(metrics: object) -> tuple[str, ...]:
-    given = (metrics,) if isinstance(metrics, str) or not isinstance(metrics, Iterable) else tuple(metrics)
-    if not all(isinstance(metric, str) for metric in given):
+    names = (metrics,) if isinstance(metrics, str) or not isinstance(metrics, Iterable) else tuple(metrics)
+    if not all(isinstance(metric, str) for metric in names):
         raise UsageError(
             message=f"metrics are a name, as 'PerplexityHashed', or a list of names, not {shown(metrics)}"
         )
-    return given
+    return names
 
 
 class Score(MetricScore):
@@ -279,8 +279,8 @@ class Evaluation(ScoredOutput):
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
         kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
-        wanted = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
-        frame = self._frame(None if wanted is None else self.select(wanted))
+        item_filter = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
+        frame = self._frame(None if item_filter is None else self.select(item_filter))
         if sort is None:
             return frame
         greatest_first = self.scores[0].greatest_first(worst=sort == "worst")

@@ -112,17 +112,17 @@ def suggesting(**meanings: str) -> Callable[[Callable[Parameters, Result]], Call
     """
 
     def decorated(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        of: Any = function
-        code = of.__code__
-        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        untyped: Any = function
+        code = untyped.__code__
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
         @wraps(function)
         def call(*positional: Parameters.args, **named: Parameters.kwargs) -> Result:
             for name in named:
-                if name not in known:
-                    close = nearest(name, known)
+                if name not in parameters:
+                    close = nearest(name, parameters)
                     meant = meanings.get(name) or (f"{close}=…" if close else "")
-                    advice = f": did you mean {meant}?" if meant else f"; there are {', '.join(known)}"
+                    advice = f": did you mean {meant}?" if meant else f"; there are {', '.join(parameters)}"
                     message = f"{function.__name__}() got an unexpected keyword argument {name!r}{advice}"
                     raise TypeError(message)
             return function(*positional, **named)
@@ -236,9 +236,9 @@ def width_of(stream: TextIO) -> int | None:
     """Return a terminal's width in columns, or ``COLUMNS``; None for a stream that is no terminal."""
     if not stream.isatty():
         return None
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH
     except (OSError, ValueError):

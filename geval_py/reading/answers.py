@@ -106,8 +106,8 @@ def _choose_column(path: str, names: Sequence[str], column: str) -> str:
     chosen = [name for name in DEFAULT_COLUMNS if name in names] or list(names)
     if len(chosen) == 1 or chosen[0] in DEFAULT_COLUMNS[:1]:
         return chosen[0]
-    there = some_of(map(rows.quoted, names)) or "none"
-    reason = f"which column has the answers? there are {there}; write {os.path.basename(path)}#COLUMN"
+    columns = some_of(map(rows.quoted, names)) or "none"
+    reason = f"which column has the answers? there are {columns}; write {os.path.basename(path)}#COLUMN"
     raise UnreadableFileError(path=path, reason=reason)
 
 
@@ -174,8 +174,8 @@ def _streams(folder: str) -> list[str]:
     if not os.path.exists(place):
         place = os.path.join(folder, SPLITS_FILE)
         splits = _typed(_json_file(folder, SPLITS_FILE).get("splits"), list, place, "splits")
-        there = some_of(map(rows.quoted, splits))
-        reason = f"it is a dataset of several splits: {there}; name the folder of one of them"
+        quoted = some_of(map(rows.quoted, splits))
+        reason = f"it is a dataset of several splits: {quoted}; name the folder of one of them"
         raise UnreadableFileError(path=folder, reason=reason)
     state = _json_file(folder, STATE_FILE)
     files = _typed(state.get(DATA_FILES), list, place, DATA_FILES)
@@ -188,8 +188,8 @@ def _streams(folder: str) -> list[str]:
 def _typed(value: Any, kind: type[Typed], path: str, key: str) -> Typed:
     """Return a value of JSON that is of a type; raises UnreadableFileError for another."""
     if not isinstance(value, kind):
-        wanted = rows.kind_of(kind())
-        raise UnreadableFileError(path=path, reason=f"{key}: {wanted} is wanted, not {rows.kind_of(value)}")
+        expected = rows.kind_of(kind())
+        raise UnreadableFileError(path=path, reason=f"{key}: {expected} is wanted, not {rows.kind_of(value)}")
     return value
 
 

@@ -53,9 +53,9 @@ class DataSet:
         return self._lines
 
     def __repr__(self) -> str:
-        there = [name for name, path in (("input", self.input), ("answers", self.expected)) if path is not None]
+        files = [name for name, path in (("input", self.input), ("answers", self.expected)) if path is not None]
         outputs = [visible(output.name) for output in self.outputs]
-        return f"<DataSet {visible(self.directory)}: {', '.join([*there, *outputs]) or 'no file'}>"
+        return f"<DataSet {visible(self.directory)}: {', '.join([*files, *outputs]) or 'no file'}>"
 
     def __iter__(self) -> Iterator[Item]:
         return self.items()

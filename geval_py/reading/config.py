@@ -18,7 +18,7 @@ from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.tables.formats import FORMATS
-from geval_py.text import SPACES, named, nearest, split_words, visible
+from geval_py.text import SPACES, named, nearest, visible
 
 CONFIG_FILE = "config.txt"
 DEFAULT_TEST = "test-A"
@@ -570,8 +570,8 @@ def _parser() -> Parser:
 
 def parse_words(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """Parse options into values by field, and return the words that are no options; raises UsageError."""
-    given, strays = _parser().parse_known_args(words)
-    return {name: tuple(of) if isinstance(of, list) else of for name, of in vars(given).items()}, strays
+    namespace, strays = _parser().parse_known_args(words)
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in vars(namespace).items()}, strays
 
 
 def check_available(values: Mapping[str, Any], *, ignores: bool = False) -> dict[str, Any]:
@@ -635,8 +635,6 @@ def read_config(path: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """Split the text of a config.txt into its words."""
-    if "\\" not in text:
-        return split_words(text)
     return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
 
 

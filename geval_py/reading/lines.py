@@ -271,10 +271,10 @@ def read_lines_between(path: str, read_at: ReadAt, start: int, stop: int, *, fir
 
     def read(more: int) -> None:
         nonlocal data
-        wanted = min(len(data) + more, size - offset)
+        end = min(len(data) + more, size - offset)
         with naming(path):
-            while len(data) < wanted:
-                part = read_at(wanted - len(data), offset + len(data))
+            while len(data) < end:
+                part = read_at(end - len(data), offset + len(data))
                 if not part:
                     raise changed(path)
                 data = data + part if data else part

@@ -189,9 +189,9 @@ def _output_columns(path: str, schema: Any) -> list[str]:
             )
         has_map = has_map or is_map
     if not {*names} - {WORDS} or not ({WORDS, BUCKETS} & {*names} or has_map):
-        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
-        there = ", ".join(schema.names[:8])
-        raise UnreadableFileError(path=path, reason=f"its columns are {there}; {wanted} are wanted")
+        keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
+        columns = ", ".join(schema.names[:8])
+        raise UnreadableFileError(path=path, reason=f"its columns are {columns}; {keys} are wanted")
     return names
 
 

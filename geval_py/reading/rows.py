@@ -67,8 +67,8 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
         wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
         if units:
             raise row.error("", f"{' and '.join(units)}: one is wanted")
-        there = some_of(quoted(key) for key, value in values.items() if value is not None)
-        raise row.error("", f"it has none of these keys: {wanted}" + (f"; its keys are {there}" if there else ""))
+        keys = some_of(quoted(key) for key, value in values.items() if value is not None)
+        raise row.error("", f"it has none of these keys: {wanted}" + (f"; its keys are {keys}" if keys else ""))
     (unit,) = units
     numbers: Any = values[unit]
     words: Any = values.get(WORDS)

@@ -495,12 +495,12 @@ def parts_of(path: str) -> tuple[str, ...]:
     Raises PartsError for parts that are missing or duplicated, or that differ in the number of parts.
     """
     folder, name = os.path.split(path)
-    wanted = part_of(name)
-    if isinstance(path, VirtualFile) or wanted is None or wanted.number is not None or exists(path):
+    whole = part_of(name)
+    if isinstance(path, VirtualFile) or whole is None or whole.number is not None or exists(path):
         return (path,)
-    parts = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == wanted.whole]
+    parts = [(part, other) for part, other in _numbered_parts(_names_beside(path)) if part.whole == whole.whole]
     counts = {part.total: other for part, other in parts}
-    count = next(iter(counts), wanted.total)
+    count = next(iter(counts), whole.total)
     by_number: dict[int, list[str]] = {}
     for part, other in parts:
         by_number.setdefault(part.number or 0, []).append(other)

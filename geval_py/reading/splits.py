@@ -304,7 +304,7 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     close = suggestion(name, suggested or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
     hint, above = f"{close}{named(directory)} holds {some_of(names) or 'no file'}", os.path.join(directory, os.pardir)
     if name == EXPECTED_FILE and not sources.is_remote(above):  # the answers of other sets may be there
-        sets = [of for of in sets_in(above) if of != TRAINING_SET and find_answers(os.path.join(above, of, name))]
+        sets = [one for one in sets_in(above) if one != TRAINING_SET and find_answers(os.path.join(above, one, name))]
         hint += f"; there are answers in {some_of(sets)}" if sets else ""
     return missing(hint=hint)
 

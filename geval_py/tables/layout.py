@@ -81,7 +81,7 @@ def laid_out(
     while True:
         widths = _shared_widths(needs, kept, is_text, width)
         shown = {n: cut_names(inner[n], widths[n]) for n in inner if n in kept}
-        are_distinct = all(len({*of.values()}) == len(of) for of in shown.values())
+        are_distinct = all(len({*texts.values()}) == len(texts) for texts in shown.values())
         readable = [READABLE_CONTEXT if kind == "around" else READABLE_WIDTH for kind in kinds]
         least = [min(need, readable[n]) if is_text[n] else need for n, need in enumerate(needs)]
         if not to_drop or (fits(least) and are_distinct):
@@ -104,7 +104,7 @@ def laid_out(
         lines = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
         written = ""
         for parts in lines:
-            padded = (_padded(of, kinds[n], own[n], is_head=is_head) for n, of in zip(kept, parts, strict=True))
+            padded = (_padded(part, kinds[n], own[n], is_head=is_head) for n, part in zip(kept, parts, strict=True))
             written += SPACE.join(padded).rstrip(" ") + "\n"
         return written
 

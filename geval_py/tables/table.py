@@ -104,7 +104,7 @@ class Table:
         """
         droppable: Iterable[int] = range(1, len(self.columns))
         if self.droppable is not None:
-            droppable = (n for name in self.droppable for n, of in enumerate(self.columns) if of.name == name)
+            droppable = (n for name in self.droppable for n, column in enumerate(self.columns) if column.name == name)
         yield from laid_out(
             [column.heading for column in self.columns],
             [column.cut if column.alignment == "left" else "number" for column in self.columns],
@@ -122,12 +122,14 @@ class Table:
         rule = [_MARKDOWN_RULES[column.alignment] for column in self.columns]
         for row in chain([head, rule], self.cells()):
             cells = row if row is head or row is rule else map(escapes.markdown_text, row)
-            bold = (f"**{of}**" if isinstance(cell, Bold) else of for cell, of in zip(row, cells, strict=True))
+            bold = (f"**{text}**" if isinstance(cell, Bold) else text for cell, text in zip(row, cells, strict=True))
             yield f"| {' | '.join(bold)} |\n"
 
     def latex(self) -> Iterator[str]:
         r"""Write a LaTeX tabular that needs the package booktabs."""
-        escaped = [escapes.latex_text if of.alignment == "left" else escapes.latex_number for of in self.columns]
+        escaped = [
+            escapes.latex_text if column.alignment == "left" else escapes.latex_number for column in self.columns
+        ]
 
         def line(cells: Iterable[str]) -> str:
             row = " & ".join(cells)  # one that begins with [ or * would be an argument of the row end before it
@@ -137,7 +139,9 @@ class Table:
         yield "\\toprule\n" + line(escapes.latex_text(column.heading) for column in self.columns) + "\\midrule\n"
         for row in self.cells():
             pairs = zip(escaped, row, strict=True)
-            yield line(rf"\textbf{{{of(cell)}}}" if isinstance(cell, Bold) else of(cell) for of, cell in pairs)
+            yield line(
+                rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Bold) else escape(cell) for escape, cell in pairs
+            )
         yield "\\bottomrule\n\\end{tabular}\n"
 
     def csv(self) -> Iterator[str]:
