@@ -151,11 +151,6 @@ def test_texts_are_cut_at_any_place(text, width):
         assert text.endswith(end)
 
 
-def test_styles_are_kept():
-    assert cut("a\x1b[31mbcd\x1b[0me", 3, 0) == "…\x1b[31md\x1b[0me"
-    assert cut("a\x1b[31mbcd\x1b[0mefg", 3) == "a\x1b[31mb…\x1b[0m"
-
-
 @given(st.text("ab水e\u0301\t👍", min_size=1, max_size=300), st.data(), WIDTHS)
 def test_the_caret_is_below_its_character(text, data, width):
     column = data.draw(st.integers(1, len(text) + 1))
@@ -207,6 +202,7 @@ CUTS = {
     "a style takes no column": (f"{RED}abc{PLAIN}", 3, f"{RED}abc{PLAIN}"),
     "a style that is cut is ended": (f"{RED}abc{PLAIN}", 2, f"{RED}a…{PLAIN}"),
     "a style that ended before is not": (f"{RED}a{PLAIN}bcd", 3, f"{RED}a{PLAIN}b…"),
+    "a style inside is kept": ("a\x1b[31mbcd\x1b[0mefg", 3, "a\x1b[31mb…\x1b[0m"),
     "empty": ("", 0, ""),
 }
 
@@ -214,6 +210,7 @@ CUTS = {
 @pytest.mark.parametrize(("text", "width", "shown"), CUTS.values(), ids=CUTS)
 def test_cut(text, width, shown):
     assert cut(text, width) == shown
+    assert cut("a\x1b[31mbcd\x1b[0me", 3, 0) == "…\x1b[31md\x1b[0me"
 
 
 ROWS = [["name", "score"], ["a", "1.5"], ["a name that is rather long", "12.25"]]
