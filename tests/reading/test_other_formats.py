@@ -41,10 +41,14 @@ def text_of(lines):
     return "".join(" ".join(f"{word}:{p!r}" for word, p in entries) + "\n" for entries in lines)
 
 
-def reason_of(path, read=lambda path: list(read_output(path))):
+def lines_of(path):
+    return list(read_lines(output_at(str(path)).path))
+
+
+def reason_of(path):
     """Why an output cannot be read."""
     with pytest.raises(UnreadableFileError) as caught:
-        read(path)
+        lines_of(path)
     assert str(caught.value) == f"Cannot read `{path}`: {visible(caught.value.reason)}"
     return caught.value.reason
 
@@ -171,15 +175,6 @@ BAD_CSV = [
 ]  # fmt: skip
 
 
-FAULTS = [("out.jsonl", text + "\n", reason) for text, reason in BAD] + [("out.csv", *row) for row in BAD_CSV]
-
-
-@pytest.mark.parametrize(("name", "text", "reason"), FAULTS, ids=range(len(FAULTS)))
-def test_bad_rows_have_a_place(name, text, reason, tmp_path):
-    (tmp_path / name).write_text(text)
-    assert reason_of(tmp_path / name) == reason
-
-
 @pytest.mark.parametrize(
     ("name", "text", "encoding", "row"),
     [
@@ -270,13 +265,6 @@ BAD_PARQUET = [
     ({"Words": [["a"]], "logprobs": [[0.0]]},
      "its columns are Words, logprobs; words and probabilities, or logprobs are wanted"),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("columns", "reason"), BAD_PARQUET, ids=range(len(BAD_PARQUET)))
-def test_bad_parquet_has_a_place(columns, reason, tmp_path):
-    path = tmp_path / "out.parquet"
-    pq.write_table(pa.table(columns), path)
-    assert reason_of(path) == reason
 
 
 NO_ENDING = "`new.tsv.zip` has no ending of a format: .tsv, .jsonl, .parquet, .csv"
@@ -481,10 +469,6 @@ def test_a_map_of_many_words_is_read_in_time_that_grows_with_it(more, tmp_path):
 # Files that other tools write: details of lighteval, n-best lists, predictions of BabyLM's evaluation
 
 
-def lines_of(path):
-    return list(read_lines(output_at(str(path)).path))
-
-
 @pytest.mark.long
 def test_samples_that_lm_evaluation_harness_logs(tmp_path):
     """Made here by the tool, whose model "dummy" answers at random."""
@@ -520,14 +504,6 @@ BAD_DETAILS = [
     (None, [-0.5], "column doc.choices: lighteval's details of a multiple-choice task have a list there"),
     ([" a"], None, "column model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
 ]
-
-
-@pytest.mark.parametrize(("choices", "logs", "reason"), BAD_DETAILS, ids=range(len(BAD_DETAILS)))
-def test_bad_details_have_a_place(choices, logs, reason, tmp_path):
-    path = tmp_path / "out.parquet"
-    rows = {"doc": [{"query": "q", "choices": choices}], "model_response": [{"logprobs": logs, "text": "t"}]}
-    pq.write_table(pa.table(rows), path)
-    assert reason_of(path, lines_of) == reason
 
 
 # As Marian's --n-best prints it; Moses has more numbers, and alignments after the score.
@@ -578,13 +554,6 @@ BAD_LISTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "reason"), BAD_LISTS, ids=range(len(BAD_LISTS)))
-def test_bad_lists_have_a_place(text, reason, tmp_path):
-    path = tmp_path / "out.words.nbest"
-    path.write_text(text)
-    assert reason_of(path, lines_of) == reason
-
-
 def predictions(*tasks):
     return {
         task: {"predictions": [{"id": f"{task}_{n}", "pred": one} for n, one in enumerate(of)]} for task, of in tasks
@@ -615,8 +584,25 @@ BAD_PREDICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("document", "reason"), BAD_PREDICTIONS, ids=range(len(BAD_PREDICTIONS)))
-def test_bad_predictions_have_a_place(document, reason, tmp_path):
-    path = tmp_path / "out.predictions.json"
-    path.write_text(document if isinstance(document, str) else json.dumps(document))
-    assert reason_of(path, lines_of) == reason
+def details(choices, logs):
+    return {"doc": [{"query": "q", "choices": choices}], "model_response": [{"logprobs": logs, "text": "t"}]}
+
+
+FAULTS = [
+    *(("out.jsonl", text + "\n", reason) for text, reason in BAD),
+    *(("out.csv", *row) for row in BAD_CSV),
+    *(("out.parquet", *row) for row in BAD_PARQUET),
+    *(("out.parquet", details(choices, logs), reason) for choices, logs, reason in BAD_DETAILS),
+    *(("out.words.nbest", *row) for row in BAD_LISTS),
+    *(("out.predictions.json", *row) for row in BAD_PREDICTIONS),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "reason"), FAULTS, ids=range(len(FAULTS)))
+def test_faults_have_a_place(name, content, reason, tmp_path):
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        pq.write_table(pa.table(content), path)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    assert reason_of(path) == reason
