@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 
 from geval_py.scoring.metrics.assignment import (
@@ -42,7 +42,7 @@ PART_BITS = 20  # of heights, of 60 bits: sums of so few are exact in doubles
 
 _CORNERS = r"([0-9]++),([0-9]++),([0-9]++),([0-9]++)"
 _RECTANGLE = re.compile(rf"(?:([^:{SPACES}]+):)?(?:([0-9]++)/)?{_CORNERS}(?::({PROBABILITY}))?")
-_CLIPPING = re.compile(rf"(?:([0-9]++)/)?{_CORNERS}(?:/([0-9]++))?")
+_CLIPPING = re.compile(rf"()(?:([0-9]++)/)?{_CORNERS}(?:/([0-9]++))?")  # without a label, and with a margin
 
 
 def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
@@ -144,7 +144,7 @@ def _fitting(answers: Sequence[tuple[Region, int]], regions: Sequence[Region]) -
 def expected_rectangles(text: str, line: int) -> list[Region]:
     """Read the rectangles of an expected line; raises MalformedLineError."""
     hint = "a rectangle is `label:2/10,20,30,40`, on page 2; only outputs have probabilities"
-    return [region for region, _ in _rectangles(text, line, hint, has_probability=False)]
+    return [region for region, _ in _regions(_RECTANGLE, text, line, hint, (False,))]
 
 
 def given_rectangles(text: str, line: int) -> list[Region]:
@@ -155,57 +155,46 @@ def given_rectangles(text: str, line: int) -> list[Region]:
     (('figure', 2), 441, 0.5)
     """
     hint = "a rectangle is `label:2/10,20,30,40`, on page 2, perhaps with a probability behind it"
-    regions = _rectangles(text, line, hint, has_probability=True)
-    for region, match in regions:
-        if not 0 <= region.probability <= 1:
+    regions = []
+    for region, match in _regions(_RECTANGLE, text, line, hint, (False, True)):
+        probability = float(match[7] or 1)
+        if not 0 <= probability <= 1:
+            reason = NO_PROBABILITY.format(shortest(probability))
             shown = f"`{shorten(match[7])}` is not from 0 to 1"
-            reason = NO_PROBABILITY.format(shortest(region.probability))
             error = malformed(reason, text, line, shown, match.start(7) + 1, match[7])
             error.is_numbered = False
             raise error
-    return [region for region, _ in regions]
-
-
-def _rectangles(text: str, line: int, hint: str, *, has_probability: bool) -> list[tuple[Region, re.Match[str]]]:
-    """Return the rectangles, with what matched them."""
-    regions = []
-    for token in TOKEN.finditer(text):
-        match = _RECTANGLE.fullmatch(text, *token.span())
-        if match is None or (match[7] is not None and not has_probability):
-            raise unread(NOT_READ, line, token, f"is no rectangle; {hint}")
-        label, page, *corners, written = match.groups()
-        box, number = _box(corners, line, token), None if page is None else whole_number(page, line, token)
-        probability = 1.0 if written is None else float(written)
-        regions.append((Region((label, number), (box,), probability, token.start() + 1), match))
+        regions.append(region._replace(probability=probability))
     return regions
 
 
 def expected_clippings(text: str, line: int) -> list[tuple[Region, int]]:
     """Read the rectangles of an expected line of ClippEU, with their margins; raises MalformedLineError."""
-    return _clippings(text, line, "a rectangle is `2/10,20,30,40/5`, on page 2, with a margin of 5", has_margin=True)
+    hint = "a rectangle is `2/10,20,30,40/5`, on page 2, with a margin of 5"
+    regions = _regions(_CLIPPING, text, line, hint, (True,))
+    return [(region, whole_number(match[7], line, match)) for region, match in regions]
 
 
 def given_clippings(text: str, line: int) -> list[Region]:
     """Read the rectangles of an output line of ClippEU; raises MalformedLineError."""
     hint = "a rectangle is `2/10,20,30,40`, on page 2, without label or margin"
-    return [region for region, _ in _clippings(text, line, hint, has_margin=False)]
+    return [region for region, _ in _regions(_CLIPPING, text, line, hint, (False,))]
 
 
-def _clippings(text: str, line: int, hint: str, *, has_margin: bool) -> list[tuple[Region, int]]:
-    clippings = []
+def _regions(
+    pattern: re.Pattern[str], text: str, line: int, hint: str, may_end: tuple[bool, ...]
+) -> list[tuple[Region, re.Match[str]]]:
+    """Return the rectangles, with what matched them; ``may_end``: whether a probability or margin is at the end."""
+    regions = []
     for token in TOKEN.finditer(text):
-        match = _CLIPPING.fullmatch(token[0])
-        if match is None or (match[6] is not None) != has_margin:
+        match = pattern.fullmatch(text, *token.span())
+        if match is None or (match[7] is not None) not in may_end:
             raise unread(NOT_READ, line, token, f"is no rectangle; {hint}")
-        page, *corners, margin = match.groups()
-        label = None if page is None else whole_number(page, line, token)
-        region = Region(label, (_box(corners, line, token),), column=token.start() + 1)
-        clippings.append((region, whole_number(margin or "0", line, token)))
-    return clippings
-
-
-def _box(corners: Iterable[str], line: int, token: re.Match[str]) -> Box:
-    x0, y0, x1, y1 = (whole_number(corner, line, token) for corner in corners)
-    if x1 < x0 or y1 < y0:
-        raise unread(NOT_READ, line, token, "is no rectangle; the first corner is the one with the smaller numbers")
-    return Box(x0, x1, y0, y1)
+        label, page, *corners, _ = match.groups()
+        number = None if page is None else whole_number(page, line, token)
+        x0, y0, x1, y1 = (whole_number(corner, line, token) for corner in corners)
+        if x1 < x0 or y1 < y0:
+            fault = "is no rectangle; the first corner is the one with the smaller numbers"
+            raise unread(NOT_READ, line, token, fault)
+        regions.append((Region((label, number), (Box(x0, x1, y0, y1),), column=token.start() + 1), match))
+    return regions
