@@ -156,11 +156,11 @@ class Scorer:
         rows = len(values) if offsets is None else len(offsets) - 1
         rests: NDArray[np.float64] | None = None
         if rest is not None:
-            given = numbers_of(rest, "the rests")
-            if given.shape not in ((), (rows,)):
+            own_rests = numbers_of(rest, "the rests")
+            if own_rests.shape not in ((), (rows,)):
                 what = f"rest is one number or one for each of {rows} rows"
-                raise UsageError(message=f"{what}, not of the shape {given.shape}")
-            rests = np.ascontiguousarray(np.broadcast_to(given, rows), np.float64)
+                raise UsageError(message=f"{what}, not of the shape {own_rests.shape}")
+            rests = np.ascontiguousarray(np.broadcast_to(own_rests, rows), np.float64)
         return Predictions(self, values, ids, offsets, rests, unit)
 
 
@@ -238,12 +238,12 @@ class Predictions:
             raise UsageError(message=f"expected words are several, not {expected!r}: for one row write [word]")
         if isinstance(expected, list | tuple) and (not expected or isinstance(expected[0], str)):
             return expected
-        found = _array(expected, "the expected words")
-        if found.dtype.kind in "OU":
-            words: list[str] = found.tolist()
+        values = _array(expected, "the expected words")
+        if values.dtype.kind in "OU":
+            words: list[str] = values.tolist()
             return words
         vocabulary = self._scorer.vocabulary
-        for row, number in enumerate(numbers := _ids(found).ravel().tolist()):
+        for row, number in enumerate(numbers := _ids(values).ravel().tolist()):
             if not 0 <= number < len(vocabulary):
                 raise UsageError(message=f"expected[{row}] is {number}; {_known_ids(len(vocabulary))}")
         return [vocabulary[number] for number in numbers]
@@ -326,11 +326,11 @@ def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:
 
 def numbers_of(values: Any, what: str) -> Numbers:
     """Return an array of float32 or float64, without a copy where that is possible; raises UsageError."""
-    found = _array(values, what)
-    if found.dtype.kind not in "fiub" or found.dtype.itemsize > 8:
-        raise UsageError(message=f"{what} are an array of {found.dtype}, not of float32 or float64")
-    kind = np.float32 if found.dtype.itemsize <= 4 and found.dtype.kind == "f" else np.float64
-    return found.astype(kind, copy=False)
+    numbers = _array(values, what)
+    if numbers.dtype.kind not in "fiub" or numbers.dtype.itemsize > 8:
+        raise UsageError(message=f"{what} are an array of {numbers.dtype}, not of float32 or float64")
+    kind = np.float32 if numbers.dtype.itemsize <= 4 and numbers.dtype.kind == "f" else np.float64
+    return numbers.astype(kind, copy=False)
 
 
 def _array(values: Any, what: str) -> NDArray[Any]:
@@ -344,10 +344,10 @@ def _array(values: Any, what: str) -> NDArray[Any]:
 
 
 def _ids(values: Any) -> Ids:
-    found = _array(values, "the ids")
-    if found.dtype.kind not in "iu" and found.size:
-        raise UsageError(message=f"ids, offsets and line numbers are whole numbers, not {found.dtype}")
-    return np.ascontiguousarray(found, np.int64)
+    ids = _array(values, "the ids")
+    if ids.dtype.kind not in "iu" and ids.size:
+        raise UsageError(message=f"ids, offsets and line numbers are whole numbers, not {ids.dtype}")
+    return np.ascontiguousarray(ids, np.int64)
 
 
 def _known_ids(words: int) -> str:

@@ -59,7 +59,7 @@ class ScoreTable(Tabular):
         of more parameters than fit.
         """
         scores = (result.scores for result in self.results if result.error is None)
-        names = [visible(name) for name in next(([score.name for score in of] for of in scores), self.names)]
+        names = [visible(name) for name in next(([score.name for score in row] for row in scores), self.names)]
         values = [self._cells(result) for result in self.results]
         if len(values) == 1 and len(names) == 1:
             yield values[0][0] + "\n"

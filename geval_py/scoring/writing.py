@@ -162,16 +162,16 @@ def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFlo
     """Yield the words with their numbers; errors of a given iterator are passed on."""
     items = getattr(probabilities, "items", None)
     pairs: object = items() if callable(items) else probabilities
-    wanted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
+    accepted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise UsageError(message=f"a line is made from {wanted}, not from {_kind(probabilities)}")
+        raise UsageError(message=f"a line is made from {accepted}, not from {_kind(probabilities)}")
     for pair in pairs:
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
             advice = f"\n  {_WORDS_OF_NUMBERS}" if hasattr(pair, "__float__") else ""
             what = f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}"
-            raise UsageError(message=f"a line is made from {wanted}, not from {what}") from error
+            raise UsageError(message=f"a line is made from {accepted}, not from {what}") from error
         yield word, value
 
 

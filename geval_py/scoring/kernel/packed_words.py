@@ -44,7 +44,7 @@ class PackedWords:
 
     def hashes(self, seed: int) -> Hashes:
         """Return the hash of each word, in the vocabulary's order."""
-        found = np.empty(self.size, np.uint32)
+        by_id = np.empty(self.size, np.uint32)
         for ids, blocks, last in self.groups:
             hashes = np.full(len(ids), seed, np.uint32)
             for block in blocks:
@@ -52,8 +52,8 @@ class PackedWords:
             hashes ^= last
             hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
             hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-            found[ids] = hashes ^ (hashes >> np.uint32(16))
-        return found
+            by_id[ids] = hashes ^ (hashes >> np.uint32(16))
+        return by_id
 
 
 def pack_words(words: bytes) -> PackedWords:
@@ -105,13 +105,13 @@ def array_losses(
         rows = ((ids[place], values[place]) for place in places)
     losses, bound = array("d", bytes(8 * len(lines))), 0.0
     listed = [None] * len(lines) if rests is None else rests.tolist()
-    for n, (word, line, (known, of_row), rest) in enumerate(
+    for n, (word, line, (ids_of_row, of_row), rest) in enumerate(
         zip(decode_lines(expected), lines.tolist(), rows, listed, strict=True)
     ):
         of_words = of_row.tolist()
-        if has_fault(words.size, known, of_words, rest, unit):
+        if has_fault(words.size, ids_of_row, of_words, rest, unit):
             return losses, bound, n
-        hashes = words.hashes(line) if known is None else words.hashes(line)[known]
+        hashes = words.hashes(line) if ids_of_row is None else words.hashes(line)[ids_of_row]
         (bucket,) = word_buckets([word], bits, line)
         hits = of_row[(hashes & np.uint32((1 << bits) - 1)) == bucket].tolist()
         losses[n] = row_loss(of_words, hits, rest, 1 / (1 << bits), unit)
@@ -140,5 +140,5 @@ def row_loss(values: Sequence[float], hits: Sequence[float], rest: float | None,
     if unit is Unit.LOGARITHMS:
         return logarithm_loss(numbers, hits, rests, share)
     greatest = max(numbers)
-    found = log_sum_exp([value - greatest for value in [*hits, *(value + log(share) for value in rests)]])
-    return max(0.0, log_sum_exp([value - greatest for value in numbers]) - found)
+    log_mass = log_sum_exp([value - greatest for value in [*hits, *(value + log(share) for value in rests)]])
+    return max(0.0, log_sum_exp([value - greatest for value in numbers]) - log_mass)

@@ -223,10 +223,10 @@ def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[flo
     hits: list[float] = []
     rests: list[float] = []
     bucket, *buckets = wordprobs.word_buckets([expected, *words], bits, line)
-    for word, value, found in zip(words, values, buckets, strict=True):
+    for word, value, own in zip(words, values, buckets, strict=True):
         if not word:
             rests.append(value)
-        elif found == bucket:
+        elif own == bucket:
             hits.append(value)
     share = 1 / (1 << bits)
     return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share)
@@ -305,13 +305,13 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
     ``words`` are UTF-8 lines, each ended by LF, none empty, with as many ``shares``; for the other arguments see
     :func:`bounded_losses`. Raises ValueError where words and shares differ in number.
     """
-    known = decode_lines(words)
-    if len(known) != len(shares):
-        raise ValueError(f"{len(known)} words, but {len(shares)} shares")
+    vocabulary = decode_lines(words)
+    if len(vocabulary) != len(shares):
+        raise ValueError(f"{len(vocabulary)} words, but {len(shares)} shares")
     sums = array("d")
     for line, word in enumerate(decode_lines(expected), first_line):
-        bucket, *buckets = wordprobs.word_buckets([word, *known], bits, line)
-        sums.append(sum(share for found, share in zip(buckets, shares, strict=True) if found == bucket))
+        bucket, *buckets = wordprobs.word_buckets([word, *vocabulary], bits, line)
+        sums.append(sum(share for own, share in zip(buckets, shares, strict=True) if own == bucket))
     return sums
 
 
@@ -375,7 +375,7 @@ def isotonic(values: Doubles, weights: Doubles) -> array[float]:
                 weight += of_before
                 value = total / weight
         pools.append((value, weight, place))
-    found = array("d")
+    rising = array("d")
     for value, _, end in pools:
-        found.extend([value] * (end - len(found)))
-    return found
+        rising.extend([value] * (end - len(rising)))
+    return rising

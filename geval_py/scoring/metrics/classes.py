@@ -144,11 +144,11 @@ def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray
     """Return a function that averages the F-scores of the classes expected on some lines."""
     import numpy as np
 
-    expected, given = _codes(systems)
-    size = int(max(expected.max(), given.max())) + 1
+    expected, guessed = _codes(systems)
+    size = int(max(expected.max(), guessed.max())) + 1
 
     def score(lines: NDArray[np.intp]) -> float:
-        answers, guesses = expected[lines], given[lines]
+        answers, guesses = expected[lines], guessed[lines]
         sides = answers[answers == guesses], answers, guesses
         counts = np.array([np.bincount(side, minlength=size) for side in sides]).T.tolist()
         scores = [f_score(beta, *of_class) for of_class in counts if of_class[1]]
@@ -161,15 +161,15 @@ def mutual_information(systems: Sequence[LineStatistics]) -> Callable[[NDArray[n
     """Return a function that computes the normalised mutual information of some lines."""
     import numpy as np
 
-    expected, given = _codes(systems)
-    both = expected * (given.max() + 1) + given
+    expected, guessed = _codes(systems)
+    both = expected * (guessed.max() + 1) + guessed
 
     def entropy(codes: NDArray[np.intp]) -> float:
         shares = np.unique(codes, return_counts=True)[1] / len(codes)
         return -float((shares * np.log(shares)).sum()) + 0.0
 
     def score(lines: NDArray[np.intp]) -> float:
-        apart = entropy(expected[lines]) + entropy(given[lines])
+        apart = entropy(expected[lines]) + entropy(guessed[lines])
         return 2 * (apart - entropy(both[lines])) / apart if apart else math.nan
 
     return score
@@ -183,5 +183,5 @@ def _codes(systems: Sequence[LineStatistics]) -> tuple[NDArray[np.intp], NDArray
     codes = [
         [numbers.setdefault(name, len(numbers)) for name in pair] for system in systems for pair in system.details
     ]
-    expected, given = np.array(codes, np.intp).T
-    return expected, given
+    expected, guessed = np.array(codes, np.intp).T
+    return expected, guessed

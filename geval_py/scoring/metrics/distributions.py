@@ -180,13 +180,13 @@ def _shares_of_options(listed: Listed, expected: str, options: Sequence[str]) ->
     return listed.log_shares(options), answer
 
 
-def options_of(given: str, line: int) -> list[str]:
+def options_of(text: str, line: int) -> list[str]:
     """Read the distinct options in the last column of an input line; raises MalformedLineError."""
-    column = given.rpartition("\t")[2]
+    column = text.rpartition("\t")[2]
     options = list(dict.fromkeys(split_words(column)))
     if len(options) < MIN_OPTIONS:
         hint = f"the last column has the options, at least {MIN_OPTIONS}, with spaces between them"
-        raise malformed(NO_CHOICE, given, line, hint, len(given) - len(column) + 1, column)
+        raise malformed(NO_CHOICE, text, line, hint, len(text) - len(column) + 1, column)
     return options
 
 
@@ -279,10 +279,10 @@ def confidence_gap(bins: int, listed: Listed, expected: str) -> tuple[float, ...
     return tuple(row)
 
 
-def relative_loss(listed: Listed, expected: str, given: str) -> tuple[float, ...]:
+def relative_loss(listed: Listed, expected: str, input_line: str) -> tuple[float, ...]:
     """Compute the losses of the answer in nats: the line's, and that of the baseline in the input's last column."""
     label = strip_spaces(expected)
-    column = given.rpartition("\t")[2]
+    column = input_line.rpartition("\t")[2]
     try:
         baseline = listed_of(column, 0)
         of_baseline = baseline.log_mass(label)
@@ -290,7 +290,7 @@ def relative_loss(listed: Listed, expected: str, given: str) -> tuple[float, ...
             hint = f"the baseline in the last column gives the answer `{visible(shorten(label))}` no probability"
             raise malformed(NO_BASELINE, column, 0, hint)
     except MalformedLineError as error:
-        error.role, error.text, error.column = "input", given, error.column + len(given) - len(column)
+        error.role, error.text, error.column = "input", input_line, error.column + len(input_line) - len(column)
         raise
     return -listed.log_shares({*baseline.numbers})[label], -of_baseline
 

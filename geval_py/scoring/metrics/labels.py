@@ -85,8 +85,8 @@ def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
 
 def label_counts(text: str, expected: str) -> tuple[float, ...]:
     """Count the right, the expected and the given labels."""
-    given, wanted = Counter(given_labels(text)), Counter(split_words(expected))
-    return (given & wanted).total(), wanted.total(), given.total()
+    labels, answers = Counter(given_labels(text)), Counter(split_words(expected))
+    return (labels & answers).total(), answers.total(), labels.total()
 
 
 def given_labels(text: str) -> list[str]:

@@ -34,33 +34,33 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+", re.ASCII)
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
-def distance(names: tuple[str, ...], given: str, expected: str, limit: float = 1.0) -> float:
+def distance(names: tuple[str, ...], output: str, expected: str, limit: float = 1.0) -> float:
     """Compute the distance that names describe, the outermost first; 0 or 1 without names.
 
     >>> distance(("Lower", "Fuzzy"), "Łódż", "łódź")
     0.25
     """
     if not names:
-        return float(given != expected)
+        return float(output != expected)
     name, inner = names[0], names[1:]
     if name == "Fuzzy":  # as in GEval, it forgets the names after it
-        return fuzzy(given, expected, limit)
+        return fuzzy(output, expected, limit)
     if name == "Lower":
-        return distance(inner, lower_characters(given), lower_characters(expected), limit)
+        return distance(inner, lower_characters(output), lower_characters(expected), limit)
     if name == "CutLabel":
-        return distance(inner, without_label(given), without_label(expected), limit)
+        return distance(inner, without_label(output), without_label(expected), limit)
     if name == "Smart":
-        return distance(inner if any(map(str.isalpha, expected)) else (), given, expected, limit)
+        return distance(inner if any(map(str.isalpha, expected)) else (), output, expected, limit)
     if name == "ExtractNumber":
         number = number_in(expected)
         if number is not None:
-            return float(number_in(given) != number)
-        return distance(inner, given, expected, limit)
+            return float(number_in(output) != number)
+        return distance(inner, output, expected, limit)
     least = MIN_SCORES[name]
-    return float(1 - distance(inner, given, expected, 1 - least) < least)
+    return float(1 - distance(inner, output, expected, 1 - least) < least)
 
 
-def fuzzy(given: str, expected: str, limit: float = 1.0) -> float:
+def fuzzy(output: str, expected: str, limit: float = 1.0) -> float:
     """Divide the edits of characters by the length of the expected text; at most 1, and 1 if nothing is expected.
 
     RapidFuzz stops once the edits exceed the limit. The hint makes it look for few edits first, which is much faster
@@ -72,7 +72,7 @@ def fuzzy(given: str, expected: str, limit: float = 1.0) -> float:
     if not length:
         return 1.0
     most = min(length, int(limit * length) + 1)
-    edits = Levenshtein.distance(given, expected, score_cutoff=most, score_hint=length // 64)
+    edits = Levenshtein.distance(output, expected, score_cutoff=most, score_hint=length // 64)
     return min(1.0, edits / length) if edits <= most else 1.0
 
 
@@ -104,10 +104,10 @@ def number_in(text: str) -> str | None:
 
 def answer_distance(names: tuple[str, ...], text: str, expected: str) -> float:
     """Compute the distance of an output line to the nearest of the expected answers, which TABs separate."""
-    given = strip_spaces(text)
+    output = strip_spaces(text)
     least = 1.0
     for answer in strip_spaces(expected).split("\t"):
-        least = min(least, distance(names, given, answer, least))
+        least = min(least, distance(names, output, answer, least))
     return least
 
 

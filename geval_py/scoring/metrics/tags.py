@@ -73,8 +73,8 @@ def counts_by_label(
 ) -> tuple[tuple[float, ...], dict[str, tuple[int, int, int]]]:
     """Count the right, the expected and the given entities, of all labels that are expected and of each of them."""
     sides = frozenset(entities) & frozenset(expected), expected, entities
-    right, wanted, given = (Counter(entity.label for entity in side) for side in sides)
-    by_label = {label: (right[label], wanted[label], given[label]) for label in wanted}
+    right, answers, guesses = (Counter(entity.label for entity in side) for side in sides)
+    by_label = {label: (right[label], answers[label], guesses[label]) for label in answers}
     return tuple(map(sum, zip(*by_label.values(), strict=True))) or (0, 0, 0), by_label
 
 

@@ -63,14 +63,14 @@ def right_rate(edits: float, length: float) -> float:
     return 1 - error_rate(edits, length)
 
 
-def corrections(text: str, expected: str, given: str) -> tuple[float, ...]:
-    """Count the right corrections of a given input line, the expected corrections, and the edits made.
+def corrections(text: str, expected: str, source: str) -> tuple[float, ...]:
+    """Count the right corrections of an input line, the source, the expected corrections, and the edits made.
 
     GEval's definition, which no library has: half of the edits that the way from the input to the answer through the
     output saves, compared with the sum of the expected and the made edits, were right.
     """
-    wanted, done, left = distance(given, expected), distance(given, text), distance(text, expected)
-    return min(wanted, max(0, wanted + done - left) // 2), wanted, done
+    needed, done, left = distance(source, expected), distance(source, text), distance(text, expected)
+    return min(needed, max(0, needed + done - left) // 2), needed, done
 
 
 def bleu_row(text: str, expected: str) -> tuple[float, ...]:
