@@ -67,21 +67,15 @@ def test_all_faults_are_shown(here, geval):
     geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")
     (here / "C/README.md").write_text("")
     (here / "C/dev-0/out.tsv").touch()
-    assert geval("--validate", "--expected-directory", "C") == (
-        1,
-        "",
-        "geval: Empty file: `C/README.md`\ngeval: Output file/s detected: `C/dev-0/out.tsv`\n",
-    )
+    assert geval("--validate", "--expected-directory", "C") == (1, "",
+        "geval: Empty file: `C/README.md`\ngeval: Output file/s detected: `C/dev-0/out.tsv`\n")  # fmt: skip
 
 
 def test_warnings_go_to_standard_output(here, geval):
     geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")
     (here / "C/train/train.tsv").touch()
-    assert geval("--validate", "--expected-directory", "C") == (
-        0,
-        "".join(f"{line}\n" for line in OLD_TRAIN_WARNINGS),
-        VALID,
-    )
+    assert geval("--validate", "--expected-directory", "C") == (0,
+        "".join(f"{line}\n" for line in OLD_TRAIN_WARNINGS), VALID)  # fmt: skip
 
 
 def test_a_challenge_that_is_none(geval):

@@ -83,11 +83,8 @@ def test_a_train_without_answers(geval):
 def test_outputs_in_another_folder_need_the_challenge(geval):
     Path("outputs/dev-0").mkdir(parents=True)
     status, _, err = geval("baseline", "-t", "dev-0", "unigram", "--out-directory", "outputs")
-    assert (status, err) == (
-        1,
-        "geval: No file with the input: `outputs/dev-0/in.tsv`\n"
-        "  --expected-directory DIR says where the challenge is\n",
-    )
+    assert (status, err) == (1, "geval: No file with the input: `outputs/dev-0/in.tsv`\n"
+        "  --expected-directory DIR says where the challenge is\n")  # fmt: skip
     words = ["--out-directory", "outputs", "--expected-directory", "."]
     assert geval("baseline", "-t", "dev-0", "unigram", *words)[0] == 0
     assert Path("outputs/dev-0/out-model=unigram.tsv").exists()
@@ -106,10 +103,8 @@ def test_an_arpa_file_scores_the_most_frequent_words_in_both_contexts(geval):
     missing = "geval: Cannot read `x.arpa`: No such file or directory\n"
     assert geval("baseline", "-t", "dev-0", "kenlm:x.arpa") == (1, "", missing)
     Path("broken.arpa").touch()
-    assert geval("baseline", "kenlm:broken.arpa")[::2] == (
-        1,
-        "geval: This is no ARPA file: it has no line \\data\\\n  in `broken.arpa`\n",
-    )
+    assert geval("baseline", "kenlm:broken.arpa")[::2] == (1,
+        "geval: This is no ARPA file: it has no line \\data\\\n  in `broken.arpa`\n")  # fmt: skip
 
 
 @pytest.mark.long
@@ -139,17 +134,11 @@ def test_the_cache_knows_the_header(geval):
 
 def test_contexts_with_other_names(geval):
     Path("in-header.tsv").write_text("FileId\tcopyright\tTextBefore\tTextAfter\n")
-    assert geval("baseline", "-t", "dev-0") == (
-        2,
-        "",
+    assert geval("baseline", "-t", "dev-0") == (2, "",
         "geval: no column has a name of a context, such as LeftContext and RightContext\n"
-        "  --left and --right name the columns; there are FileId, copyright, TextBefore, TextAfter\n",
-    )
+        "  --left and --right name the columns; there are FileId, copyright, TextBefore, TextAfter\n")  # fmt: skip
     assert geval("baseline", "-t", "dev-0", "--left", "TextBefore", "--right", "TextAfter")[0] == 0
     assert geval("-t", "dev-0") == (0, "66.22\n", "")
     status, _, err = geval("baseline", "-t", "dev-0", "--left", "TextBefor", "--right", "TextAfter", "--force")
-    assert (status, err) == (
-        2,
-        "geval: no column TextBefor (--left)\n"
-        "  did you mean TextBefore? there are FileId, copyright, TextBefore, TextAfter\n",
-    )
+    assert (status, err) == (2, "geval: no column TextBefor (--left)\n"
+        "  did you mean TextBefore? there are FileId, copyright, TextBefore, TextAfter\n")  # fmt: skip

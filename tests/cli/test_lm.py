@@ -130,12 +130,8 @@ def test_unigrams_that_leave_nothing_to_share(geval, folder):
     """As in lmplz, which refuses the two options together."""
     (folder / "text.txt").write_text("a b c\n")
     words = ("lm", "train", "text.txt", "--arpa", "t.arpa", "--vocab-pad", "9", "--interpolate-unigrams")
-    assert geval(*words, "0") == (
-        2,
-        "",
-        "geval: --vocab-pad is the number of words that share what unigrams leave\n"
-        "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out\n",
-    )
+    assert geval(*words, "0") == (2, "", "geval: --vocab-pad is the number of words that share what unigrams leave\n"
+        "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out\n")  # fmt: skip
     assert geval(*words, "1", "--discount-fallback")[0] == 0
 
 
