@@ -364,3 +364,14 @@ class EvaluatedPart:
         self.ngrams = Sought(items, items.ngrams(self.n), by_document=True)
         self.short_ngrams = Sought(items, items.ngrams(MIN_NGRAM))
         self.sentences = Sought(items, items.sentences())
+
+
+def search_train(parts: Sequence[EvaluatedPart], train: Items) -> None:
+    """Search training items for the runs of all evaluated parts."""
+    ngrams = {n: train.ngrams(n) for n in {part.n for part in parts} | {MIN_NGRAM}}
+    around, sentences = train.around(), train.sentences()
+    for part in parts:
+        part.gaps.search(train, around)
+        part.ngrams.search(train, ngrams[part.n])
+        part.short_ngrams.search(train, ngrams[MIN_NGRAM])
+        part.sentences.search(train, sentences)

@@ -42,6 +42,7 @@ from geval_py.authoring.leak_search import (
     Vocabulary,
     one_item,
     read_items,
+    search_train,
     skeleton,
 )
 from geval_py.checking.check import DEFAULT_MAX_PLACES
@@ -241,13 +242,7 @@ def find_leaks(
                 ngrams.append(sample)
                 hashes.append(items.whole())
                 groups.append(items.groups)
-                runs = {n: items.ngrams(n) for n in {part.n for part in evaluated} | {MIN_NGRAM}}
-                around, sentences = items.around(), items.sentences()
-                for part in evaluated:
-                    part.gaps.search(items, around)
-                    part.ngrams.search(items, runs[part.n])
-                    part.short_ngrams.search(items, runs[MIN_NGRAM])
-                    part.sentences.search(items, sentences)
+                search_train(evaluated, items)
         parts.append((sources[0], np.concatenate(hashes), np.concatenate(groups)))
         _find_overlaps(paths[0], np.concatenate(ngrams), np.concatenate(owners), len(parts[0][1]), leaks)
     parts += [(part.files, part.items.whole(), part.items.groups) for part in evaluated]
