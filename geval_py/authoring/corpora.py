@@ -221,7 +221,7 @@ class Cut:
         return self.window if self.every is None else self.every
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # there are many
 class Gap:
     """A word cut out of a document: its place in words, from 0, and the texts on both sides."""
 

@@ -212,12 +212,15 @@ class BackoffModel:
             is_known, factors = row >= 0, np.ones(len(row))
             factors[is_known] = 10.0 ** level.log_backoffs[row[is_known]]
             scales.insert(0, scales[0] * factors)
-        firsts = [np.stack([key_of(row, np.int32(0)), key_of(row + 1, np.int32(0))]) for row in rows]
-        bounds = [np.searchsorted(level.keys, keys) for level, keys in zip(self.levels[1:], firsts, strict=True)]
+        bounds, factors_of = [], [scale.tolist() for scale in scales]
+        for level, row in zip(self.levels[1:], rows, strict=True):  # the n-grams with each context
+            starts = key_of(row, np.int32(0))
+            ends = np.searchsorted(level.keys, starts + (1 << 32))
+            bounds.append((np.searchsorted(level.keys, starts).tolist(), ends.tolist()))
         for item in range(len(contexts)):
             seen, probabilities = np.zeros(0, np.int32), np.zeros(0)
-            for level, (starts, ends), scale in zip(self.levels[1:], bounds, scales[1:], strict=True):
-                start, end, factor = starts[item], ends[item], scale[item]
+            for level, (first, last), scale in zip(self.levels[1:], bounds, factors_of[1:], strict=True):
+                start, end, factor = first[item], last[item], scale[item]
                 if start == end:
                     continue
                 longer, shares = level.words[start:end], level.probabilities[start:end] * factor
@@ -231,7 +234,7 @@ class BackoffModel:
                     probabilities = np.insert(probabilities, at[new], 0.0)
                     at = np.searchsorted(seen, longer)
                 probabilities[at] = shares
-            yield Followers(seen.astype(np.int64), probabilities, float(scales[0][item]))
+            yield Followers(seen.astype(np.int64), probabilities, factors_of[0][item])
 
     @cached_property
     def _by_share(self) -> Longs:
