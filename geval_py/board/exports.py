@@ -92,11 +92,10 @@ def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
         members.update({f"{place}/{os.path.relpath(one, folder).replace(os.sep, '/')}": one for one in paths})
 
     task = config.config_task(settings.challenge)
-    headers = [name for name in (task.in_header, task.out_header) if name]
-    for name in (challenge.README_FILE, config.CONFIG_FILE, *headers):
-        path = os.path.join(settings.challenge, name)
-        relative = os.path.relpath(path, settings.challenge)
+    for name in (challenge.README_FILE, config.CONFIG_FILE, task.in_header, task.out_header):
+        path = os.path.join(settings.challenge, name or "")
         if os.path.isfile(path):
+            relative = os.path.relpath(path, settings.challenge)
             if relative.startswith(os.pardir):
                 reason = "it is not in the challenge's folder, and cannot be exported"
                 raise UnreadableFileError(path=path, reason=reason)

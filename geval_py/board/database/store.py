@@ -133,11 +133,9 @@ def engine_at(place: str) -> sa.Engine:
     except ModuleNotFoundError as error:
         message = f"the board's database needs {error.name}, of the extra postgresql: {installs('postgresql')}"
         raise UsageError(message=message) from error
-    except (ArgumentError, ValueError):  # the login and the query may hold a password
-        login, at, address = rest.rpartition("@")
-        rest = "…" if "?" in login else ("…@" if at else "") + address.partition("?")[0]
-        form = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
-        raise UsageError(message=visible(f"{form}: {scheme}{separator}{rest}")) from None
+    except (ArgumentError, ValueError):  # it is not shown, as it may hold a password
+        message = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
+        raise UsageError(message=message) from None
 
 
 @lru_cache(maxsize=64)

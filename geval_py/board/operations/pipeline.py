@@ -282,7 +282,7 @@ def _store_submission(
         "charge": charge,
         "scorer": __version__,
     }
-    values = {key: escape_unstorable(value) for key, value in texts.items()} | {
+    values = escape_unstorable(texts) | {
         "arrived": attempt.arrived.astimezone(UTC),
         "arrived_by": attempt.arrived_by,
         "added": attempt.added.astimezone(UTC),

@@ -108,7 +108,7 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
     assert creating.create(tmp_path / "board", challenge=challenge).settings.answers == str(challenge)
 
 
-NO_URL = "the board's database is neither a file nor a URL such as postgresql://user@host/name: "
+NO_URL = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
 NO_DRIVER = "the board's database needs MySQLdb, of the extra postgresql: pip install 'psycopg[binary]>=3.1'"
 
 
@@ -118,9 +118,7 @@ NO_DRIVER = "the board's database needs MySQLdb, of the extra postgresql: pip in
         ("challenge", "none", MissingFileError, "No directory with the expected results"),
         ("answers", "none", MissingFileError, "No folder with the answers: `none`"),
         ("database", "mysql://x/y", UsageError, NO_DRIVER),
-        ("database", "postgresql://ann:secret@host:port/name", UsageError, f"{NO_URL}postgresql://…@host:port/name"),
-        ("database", "postgresql://host:port/name?user=ann&password=secret", UsageError, f"{NO_URL}postgresql://host:port/name"),
-        ("database", "postgresql://ann:sec?ret@host:port/name?password=sec@ret", UsageError, f"{NO_URL}postgresql://…"),
+        ("database", "postgresql://ann:sec?ret@host:port/name?password=sec@ret", UsageError, NO_URL),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made(key, value, kind, message, challenge, tmp_path):
