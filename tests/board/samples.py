@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import func, select
 
 from geval_py.board.database.store import Board
 
@@ -14,6 +15,12 @@ ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect
 NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
 LINES = 60
 WORDS = tuple(f"word{number}" for number in range(30))
+
+
+def count(board, table):
+    """The number of a table's rows."""
+    with board.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def words_of(test):

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import NOW, ON_BOTH, without_limits
+from samples import NOW, ON_BOTH, count, without_limits
 from sqlalchemy import func, select, text
 
 from geval_py.board import site
@@ -81,11 +81,6 @@ class Killing:
 
     def report(self, what, landed):
         print(f"{what}: killed {self.killed} times in {self.tried} runs; {landed}")
-
-
-def count(board, table):
-    with board.reading() as connection:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def check_whole(folder):

@@ -69,7 +69,7 @@ def receive(
             raise refused(name, "has characters in its name that cannot be shown")
 
     stored = {inner[name]: name for name in (*kept, *params)}
-    limited = dict.fromkeys((inner[name] for name in (*params, *({GONITO_FILE} & kept))), gonito.MAX_BYTES)
+    limited = dict.fromkeys((inner[name] for name in params), gonito.MAX_BYTES)
     files = copy_members(opened, stored, place, budget, limited)
     outputs = outputs_of(files, tests, variants)
     if sum(file.bytes for file in files if file.name in params) > MAX_PARAM_BYTES:

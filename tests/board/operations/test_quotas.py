@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from samples import NOW, ON_BOTH
-from sqlalchemy import func, select
+from samples import NOW, ON_BOTH, count
+from sqlalchemy import select
 
 from geval_py.board.database.schema import files, outputs, scores, submissions
 from geval_py.board.operations.receipts import QuotaError
@@ -20,11 +20,6 @@ FAR = datetime(2030, 1, 1, tzinfo=UTC)
 
 def with_settings(board, **changes):
     return replace(board, settings=replace(board.settings, **changes))
-
-
-def count(board, table):
-    with board.reading() as connection:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def sets_with_outputs(board):

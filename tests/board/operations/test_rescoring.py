@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW, ON_BOTH, WORDS, output, words_of, write, write_set
-from sqlalchemy import func, select
+from samples import NOW, ON_BOTH, WORDS, count, output, words_of, write, write_set
+from sqlalchemy import select
 
 from geval_py.board import site
 from geval_py.board.database.schema import evaluations, files, history, outputs, scores, submissions
@@ -19,11 +19,6 @@ from geval_py.version import __version__
 
 LATER = NOW + timedelta(days=1)
 CHANGED = "the challenge, its answers or the seed changed"
-
-
-def count(board, table):
-    with board.reading() as connection:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def places(board):

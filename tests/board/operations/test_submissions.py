@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from samples import NOW, ON_BOTH, output
-from sqlalchemy import func, select
+from samples import NOW, ON_BOTH, count, output
+from sqlalchemy import select
 
 from geval_py.board import site
 from geval_py.board.database import store as blobs
@@ -29,11 +29,6 @@ description: A bigram model
 tags: [bigram, neural]
 links: [{title: code, url: "https://example.org/code"}]
 """
-
-
-def count(board, table):
-    with board.reading() as connection:
-        return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
 def stored(board):
