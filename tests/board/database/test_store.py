@@ -38,14 +38,6 @@ def test_a_board_of_a_later_schema_is_not_touched(board):
     assert version_of(board) == "9999"
 
 
-def test_a_database_without_a_board(sqlite_board):
-    (Path(sqlite_board.folder) / "board.sqlite").unlink()
-    with pytest.raises(StoreError) as caught:
-        Board.open(sqlite_board.folder)
-    database = f"{sqlite_board.folder}/board.sqlite"
-    assert str(caught.value) == f"Cannot use the board's database `{database}`: it holds no board"
-
-
 def test_an_empty_database_of_postgresql(sqlite_board, postgresql, monkeypatch):
     url = postgresql.new_database()
     monkeypatch.setenv(DATABASE_VARIABLE, url.replace("geval@", "geval:secret@"))

@@ -312,6 +312,14 @@ fork_server.main()
 LIMITS = Limits(bytes=1_000_000, files=10, seconds=20, memory=300_000_000)
 
 
+def pid_in(place):
+    """The id that a process writes into a file, once it is there."""
+    pid = Path(place, "pid")
+    while not (pid.exists() and pid.read_text()):
+        time.sleep(0.02)
+    return int(pid.read_text())
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -356,8 +364,7 @@ def test_a_child_that_takes_too_long_is_killed_with_its_own_children(child, plac
         child(code, place, replace(LIMITS, seconds=2))
     assert raised.value.reason == "it took more than 2 seconds"
     assert time.monotonic() - before < 15
-    pid = int(Path(place, "pid").read_text())
-    assert not is_alive(pid)
+    assert not is_alive(pid_in(place))
 
 
 def test_what_a_child_leaves_behind_is_killed(child, place):
@@ -367,7 +374,7 @@ def test_what_a_child_leaves_behind_is_killed(child, place):
         "open(place + '/pid', 'w').write(str(sleeper.pid))\ndo(lambda: {'x': 1})"
     )
     assert child(code, place, LIMITS) == {"x": 1}
-    assert not is_alive(int(Path(place, "pid").read_text()))
+    assert not is_alive(pid_in(place))
 
 
 def test_a_file_that_grows_too_large(child, place):
@@ -436,13 +443,11 @@ def test_a_server_that_is_killed_takes_its_child_along(meanwhile, with_server, p
 
     thread = threading.Thread(target=run)
     thread.start()
-    pid = Path(place, "pid")
-    while not (pid.exists() and pid.read_text()):
-        time.sleep(0.02)
+    pid = pid_in(place)
     server._process.kill()
     thread.join()
     assert raised == ["the sandbox process was killed (SIGKILL)"]
-    assert not is_alive(int(pid.read_text()))
+    assert not is_alive(pid)
 
 
 def test_a_server_whose_parent_is_gone_ends_with_its_children(with_server, place):
@@ -451,13 +456,11 @@ def test_a_server_whose_parent_is_gone_ends_with_its_children(with_server, place
     thread = threading.Thread(target=lambda: status.append(server.run(place, 60)))
     status = []
     thread.start()
-    pid = Path(place, "pid")
-    while not (pid.exists() and pid.read_text()):
-        time.sleep(0.02)
+    pid = pid_in(place)
     server._process.stdin.close()
     thread.join()
     assert status == [-signal.SIGKILL]
-    assert not is_alive(int(pid.read_text()))
+    assert not is_alive(pid)
 
 
 def test_a_child_that_cannot_be_forked(with_server, place):

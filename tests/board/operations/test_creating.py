@@ -4,10 +4,12 @@ import re
 from dataclasses import fields
 
 import pytest
+from samples import NOW
 from sqlalchemy import text
 
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.operations import creation as creating
+from geval_py.board.operations.submissions import add
 from geval_py.board.settings import BoardSettings, Test, settings_of
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
@@ -76,21 +78,12 @@ def test_an_existing_board_is_refused(sqlite_board, challenge, tmp_path):
     assert path.read_text() == before
 
 
-def test_a_database_with_submissions_is_refused(board, challenge, tmp_path):
+def test_a_database_with_submissions_is_refused(board, challenge, submission, tmp_path):
     (tmp_path / "board" / "board.yaml").unlink()
     again = {"challenge": challenge, "answers": tmp_path / "answers", "database": board.settings.database}
     creating.create(tmp_path / "board", **again)  # an init that was interrupted
     (tmp_path / "board" / "board.yaml").unlink()
-    with board.writing() as connection:
-        connection.execute(text("INSERT INTO submitters (key, name) VALUES ('a', 'A')"))
-        connection.execute(
-            text(
-                "INSERT INTO submissions (code, submitter_id, name, source, digest, arrived, added, state,"
-                " charge, tags, params, links, problems, scorer) VALUES ('x', 1, '', '', '',"
-                " '2027-01-10T12:00:00.000000Z', '2027-01-10T12:00:00.000000Z', 'scored', '', '[]', '{}', '[]',"
-                " '[]', '')"
-            )
-        )
+    add(board, str(submission("ann")), now=NOW)
     with pytest.raises(StoreError) as caught:
         creating.create(tmp_path / "board", **again)
     assert str(caught.value).endswith("it holds the submissions of a board already")

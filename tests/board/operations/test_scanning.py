@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from samples import NOW
-from sqlalchemy import select
+from samples import NOW, count
 
 from geval_py.board.database.schema import submissions
 from geval_py.board.operations import pipeline as preparing
@@ -180,9 +179,4 @@ def test_what_cannot_be_scanned(sqlite_board, uploads, tmp_path):
     with pytest.raises(MissingFileError) as caught:
         scan(sqlite_board, str(uploads), now=NOW)
     assert str(caught.value) == f"No file with the expected results: `{tmp_path}/answers/test-A/expected.tsv`"
-    assert status_lines(sqlite_board) == 0
-
-
-def status_lines(board):
-    with board.reading() as connection:
-        return len(connection.execute(select(submissions.c.id)).all())
+    assert count(sqlite_board, submissions) == 0
