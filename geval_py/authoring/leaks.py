@@ -301,7 +301,7 @@ class Leaks:
                     part = self._evaluated[path]
                     text = part.items.texts[item]
                     column = column_of(text, part.files, word)
-                places.append(Place(line=item + 1, column=column, token="", message=visible(message), text=text))
+                places.append(Place(item + 1, column, "", visible(message), text))
             rule, share = self._rules[code], min(1.0, len(items) / sizes[path])
             self.problems.append(
                 Problem(

@@ -242,7 +242,7 @@ def _what_to_do(rule: Rule, problem: Problem | None = None) -> str:
 
 def places_of(problem: Problem) -> tuple[Place, ...]:
     """Return the places of a problem; one without places is of the file as a whole."""
-    return problem.places or (Place(line=0, column=0, token="", message=problem.summary),)
+    return problem.places or (Place(0, 0, "", problem.summary),)
 
 
 def _position(path: str, place: Place) -> str:

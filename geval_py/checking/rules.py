@@ -375,7 +375,7 @@ def file_problem(
     mend: str = "",
 ) -> Problem:
     """Return a problem of a file as a whole; ``lines`` is the number of its lines, 0 if that is not known."""
-    place = Place(line=line, column=column, token=token, message=message)
+    place = Place(line, column, token, message)
     share = min(1.0, count / lines) if lines else 1.0
     return Problem(rule=rule, path=path, count=count, share=share, summary=message, places=(place,), mend=mend)
 

@@ -82,7 +82,7 @@ LOGARITHMIC_FROM = 8.0  # a scale is logarithmic if the greatest value is so man
 Tick = tuple[float, str]  # a value, and what is written at it, in several rows if there are line ends
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Scale:
     """Maps values from ``low`` to ``high`` to pixels from ``start`` to ``end``."""
 
@@ -117,9 +117,9 @@ def scale_of(
     low, high = min(finite), max(finite)
     if logarithmic or (logarithmic is None and low > 0 and high / low >= LOGARITHMIC_FROM):
         room = max((high / low) ** margin, 1.02)
-        return Scale(low=low / room, high=high * room, start=start, end=end, logarithmic=True)
+        return Scale(low / room, high * room, start, end, logarithmic=True)
     room = (high - low) * margin or abs(high) * margin or 1.0
-    return Scale(low=low - room, high=high + room, start=start, end=end)
+    return Scale(low - room, high + room, start, end)
 
 
 def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -323,7 +323,7 @@ ROW = 23
 MAX_LABEL = 20  # characters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ChartRow:
     """A row of a chart and of its table: a label, a value and its interval, the number of lines it stands for.
 
@@ -361,7 +361,7 @@ def dots(
     middle = max(LABELS, 5 + CHARACTER * max(map(display_width, labels), default=0))  # between labels and counts
     counts = any(row.lines is not None for row in rows)
     x = scale_of(ends, middle + (COUNTS + 12 if counts else 0), WIDTH - 10, margin=0.06, logarithmic=logarithmic)
-    y = Scale(low=0, high=len(rows), start=2, end=2 + ROW * len(rows))
+    y = Scale(0, len(rows), 2, 2 + ROW * len(rows))
     parts = _axes(x, y, x.ticks(write=_percent_tick if write is percent else None), (), title)
     if counts:
         parts.append(_unsaid(_text(middle, y.end + 11, "lines", SOFT)))
@@ -406,7 +406,7 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
 # Shares: histograms and stacked bars
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BarPart:
     """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size.
 
@@ -432,7 +432,7 @@ def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], tit
     """
     highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
     lowest = 0.0 if title is None else min([block.start for block in blocks], default=0.0)
-    x = Scale(low=lowest, high=highest, start=44, end=392)
+    x = Scale(lowest, highest, 44, 392)
     stacked: dict[float, float] = {}
     for block in blocks:
         stacked[block.start] = stacked.get(block.start, 0.0) + block.share
@@ -440,7 +440,7 @@ def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], tit
     # About four round values from 0, of which the last is not below the highest share.
     step = (round_ticks(0.0, most, 4)[1:2] or [most or 1.0])[0]
     shares = [round(n * step, 12) for n in range(math.ceil(most / step - 1e-9) + 1)]
-    y = Scale(low=0.0, high=shares[-1], start=220, end=30)
+    y = Scale(0.0, shares[-1], 220, 30)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
     ticks = x.ticks(6, (lambda value: f"{value:g}\n{figure(exp(value))}") if title is None else None)
     title_of_x = title or "loss of the line in nats; below, its perplexity"
@@ -465,7 +465,7 @@ def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], tit
 
 def stacked_bars(bars: Sequence[tuple[str, Sequence[BarPart]]]) -> Chart:
     """Draw named bars, each divided into shares of 1."""
-    x = Scale(low=0.0, high=1.0, start=2, end=WIDTH - 2)
+    x = Scale(0.0, 1.0, 2, WIDTH - 2)
     parts = []
     for number, (name, blocks) in enumerate(bars):
         top = 16 + 62 * number
@@ -545,8 +545,8 @@ def reliability(
     least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
     low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
     right, top = (1.0, 1.0) if logarithmic else (_quarters(points.x), _quarters([*points.y, *points.high]))
-    x = Scale(low=low, high=right, start=46, end=386, logarithmic=logarithmic)
-    y = Scale(low=low, high=top, start=224, end=24, logarithmic=logarithmic)
+    x = Scale(low, right, 46, 386, logarithmic=logarithmic)
+    y = Scale(low, top, 224, 24, logarithmic=logarithmic)
     powers = [(10.0**power, _percent_tick(10.0**power)) for power in range(-4, 1) if 10.0**power >= low]
     x_ticks, y_ticks = (powers if logarithmic else scale.ticks(write=_percent_tick) for scale in (x, y))
     rows = points.to_dict()
@@ -584,8 +584,8 @@ def _quarters(values: Sequence[float]) -> float:
 
 def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> Chart:
     """Draw curves of shares in [0, 1], by their names, and the diagonal, which is perfect; NaN is left out."""
-    x = Scale(low=0.0, high=1.0, start=46, end=386)
-    y = Scale(low=0.0, high=1.0, start=386, end=46)
+    x = Scale(0.0, 1.0, 46, 386)
+    y = Scale(0.0, 1.0, 386, 46)
     ticks = x.ticks(write=_percent_tick)
     diagonal = _path([(x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0))])
     parts = [

@@ -175,7 +175,7 @@ def _score_row(
     """Return the row of a score, with its interval, as perplexities."""
     ends = () if interval is None else interval.ends
     low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
-    return ChartRow(label=label, value=as_perplexity(value, unit), low=low, high=high, colour=colour)
+    return ChartRow(label, as_perplexity(value, unit), low, high, colour=colour)
 
 
 def interval_text(interval: Interval) -> str:
@@ -235,7 +235,7 @@ def difference_rows(comparison: Comparison) -> list[ChartRow]:
             value = math.nan if system.difference is None else system.difference
             colour = colours[_is_better(system, comparison)]
             label = comparison.short_names()[system.name]
-            rows.append(ChartRow(label=label, value=value, low=low, high=high, colour=colour))
+            rows.append(ChartRow(label, value, low, high, colour=colour))
     return rows
 
 
@@ -352,7 +352,7 @@ def _blocks(
     for low, high, code, count in bins:
         name, colour = OUTCOMES[Outcome(code)] if of_outcomes else ("", charts.ACCENT)
         said = f"{low:g} to {high:g}{unit}{', ' if name else ''}{name}: {counted(count, what)}"
-        blocks.append(BarPart(start=low, end=high, share=count / total, said=said, name=name, colour=colour))
+        blocks.append(BarPart(low, high, count / total, said, name=name, colour=colour))
     return blocks
 
 
@@ -369,7 +369,7 @@ def costs_panel(report: Report) -> Panel:
         for one, share, end in zip(shares, parts, accumulate(parts), strict=True):
             name, colour = OUTCOMES[one.outcome]
             said = f"{name}: {percent(share)} of the {what}"
-            blocks.append(BarPart(start=end - share, end=end, share=share, said=said, name=name, colour=colour))
+            blocks.append(BarPart(end - share, end, share, said, name=name, colour=colour))
         bars.append((f"share of the {what}", blocks))
     return Panel(
         key="costs",
@@ -513,7 +513,7 @@ def features_panel(report: Report) -> Panel | None:
     if report.of_losses:
         ends = zip(columns["gain"], columns["gain_low"], columns["gain_high"], strict=True)
         rows = [
-            ChartRow(label=name, value=gain, low=low, high=high, lines=lines, note=note, colour=BAD)
+            ChartRow(name, gain, low, high, lines=lines, note=note, colour=BAD)
             for name, (gain, low, high), lines, note in zip(names, ends, counts, notes, strict=True)
         ]
         chart = dots(rows, title="fall of the perplexity", rule=0.0, rule_name="no fall", write=percent)
@@ -530,7 +530,7 @@ def features_panel(report: Report) -> Panel | None:
     else:
         means = columns["score"]
         rows = [
-            ChartRow(label=name, value=mean, lines=lines, note=note, colour=BAD)
+            ChartRow(name, mean, lines=lines, note=note, colour=BAD)
             for name, mean, lines, note in zip(names, means, counts, notes, strict=True)
         ]
         chart = dots(rows, title=report.value_name, rule=report.mean)
@@ -727,7 +727,7 @@ def help_panel(report: Report) -> Panel | None:
 def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[ChartRow]:
     """Return the present perplexity and the held-out perplexity of each change; surely better ones are green."""
     scores: dict[tuple[str, ...], float] = {(): tuning.score}
-    rows = [ChartRow(label="as it is", value=as_perplexity(tuning.score, tuning.unit), colour=SOFT)]
+    rows = [ChartRow("as it is", as_perplexity(tuning.score, tuning.unit), colour=SOFT)]
     for trial in tuning.trials:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
         scores[trial.names] = trial.score
@@ -795,7 +795,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
     mean = as_perplexity(luck.mean, unit)
     rows = [
         _score_row("true score", score, unit, interval),
-        ChartRow(label="other seeds", value=mean, low=low, high=high, points=points, colour=SOFT),
+        ChartRow("other seeds", mean, low, high, points=points, colour=SOFT),
     ]
     rule = as_perplexity(score, unit)
     return dots(rows, title="perplexity", rule=rule, rule_name="this output", logarithmic=True)

@@ -173,7 +173,7 @@ class Report:
                     metric = self.score.metric
                     span = interval(metric, statistics, samples=SAMPLES, documents=of_line)
                     low, high = span.ends
-            rows.append(ChartRow(label=label, value=value, low=low, high=high, lines=int(here.sum())))
+            rows.append(ChartRow(label, value, low, high, lines=int(here.sum())))
         return rows
 
     @cached_property
