@@ -5,34 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from geval_py.cli import commands, score, terminal
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.text import named, visible
 
-if TYPE_CHECKING:
-    pass
-
-EPILOG = f"""\
-examples:
+DESCRIPTION = """\
+Explain an output on one page: how good it is and how sure that is, where its loss comes from,
+which lines are hard. Of several outputs the first is explained, and compared with the others."""
+EXAMPLES = """\
   geval report -t dev-0 --html report.html
                                        the first output of dev-0, compared with the others
   geval report -t dev-0 -o bigram --html report.html --svg charts
                                        one output; and its charts, a file each, in a folder
-
-{commands.STATUS}"""
+"""
 
 
 def make_report_parser() -> commands.CommandParser:
     """Make the parser of ``geval report``."""
-    parser = commands.CommandParser(
-        prog="geval report",
-        description="Explain an output on one page: how good it is and how sure that is, where its loss comes from,\n"
-        "which lines are hard. Of several outputs the first is explained, and compared with the others.",
-        epilog=EPILOG,
-    )
+    parser = commands.command_parser("report", DESCRIPTION, EXAMPLES)
     add = parser.add_argument
     config.add_options(parser, "test_name", "out_files")
     add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")

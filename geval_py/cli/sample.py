@@ -18,21 +18,17 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
-EPILOG = """\
-examples:
+EXAMPLES = """\
   geval sample gazette                 copy it into the folder gazette, which must not be there yet
   cd gazette; geval -t dev-0           and score its two outputs
-
-Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."""
+"""
+STATUS = "Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."
 
 
 def make_sample_parser() -> commands.CommandParser:
     """Make the parser of ``geval sample``."""
-    parser = commands.CommandParser(
-        prog="geval sample",
-        description="Copy a sample challenge, words missing from an old newspaper, into a new folder.",
-        epilog=EPILOG,
-    )
+    description = "Copy a sample challenge, words missing from an old newspaper, into a new folder."
+    parser = commands.command_parser("sample", description, EXAMPLES, STATUS)
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder to make")
     return parser
 
