@@ -234,3 +234,11 @@ def test_a_share_at_an_end_of_the_band_is_honest(found, is_honest):
     bins = Points(x=[], y=[], low=[], high=[], n=[])
     of = Reliability(n=9, claimed=0.3, found=found, low=0.2, high=0.4, bins=bins)
     assert of.is_honest == is_honest
+
+
+def test_honest_hits_are_as_many_as_equal_probabilities_say():
+    """Single things are drawn otherwise than several of one probability."""
+    forecasts = Forecasts(np.repeat([0.2, 0.5, 0.8], [1, 2, 3]), np.zeros(6))
+    hits = np.array(list(forecasts.draws()))
+    assert hits.mean(axis=0) == pytest.approx([0.2, 1.0, 2.4], abs=0.15)
+    assert hits.max(axis=0).tolist() == [1, 2, 3]
