@@ -520,14 +520,14 @@ def against_baseline(
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
     p_values = np.ones(systems) if sample.units == 1 else counted_p_value(shifted, observed_difference, noise)
     scores, tail = sample.scores(resampled), expanded_tail(sample.units)
-    for column, p_value in zip(scores.T, p_values.tolist(), strict=True):
-        base = scores[:, baseline]
-        with np.errstate(invalid="ignore"):
-            differences = column - base
-            differences[np.isfinite(base) & (np.abs(differences) <= NOISE * np.abs(base))] = 0.0
+    base = scores[:, [baseline]]
+    with np.errstate(invalid="ignore"):  # both scores are infinite
+        differences = scores - base
+        differences[np.isfinite(base) & (np.abs(differences) <= NOISE * np.abs(base))] = 0.0
+    for column, p_value in zip(differences.T, p_values.tolist(), strict=True):
         interval = None
-        if not np.isnan(differences).any():  # both scores are infinite
-            interval = Interval.of(differences.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
+        if not np.isnan(column).any():
+            interval = Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
         tests.append(BaselineTest(interval, p_value))
     return tests
 
