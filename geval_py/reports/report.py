@@ -284,9 +284,10 @@ class Report:
         if not counts or not self.can_be_tuned:
             return None
         once = max(1, sum(1 for count in counts.values() if count == 1))
-        seen = 1.0 - once / counts.total()
+        total = counts.total()
+        seen = 1.0 - once / total
         commonest = counts.most_common(derived.ALL_WORDS)
-        shares = tuple(count / counts.total() * seen for _, count in commonest)
+        shares = tuple(count / total * seen for _, count in commonest)
         frequent = derived.FrequentWords(words=tuple(word for word, _ in commonest), shares=shares)
         bits = hashed_bits(self.evaluation)
         masses = bucket_shares(self.evaluation.split, frequent, bits) + (1.0 - frequent.total) / (1 << bits)
