@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from geval_py.errors import UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, DEFAULT_TEST, Task
-from geval_py.reading.items import column_names
+from geval_py.reading.items import input_columns
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, locate, locate_pair
 from geval_py.scoring.evaluate import evaluate_split
@@ -252,8 +252,7 @@ class Evaluation(ScoredOutput):
         own["score"] = list(compress(self.line_scores(), keep))
         width = self.input_width()
         rows = [text.split("\t") for text in inputs] if width else []
-        for column, name in enumerate(column_names(width, header, {*columns, *own})):
-            columns[name] = [row[column] if column < len(row) else None for row in rows]
+        columns |= input_columns(rows, width, header, {*columns, *own})
         return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
 
     def lines(

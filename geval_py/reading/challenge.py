@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geval_py import errors
 from geval_py.reading import config, sources, splits
-from geval_py.reading.items import Item, column_name, column_names
+from geval_py.reading.items import Item, column_name, input_columns
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import find_answers
@@ -103,9 +103,8 @@ class DataSet:
         items = list(self.items(unescape=unescape))
         rows = [tuple(item.columns.values()) for item in items]
         width = max(len(self.in_header), *map(len, rows), 0)
-        columns: dict[str, list[object]] = {"line": [item.line for item in items]}
-        for column, name in enumerate(column_names(width, self.in_header, {"line", "expected"})):
-            columns[name] = [row[column] if column < len(row) else None for row in rows]
+        columns: dict[str, Any] = {"line": [item.line for item in items]}
+        columns |= input_columns(rows, width, self.in_header, {"line", "expected"})
         return pd.DataFrame(columns | {"expected": [item.expected for item in items]})
 
     @property

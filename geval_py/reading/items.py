@@ -75,3 +75,11 @@ def column_names(width: int, header: Sequence[str], taken: Collection[str]) -> l
         names = chain((name, f"in<{name}>"), (f"in<{column + 1}>{'′' * primes}" for primes in count()))
         used[next(name for name in names if name not in used)] = None
     return list(used)[len(used) - width :]
+
+
+def input_columns(
+    rows: Sequence[Sequence[str]], width: int, header: Sequence[str], taken: Collection[str]
+) -> dict[str, list[str | None]]:
+    """Return the input's fields by column, under the names of :func:`column_names`; a missing field is None."""
+    names = column_names(width, header, taken)
+    return {name: [row[n] if n < len(row) else None for row in rows] for n, name in enumerate(names)}
