@@ -183,6 +183,13 @@ def test_a_score_worse_than_that_of_knowing_nothing_is_infinite_and_has_nothing_
     assert [entry.score for entry in rows.standings().entries] == [20.09, 1024.0, 1097.0, 1808.0]
 
 
+def test_so_it_is_where_higher_is_better(tmp_path):
+    rows = Rows(tmp_path, metric="LikelihoodHashed")
+    for name, score in [("one", 0.1), ("knows nothing", 1 / 1024), ("two", 0.0009)]:
+        rows.submit(name, score)
+    assert rows.table() == [(1, "one", 0.1), (2, "knows nothing", 0.0009766), (3, "two", -math.inf)]
+
+
 def test_it_is_no_rung_of_a_ladder(tmp_path):
     rows = Rows(tmp_path, tests="{test-A: {ladder: true, disclosed: 15, step: 0}}")
     for at, mean in enumerate([7.5, 7.2, 3.0, 7.3]):

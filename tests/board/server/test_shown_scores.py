@@ -96,7 +96,8 @@ def test_other_submissions_have_no_score(served):
     program, number = send(served, GOOD)
     code = state(program, number)["code"]
     served.signed_in("anna").post("/me/withdraw", data={"code": code})
-    assert state(program, number)["scores"] == []
+    upload = state(program, number)
+    assert [upload[name] for name in ("scores", "state", "reason", "settled")] == [[], "withdrawn", "", True]
     bad = send(served, GOOD.replace(" :", " ;", 1))
     assert (state(*bad)["state"], state(*bad)["scores"]) == ("rejected", [])
     waiting = program.put("/upload/out.tsv?test=test-A", BEST).json()["number"]
