@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SERVER = ROOT / "tests" / "modelling" / "letters_server.py"
 LINES = [("a tea", "to eat", "at"), ("tote", "a toe.", "to"), ("", "tea", "a"), ("ate\\n", "oat", "o."),
          ("to eat", "a", "tea"), ("e", "t", "a")]  # fmt: skip
-NAME = "out-model=letters,k=20.tsv"
+NAME = "out-model=letters,k=6.tsv"
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def address():
 
 
 def test_an_output_is_written_and_scored(here, geval, address):
-    status, out, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    status, out, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "6")
     first, figures = out.splitlines()
     assert (status, first, err) == (0, f"wrote `./dev-0/{NAME}`", "")
     score = geval_py.evaluate(".", "dev-0", out=NAME).score
@@ -59,21 +59,21 @@ def test_an_output_is_written_and_scored(here, geval, address):
         "expected.tsv", "in.tsv", NAME.replace(".tsv", ".model.json"), NAME,
     ]  # fmt: skip
     kept = json.loads((here / "dev-0" / NAME.replace(".tsv", ".model.json")).read_text())
-    assert (kept["model"], kept["words"], kept["right"]) == (address, 20, 0)
+    assert (kept["model"], kept["words"], kept["right"]) == (address, 6, 0)
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
-    status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "6")
     assert (status, err) == (
         2, f"geval: `./dev-0/{NAME}` is there already, and is left as it is\n  --force writes over it\n"
     )  # fmt: skip
 
 
 def test_right_context_and_candidates_have_their_place_in_the_name(here, geval, address):
-    words = ("--words", "20", "--right", "5", "--candidates", "3")
+    words = ("--words", "6", "--right", "5", "--candidates", "3")
     status, out, _ = geval("predict", "-t", "dev-0", "--model", address, *words)
-    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=letters,k=20,right=5,candidates=3.tsv`")
+    assert (status, out.splitlines()[0]) == (0, "wrote `./dev-0/out-model=letters,k=6,right=5,candidates=3.tsv`")
     assert geval("predict", "-t", "dev-0", "--model", address, *words, "-o", "mine")[0] == 0
     assert (here / "dev-0" / "out-mine.tsv").read_bytes() == (
-        here / "dev-0" / "out-model=letters,k=20,right=5,candidates=3.tsv"
+        here / "dev-0" / "out-model=letters,k=6,right=5,candidates=3.tsv"
     ).read_bytes()
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 
@@ -82,13 +82,13 @@ def test_a_challenge_needs_no_train(here, geval, address):
     for file in (here / "train").iterdir():
         file.unlink()
     (here / "train").rmdir()
-    assert geval("predict", "-t", "dev-0", "--model", address, "--words", "20")[0] == 0
+    assert geval("predict", "-t", "dev-0", "--model", address, "--words", "6")[0] == 0
     status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--candidates", "5")
     assert (status, err.splitlines()[0][:43]) == (1, "geval: No such set in the challenge: `./tra")
 
 
 def test_a_part_is_done_and_the_rest_later(here, geval, address):
-    command = ("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    command = ("predict", "-t", "dev-0", "--model", address, "--words", "6")
     assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done and kept: the same command goes on\n"
     status, out, err = geval(*command, "--estimate", "--limit", "1")
     assert (status, err) == (0, "geval: note: 2 of 6 items are done already; this goes on behind them\n")
@@ -102,12 +102,12 @@ def test_a_part_is_done_and_the_rest_later(here, geval, address):
 
 def test_the_journal_of_other_work_is_left_as_it_is(here, geval, address):
     command = ("predict", "-t", "dev-0", "--model", address, "-o", "mine", "--limit", "2")
-    assert geval(*command, "--words", "20")[0] == 0
+    assert geval(*command, "--words", "6")[0] == 0
     journal = here / "dev-0" / "out-mine.journal"
     before = journal.read_bytes()
     assert geval(*command, "--words", "10") == (
         2, "",
-        "geval: `./dev-0/out-mine.journal` is of another model, input or options: words is 10, and was 20\n"
+        "geval: `./dev-0/out-mine.journal` is of another model, input or options: words is 10, and was 6\n"
         "  --force begins anew\n",
     )  # fmt: skip
     assert journal.read_bytes() == before
@@ -197,7 +197,7 @@ def test_a_file_without_the_kind_of_model(here, geval, name, kind):
 def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
     monkeypatch.setattr(served_models, "TRIES", 2)
     port = free_port()
-    command = ("predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "20")
+    command = ("predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "6")
     with server_of(port):
         assert geval(*command, "--limit", "3")[0] == 0
     status, out, err = geval(*command)
@@ -211,7 +211,7 @@ def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
 
 def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
     port = free_port()
-    command = ["predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "20"]
+    command = ["predict", "-t", "dev-0", "--model", f"openai:http://127.0.0.1:{port}/v1#letters", "--words", "6"]
     with server_of(port, "--slow", "0.01"):
         process = subprocess.Popen([sys.executable, "-m", "geval_py", *command], stdout=subprocess.DEVNULL)
         journal = here / "dev-0" / NAME.replace(".tsv", ".journal")
@@ -234,7 +234,7 @@ def test_a_process_that_is_killed_goes_on_to_the_same_bytes(here, geval):
 
 def test_force_goes_on_with_its_own_work(here, geval, address):
     """Killed with --force, the same command does not begin anew."""
-    command = ("predict", "-t", "dev-0", "--model", address, "--words", "20")
+    command = ("predict", "-t", "dev-0", "--model", address, "--words", "6")
     assert geval(*command)[0] == 0
     assert geval(*command, "--force", "--limit", "2")[0] == 0
     assert "2 of 6 items are done already" in geval(*command, "--force")[2]
@@ -250,7 +250,7 @@ def test_two_processes_do_not_write_the_same_journal(here, geval, address):
     fcntl = pytest.importorskip("fcntl")
     with (here / "dev-0" / NAME.replace(".tsv", ".journal")).open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert geval("predict", "-t", "dev-0", "--model", address, "--words", "20") == (
+        assert geval("predict", "-t", "dev-0", "--model", address, "--words", "6") == (
             2, "",
             f"geval: another process writes `./dev-0/{NAME.replace('.tsv', '.journal')}`; wait until it has ended\n",
         )  # fmt: skip
