@@ -208,6 +208,10 @@ ERRORS = {  # one or more of each class, with its sentence
         SchemeError(message="Unknown or broken metric flags: z", scheme="LogLossHashed:z"),
         "Unknown or broken metric flags: z",
     ),
+    "scheme of an output": (
+        SchemeError(message="No item has the feature `out:x'", scheme="LogLoss:f<out:x>", path=BAD_NAME),
+        f"No item has the feature `out:x'\n  in `{SAFE_NAME}`",
+    ),
     "data": (DataError(path="dev-0"), ""),
     "missing": (
         MissingFileError(what="No file with the test results", path=BAD_NAME),
@@ -311,8 +315,8 @@ def test_sentence(error, sentence):
 
 @each_error
 def test_exit_status(error, sentence):
-    """Exit status: 1 the data is at fault, 2 the command line is at fault."""
-    assert error.exit_status == (2 if isinstance(error, UsageError) else 1)
+    """Exit status: 1 the data, or an output, is at fault, 2 the command line is at fault."""
+    assert error.exit_status == (2 if isinstance(error, UsageError) and not getattr(error, "path", "") else 1)
 
 
 @each_error

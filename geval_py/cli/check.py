@@ -91,7 +91,7 @@ def add_listing(parser: commands.CommandParser) -> None:
 def listed(args: argparse.Namespace, table: Sequence[rules.Rule], command: str) -> bool:
     """Show the rules of a table, or one of them, if that is wanted; return whether it was. Raises UsageError."""
     if args.rules:
-        terminal.write_listing(rules.rules_table(table))
+        terminal.write_table(rules.rules_table(table), header=False)
     elif args.explain is not None:
         sys.stdout.write(rules.explanation(rules.find_rule(args.explain, table, command)))
     else:

@@ -124,18 +124,14 @@ def run(words: Sequence[str]) -> int:
 
         sandbox.get_ready()
     with _extras_named(*command):
-        module = import_module(_module_of(*command))
         args = parser_of(*command).understood(rest)
-        status: int = 0 if args is None else getattr(module, f"run_{_python_name(command[-1])}")(args)
+        run_command = getattr(import_module(_module_of(*command)), f"run_{command[-1].replace('-', '_')}")
+        status: int = 0 if args is None else run_command(args)
     return status
 
 
 def _module_of(name: str, subcommand: str | None = None) -> str:
     return COMMANDS[name][1] if subcommand is None else SUBCOMMANDS[name][subcommand][1]
-
-
-def _python_name(name: str) -> str:
-    return name.replace("-", "_")
 
 
 @contextmanager
@@ -211,7 +207,7 @@ def parser_of(*command: str) -> CommandParser:
     with _extras_named(*command):
         module = import_module(_module_of(*command))
         if len(command) == 2 or name not in SUBCOMMANDS:
-            parser: CommandParser = getattr(module, f"make_{_python_name(command[-1])}_parser")()
+            parser: CommandParser = getattr(module, f"make_{command[-1].replace('-', '_')}_parser")()
             return parser.with_help()
     width = max(map(len, SUBCOMMANDS[name])) + 1
     commands = "\n".join(f"  {name:{width}} {summary}" for name, (summary, _) in SUBCOMMANDS[name].items())

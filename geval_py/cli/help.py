@@ -102,14 +102,14 @@ def _explained(name: str) -> bool:
         return True
     with suppress(UsageError):
         metric = find_metric(name)
-        terminal.write_listing(Metrics({metric.name: metric}).table())
+        terminal.write_table(Metrics({metric.name: metric}).table(), header=False)
         return True
     return False
 
 
 def list_metrics() -> None:
     """List the metrics, and what their names may have at the end."""
-    terminal.write_listing(METRICS.table())
+    terminal.write_table(METRICS.table(), header=False)
     matchings = ", ".join(f"{name}/" for name in MATCHINGS)
     for sentence in (
         "A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.",
@@ -122,7 +122,7 @@ def list_metrics() -> None:
 
 
 def _show(table: Table, sentence: str) -> None:
-    terminal.write_listing(table)
+    terminal.write_table(table, header=False)
     sys.stdout.write(f"{sentence}\n")
 
 

@@ -155,7 +155,7 @@ def show_lines(task: Task, settings: Settings) -> None:
         rows = sorted(rows, key=attrgetter("difference" if others else "score"), reverse=greatest_first)
     lines = map(_preparation(evaluation, task, settings), rows)
     first = list(islice(lines, 1))
-    if others and not first:
+    if not first:
         note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
         evaluations=evaluations, lines=chain(first, lines), for_terminal=_escapes(settings)

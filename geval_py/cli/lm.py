@@ -258,7 +258,7 @@ def run_info(args: argparse.Namespace) -> int:
     is_binary = kenlm_models.is_binary(args.model)
     sizes = backoff.model_shown((kenlm_models.read_head if is_binary else arpa.read_arpa)(args.model))
     if args.format == "text":
-        terminal.write_listing(sizes.table())
+        terminal.write_table(sizes.table(), header=False)
     else:
         terminal.show(sizes, args)
     return 0

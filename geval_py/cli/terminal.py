@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 1.0
 MAX_LIKEWISE = 3  # outputs that a note names beside the first
-IN_A_PIPE = "| less"
 
 
 def show(
@@ -56,19 +55,16 @@ def show(
     sys.stdout.writelines(FORMATS[asked.format](value, context))
 
 
-def write_table(table: Table) -> None:
-    """Write a table line by line: in columns that fit into the terminal, elsewhere with TABs and without a header."""
-    width = width_of(sys.stdout)
-    sys.stdout.writelines(table.tabs() if width is None else table.terminal(width, whole=IN_A_PIPE))
+def write_table(table: Table, *, header: bool = True) -> None:
+    """Write a table line by line: in columns that fit into the terminal, elsewhere with TABs and without a header.
 
-
-def write_listing(table: Table) -> None:
-    """Write a table whose columns need no names: aligned, and cut only where a terminal is too narrow."""
+    A table whose columns need no names has no ``header`` on a terminal either, and is aligned everywhere.
+    """
     width = width_of(sys.stdout)
-    if width is None:
-        sys.stdout.writelines(table.text(header=False))
+    if width is not None:
+        sys.stdout.writelines(table.terminal(width, header=header, whole="| less"))
     else:
-        sys.stdout.writelines(table.terminal(width, header=False, whole=IN_A_PIPE))
+        sys.stdout.writelines(table.tabs() if header else table.text(header=False))
 
 
 def show_error(error: GevalError) -> None:
