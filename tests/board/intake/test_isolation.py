@@ -200,6 +200,11 @@ def test_answers_that_are_missing(look, settings):
     assert (result.state, result.reason) == ("failed", reason)
 
 
+def test_a_metric_that_averages_over_classes_has_an_interval_and_no_losses(look, settings):
+    (one,) = look({OUT: BIGRAM}, replace(settings, metric="MacroAvg/Accuracy", also=())).scored
+    assert (one.low < one.score < one.high, one.losses) == (True, None)
+
+
 def test_a_filter_that_selects_no_line_of_an_output(look, settings):
     result = look({OUT: b":1\n" * 212}, replace(settings, metric="LogLossHashed:f<out:qx>", also=()))
     assert (result.state, result.reason) == ("rejected", f"`{OUT}`: No item has the feature `out:qx'")
