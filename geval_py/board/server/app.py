@@ -138,8 +138,8 @@ async def put_upload(request: Request) -> Response:
     server = server_of(request)
     account = await run_in_threadpool(server.account, request, changes=True)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
-    told = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
-    return JSONResponse({**told, "state": f"/api/uploads/{told['number']}"}, 200 if told["note"] else 201)
+    accepted = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
+    return JSONResponse({**accepted, "state": f"/api/uploads/{accepted['number']}"}, 200 if accepted["note"] else 201)
 
 
 async def upload_form(request: Request) -> Response:
@@ -162,8 +162,8 @@ async def upload_form(request: Request) -> Response:
                 yield chunk
 
         test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
-        told = await _receive(server, account, name, test, chunks(), dry=dry)
-    return RedirectResponse(f"/me/uploads/{told['number']}", 303)
+        accepted = await _receive(server, account, name, test, chunks(), dry=dry)
+    return RedirectResponse(f"/me/uploads/{accepted['number']}", 303)
 
 
 async def _receive(
