@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.significance import Array, Integers
 
-LINES_AT_ONCE = 4096  # whose buckets a thread looks at
 MIN_LOGARITHM = -1e300  # of an entry without mass, which gets none at any temperature
 
 
@@ -207,20 +204,11 @@ def read_guesses(
     )
 
 
-def bucket_shares(
-    split: splits.Split, frequent: derived.FrequentWords, bits: int, threads: int | None = None
-) -> Array:
+def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
-    words, shares = _encoded(frequent)
     with LineReader(split.expected, header=split.output_header) as expected:
-        answers = b"".join(iter(expected.block, b"")).split(b"\n")[:-1]
-
-    starts = range(0, len(answers), LINES_AT_ONCE)
-    texts = (b"\n".join([*answers[start : start + LINES_AT_ONCE], b""]) for start in starts)
-    first_lines = (start + 1 for start in starts)
-    with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
-        parts = pool.map(backends.bucket_shares, repeat(words), repeat(shares), texts, repeat(bits), first_lines)
-        return np.concatenate([np.empty(0), *map(np.frombuffer, parts)])
+        answers = b"".join(iter(expected.block, b""))
+    return np.frombuffer(backends.bucket_shares(*_encoded(frequent), answers, bits, 1))
 
 
 def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:

@@ -258,7 +258,7 @@ def tune(
         if change.is_better:
             taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
         if not steps and BY_LINE in taken and more.words:
-            shares = bucket_shares(evaluation.split, more, guesses.bits, threads)
+            shares = bucket_shares(evaluation.split, more, guesses.bits)
             guesses, steps = replace(guesses, frequent=more, shares=shares), [(BY_LINE,)]
             more = derived.FrequentWords()
     return Tuning(

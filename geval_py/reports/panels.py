@@ -17,7 +17,9 @@ import numpy as np
 
 from geval_py.explaining import losses
 from geval_py.explaining.losses import Outcome
+from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval, lines_needed
+from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reports import charts
 from geval_py.reports.charts import (
     BAD,
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
     from geval_py.explaining.calibration import Calibration, Points, Reliability
     from geval_py.explaining.comparison import Comparison, System
     from geval_py.explaining.luck import Luck
-    from geval_py.explaining.mixing import Mixture
-    from geval_py.explaining.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Panel:
 
 def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     """Return the sections of a report that have a panel, in the order in which they are read."""
-    calibration = report.calibration
+    calibration, _ = report.calibration_and_luck
     comparison, luck = comparison_panel(report), luck_panel(report)
     # Luck stands first where there is no comparison, so that columns are about as long.
     quality = [quality_panel(report), comparison or luck, None if report.of_losses else spread_panel(report)]
@@ -127,9 +127,9 @@ def quality_panel(report: Report) -> Panel:
         others = (system for system in comparison.systems if system.name != comparison.baseline)
         rows += [_score_row(names[one.name], one.score, unit, one.interval, SOFT) for one in others]
     if report.of_losses:
-        if report.calibration is not None and report.calibration.claim.lines:
-            claimed = report.calibration.claim.claimed_perplexity
-            rows.insert(0, _score_row("its own claim", claimed, colour=BAD))
+        calibration, _ = report.calibration_and_luck
+        if calibration is not None and calibration.claim.lines:
+            rows.insert(0, _score_row("its own claim", calibration.claim.claimed_perplexity, colour=BAD))
         if report.unigram is not None:
             rows.append(_score_row("words of train", report.unigram, colour=SOFT))
         if score.metric.bits is not None:
@@ -687,9 +687,10 @@ _TRIAL_NAMES = {
 
 def help_panel(report: Report) -> Panel | None:
     """Return the panel on tuning and mixing; None for what cannot be tuned."""
-    tuning, mixture = report.tuning, report.mixture
-    if tuning is None:
+    if not report.can_be_tuned:
         return None
+    tuning = tune(report.evaluation, documents=report.column)
+    mixture = mix(report.outputs, documents=report.column) if len(report.outputs) > 1 else None
     best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
     if best is None:
         sentence = "Nothing that was tried is surely better: its rest and its words are as they should be."
@@ -765,7 +766,7 @@ def help_chart(tuning: Tuning, mixture: Mixture | None) -> Chart:
 
 def luck_panel(report: Report) -> Panel | None:
     """Return the panel on the luck of the hash; None for a metric that is not hashed, and for lines of buckets."""
-    luck, score, interval = report.luck, report.score, report.interval
+    (_, luck), score, interval = report.calibration_and_luck, report.score, report.interval
     if luck is None:
         return None
     half, of_lines = (luck.high - luck.low) / 2, interval.half_width

@@ -24,10 +24,8 @@ from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
-from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
 from geval_py.explaining.statistics import interval, interval_of_mean
-from geval_py.explaining.tuning import Tuning, tune
 from geval_py.explaining.worst_features import WorstFeatures, worst_features
 from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds
@@ -57,8 +55,15 @@ class Report:
     outputs are compared. ``of_losses`` is whether the metric is made from log losses of words. Then the figures of
     lines are losses in nats, and those of groups of lines perplexities; else both are scores.
 
-    Attributes raise UsageError if the texts were not kept, and the errors of :func:`geval_py.compare` and of
-    :meth:`ScoredOutput.read_items`.
+    ``values`` are the losses in nats, or the scores, of all lines, NaN for a line without one; ``finite`` are the
+    finite ones, ``mean`` is their mean (NaN without any), and ``infinite`` the number of infinite losses.
+    ``documents`` are those of the scored lines, None if lines are taken one by one, and ``column`` the column that
+    names them, or False. ``notes`` say whether intervals and the comparison are by documents, and where they are not
+    to be trusted. ``can_be_tuned`` is whether the metric is hashed and has no flags that choose or change lines, and
+    has scored enough lines.
+
+    This and the attributes raise UsageError if the texts were not kept, and the errors of :func:`geval_py.compare`
+    and of :meth:`ScoredOutput.read_items`.
     """
 
     def __init__(
@@ -70,74 +75,43 @@ class Report:
         progress: Progress | None = None,
     ) -> None:
         self.evaluation = checked_evaluation(evaluation)
-        self.others = others
+        self.outputs = [evaluation, *others]
+        self._progress = progress
         self.score = evaluation.scores[0]
-        self.of_losses = self.score.metric.is_of_words and not self.score.statistics.classes
-        self.is_hashed = self.of_losses and self.score.metric.bits is not None
+        metric, scheme = self.score.metric, self.score.scheme
+        self.of_losses = metric.is_of_words and not self.score.statistics.classes
+        self.is_hashed = self.of_losses and metric.bits is not None
+        is_plain = self.is_hashed and not scheme.text_flags and not scheme.selecting_flags
+        self.can_be_tuned = is_plain and evaluation.line_count >= FEW_LINES
         self.value_name = "perplexity" if self.of_losses else short(self.score.name)
-        self._by, self._progress = documents, progress
 
-    @cached_property
-    def values(self) -> Array:
-        """The loss of each line, in nats, or its score; NaN without a score of its own."""
-        evaluation = self.evaluation
-        return np.array(evaluation.line_losses if self.of_losses else evaluation.line_scores(), np.float64)
+        self.values = np.array(evaluation.line_losses if self.of_losses else evaluation.line_scores(), np.float64)
+        self.finite = self.values[np.isfinite(self.values)]
+        self.mean = float(self.finite.mean()) if len(self.finite) else math.nan
+        self.infinite = int(np.isinf(self.values).sum()) if self.of_losses else 0
 
-    @property
-    def finite(self) -> Array:
-        """The finite losses or scores."""
-        return self.values[np.isfinite(self.values)]
-
-    @property
-    def infinite(self) -> int:
-        """The number of lines with an infinite loss."""
-        return int(np.isinf(self.values).sum()) if self.of_losses else 0
-
-    @cached_property
-    def mean(self) -> float:
-        """The mean of the finite losses or scores; NaN without any."""
-        return float(self.finite.mean()) if len(self.finite) else math.nan
+        self._of_file, dependence = choose_documents(self.outputs, documents)
+        self.documents = self._of_file and self._of_file.of_score(self.score)
+        self.column = False if self._of_file is None else self._of_file.column
+        widened = dependence and dependence.notes("intervals are by document, {}")
+        self.notes = (*(widened or ()), *notes_on_intervals(self._of_file, [self.score]))
 
     @cached_property
     def items(self) -> ItemColumns:
         """The texts of the scored lines; those of distributions over words as the metric's flags leave them."""
         return losses.prepared_items(self.evaluation) if self.of_losses else self.evaluation.read_columns()
 
-    # How sure it is
-
-    @cached_property
-    def _documents(self) -> tuple[Documents | None, tuple[str, ...]]:
-        """The documents of all lines of the file, None if lines are taken one by one, and notes on intervals."""
-        documents, dependence = choose_documents([self.evaluation, *self.others], self._by)
-        widened = dependence and dependence.notes("intervals are by document, {}")
-        return documents, (*(widened or ()), *notes_on_intervals(documents, [self.score]))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Whether the intervals and the comparison are by documents, and where they are not to be trusted."""
-        return self._documents[1]
-
-    @property
-    def _column(self) -> str | bool:
-        return False if self._documents[0] is None else self._documents[0].column
-
-    @property
-    def documents(self) -> Documents | None:
-        """The documents of the scored lines; None if lines are taken one by one."""
-        return self._documents[0] and self._documents[0].of_score(self.score)
-
     @cached_property
     def interval(self) -> Interval:
         """The 95 % interval of the score."""
-        return score_interval(self.score, documents=self._documents[0])
+        return score_interval(self.score, documents=self._of_file)
 
     @cached_property
     def comparison(self) -> Comparison | None:
         """The comparison with other outputs; None without others."""
-        outputs = [self.evaluation, *self.others]
-        return compare(outputs, documents=self._column, progress=self._progress) if self.others else None
-
-    # Where the loss comes from, and which lines are hard
+        if len(self.outputs) == 1:
+            return None
+        return compare(self.outputs, documents=self.column, progress=self._progress)
 
     @cached_property
     def outcomes(self) -> losses.Outcomes:
@@ -229,49 +203,22 @@ class Report:
         for place in losses.both_ends(scored[np.argsort(sign * self.values[scored], kind="stable")]).tolist():
             yield numbers[place], float(self.values[place]), self.items[place], None
 
-    # Honest probabilities, and what would help; of hashed metrics alone
-
     @cached_property
-    def _profiled(self) -> ScoredOutput:
-        """The output scored again, once for all that takes profiles of lines.
+    def calibration_and_luck(self) -> tuple[Calibration | None, Luck | None]:
+        """Whether probabilities come true, and the luck of the hash, from one reading of the output.
 
-        Lines of buckets hold for one seed of the hash: no other is tried if there are any.
+        Both are None for a metric that is not hashed, and luck for lines of buckets, which hold for one seed of the
+        hash, and without a finite line.
         """
-        named = hashed_scheme(schemes_of(self.evaluation))
+        if not self.is_hashed:
+            return None, None
+        scheme = hashed_scheme(schemes_of(self.evaluation))
         has_buckets = not all(":" in output for output in self.items.outputs)
-        of_luck = [] if has_buckets else luck_schemes(named, DEFAULT_SEEDS, exact=False)[1:]
-        return reread(self.evaluation, [*calibration_schemes(named), *of_luck])
-
-    @cached_property
-    def calibration(self) -> Calibration | None:
-        """Whether probabilities come true; None for a metric that is not hashed."""
-        return calibration_of(self._profiled, documents=self._column) if self.is_hashed else None
-
-    @cached_property
-    def luck(self) -> Luck | None:
-        """The luck of the hash; None also for lines of buckets, and without a finite line."""
-        if self.calibration is None or self.calibration.vectors or not self.calibration.claim.lines:
-            return None
-        luck = luck_of(self._profiled, 0)
-        return luck if luck.lines else None
-
-    @property
-    def can_be_tuned(self) -> bool:
-        """Whether the metric is hashed and has no flags that choose or change lines, and has scored enough lines."""
-        scheme = self.score.scheme
-        is_plain = self.is_hashed and not scheme.text_flags and not scheme.selecting_flags
-        return is_plain and self.evaluation.line_count >= FEW_LINES
-
-    @cached_property
-    def tuning(self) -> Tuning | None:
-        """What tuning would bring; None for what cannot be tuned."""
-        return tune(self.evaluation, documents=self._column) if self.can_be_tuned else None
-
-    @cached_property
-    def mixture(self) -> Mixture | None:
-        """What mixing with the others would bring; None without others, and for what cannot be tuned."""
-        outputs = [self.evaluation, *self.others]
-        return mix(outputs, documents=self._column) if self.can_be_tuned and self.others else None
+        of_luck = [] if has_buckets else luck_schemes(scheme, DEFAULT_SEEDS, exact=False)[1:]
+        profiled = reread(self.evaluation, [*calibration_schemes(scheme), *of_luck])
+        calibration = calibration_of(profiled, documents=self.column)
+        luck = None if has_buckets or not calibration.claim.lines else luck_of(profiled, 0)
+        return calibration, luck if luck is not None and luck.lines else None
 
     @cached_property
     def unigram(self) -> float | None:
@@ -283,14 +230,11 @@ class Report:
         counts = self.words_of_train
         if not counts or not self.can_be_tuned:
             return None
-        once = max(1, sum(1 for count in counts.values() if count == 1))
-        total = counts.total()
-        seen = 1.0 - once / total
-        commonest = counts.most_common(derived.ALL_WORDS)
-        shares = tuple(count / total * seen for _, count in commonest)
-        frequent = derived.FrequentWords(words=tuple(word for word, _ in commonest), shares=shares)
+        seen = 1.0 - max(1, list(counts.values()).count(1)) / counts.total()
+        frequent = derived.frequent_words(counts.elements(), derived.ALL_WORDS)
         bits = hashed_bits(self.evaluation)
-        masses = bucket_shares(self.evaluation.split, frequent, bits) + (1.0 - frequent.total) / (1 << bits)
+        shares = bucket_shares(self.evaluation.split, frequent, bits)
+        masses = seen * shares + (1.0 - seen * frequent.total) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
 
 

@@ -228,7 +228,7 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
     (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 28 + "y:1\n" * 2)
     pair = (tmp_path / "out.tsv", tmp_path / "expected.tsv")
     report = Report(evaluate(pair, metrics="LogLossHashed"))
-    assert report.mixture is report.tuning is report.comparison is None
+    assert (report.comparison, panels.help_panel(report)) == (None, None)
     text = page(report, "x")
     assert sentences(text, "spread")[0].endswith(" The drawing leaves out 2 lines with an infinite loss.")
     (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 30)
@@ -245,7 +245,7 @@ def test_buckets_have_no_luck(tmp_path):
     for line, is_known in (("x:0.5 :0.5", True), ("-1 -1", False)):
         (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 29 + f"{line}\n")
         report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed1"))
-        assert (report.luck is not None) == is_known
+        assert (panels.luck_panel(report) is not None) == is_known
 
 
 def test_strangers_texts_are_harmless(sayings, tmp_path):
