@@ -16,10 +16,11 @@ import tarfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import file_digest, sha256
-from itertools import islice, pairwise
+from itertools import islice, pairwise, zip_longest
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, cast
 
@@ -600,22 +601,20 @@ def sequences(text: str, vocabulary: Vocabulary) -> Iterator[Numbers]:
     if ":" in words[0][0]:
         yield vocabulary.numbers([row[0].rpartition(":")[0] for row in words])
     if lines[0].lstrip().startswith("{"):
-        rows = []
+        documents = []
         for line in lines:
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            rows.append(row if isinstance(row, dict) else {})
-        for name in list(rows[0] if rows else {})[:MAX_COLUMNS]:
-            yield vocabulary.numbers([str(row.get(name, "")) for row in rows])
+            with suppress(ValueError, RecursionError):
+                document = json.loads(line)
+                documents += [document] if isinstance(document, dict) else []
+        names = list(documents[0] if documents else {})[:MAX_COLUMNS]
+        rows = ([str(document.get(name, "")) for name in names] for document in documents)
+        yield from map(vocabulary.numbers, zip(*rows, strict=True))
         return
     for delimiter in "\t,;|":
         width, count = Counter(line.count(delimiter) for line in lines[:1000]).most_common(1)[0]
         if 0 < width < MAX_COLUMNS and count > len(lines[:1000]) / 2:
-            cells = [line.split(delimiter) for line in lines]
-            for column in range(width + 1):
-                yield vocabulary.numbers([row[column].strip() if column < len(row) else "" for row in cells])
+            cells = ([cell.strip() for cell in line.split(delimiter)[: width + 1]] for line in lines)
+            yield from map(vocabulary.numbers, zip_longest(*cells, fillvalue=""))
 
 
 @dataclass
