@@ -88,27 +88,17 @@ class WordGap(Metric):
             raise UsageError(message=f"{self.scorer.metric.name} has no lines yet: update it with predictions")
         lines = dim_zero_cat(self.lines).cpu().numpy()
         losses = dim_zero_cat(self.losses).cpu().numpy().view(np.float64)
-        chosen = _once(lines, losses)
-        statistics = LineStatistics(columns=(array("d", losses[chosen].tobytes()),))
+        _, first, same = np.unique(lines, return_index=True, return_inverse=True)
+        differs = ~np.isclose(losses, losses[first[same]], rtol=SAME_LOSS, atol=SAME_LOSS)
+        if differs.any():
+            line = lines[differs].min()
+            raise UsageError(message=f"line {line} has two losses: reset() the metric before lines are scored again")
+        statistics = LineStatistics(columns=(array("d", losses[first].tobytes()),))
         return torch.tensor(self.scorer.metric.value(statistics), dtype=torch.float64)
 
     def _is_shared(self) -> bool:
         available = self.distributed_available_fn or (lambda: False)
         return bool(available()) and torch.distributed.get_world_size() > 1
-
-
-def _once(lines: Any, losses: Any) -> Any:
-    """Return the places of the lines, in their order and each once; raises UsageError for a line with two losses."""
-    order = np.argsort(lines, kind="stable")
-    again = lines[order[1:]] == lines[order[:-1]]
-    one, other = losses[order[1:]][again], losses[order[:-1]][again]
-    differs = ~np.isclose(one, other, rtol=SAME_LOSS, atol=SAME_LOSS)
-    if differs.any():
-        raise UsageError(
-            message=f"line {lines[order[1:]][again][differs][0]} has two losses: reset() the metric before lines are "
-            "scored again"
-        )
-    return order[np.concatenate([[True], ~again])]
 
 
 def _tensors(state: Any) -> list[torch.Tensor]:
