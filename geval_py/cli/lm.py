@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import count, repeat, tee
 from tempfile import TemporaryFile
@@ -140,14 +139,18 @@ def run_train(args: argparse.Namespace) -> int:
     except OSError as error:
         where = "the temporary folder" if folder is None else named(folder)
         raise UsageError(message=f"cannot write temporary files into {where}: {error.strerror}") from error
-    with _model_file(args.arpa) as file:
-        arpa.write_arpa(model, file)
-    if isinstance(model, estimation.Estimated):
-        if args.arpa != sources.STANDARD_INPUT:
+    if args.arpa == sources.STANDARD_INPUT:
+        sys.stdout.flush()
+        arpa.write_arpa(model, sys.stdout.buffer)
+    else:
+        with rewriting.written_whole(args.arpa, compression=compression.compression_by_ending(args.arpa)) as file:
+            arpa.write_arpa(model, file)
+        if isinstance(model, estimation.Estimated):
             names = ("order", "n-grams", "kept", "D1", "D2", "D3+")
             amounts = ([f"{amount:.6g}" for amount in of_order.amounts] for of_order in model.discounts)
             rows = zip(count(1), model.counts, model.kept, *zip(*amounts, strict=True), strict=False)
             terminal.write_table(Table([Column(name=name) for name in names], rows))
+    if isinstance(model, estimation.Estimated):
         orders = [str(order) for order, discounts in enumerate(model.discounts, 1) if discounts.fell_back]
         if orders:
             terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
@@ -179,16 +182,6 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
         vocabulary_size=args.vocab_pad or 0,
         exact_discounts=args.exact_discounts,
     )
-
-
-@contextmanager
-def _model_file(path: str) -> Iterator[rewriting.Writable]:
-    if path == sources.STANDARD_INPUT:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        return
-    with rewriting.written_whole(path, compression=compression.compression_by_ending(path)) as file:
-        yield file
 
 
 def make_perplexity_parser() -> commands.CommandParser:
