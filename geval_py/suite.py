@@ -112,10 +112,10 @@ class Evaluations(list[Evaluation]):
         letters, digits and ``:._/+-``.
         """
         from geval_py.explaining.comparison import checked_label
-        from geval_py.scoring.score_tables import printed_scores
+        from geval_py.scoring.score_tables import scores_table
         from geval_py.tables.latex import document
 
-        table = printed_scores(self, precision, names or {})
+        table = scores_table(self, precision, names, for_paper=True)
         return "".join(document(table, (), (), signature_lines(self), caption, checked_label(label)))
 
     def __repr__(self) -> str:
@@ -125,6 +125,6 @@ class Evaluations(list[Evaluation]):
         return "".join(self._table().html()) if self else ""
 
     def _table(self) -> Table:
-        from geval_py.scoring.score_tables import shown_scores
+        from geval_py.scoring.score_tables import scores_table
 
-        return shown_scores(self)
+        return scores_table(self)

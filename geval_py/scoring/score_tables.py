@@ -6,8 +6,8 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.scores import IntervalOf
     from geval_py.tables.layout import Kind
 
+NAME = "File name"  # the heading of outputs' names, as in GEval
 FAILED = "error"  # what stands in place of a score that an output at fault has not
 MAX_NAMES_IN_CROSS_TABLES = 100
 MAX_NAME_LENGTH_IN_CROSS_TABLES = 80
@@ -58,8 +59,7 @@ class ScoreTable(Tabular):
         TABs split the columns; for a terminal of a ``width`` they are aligned, and the outputs' names stand in place
         of more parameters than fit.
         """
-        scores = (result.scores for result in self.results if result.error is None)
-        names = [visible(name) for name in next(([score.name for score in row] for row in scores), self.names)]
+        names = list(map(visible, self.names))
         values = [self._cells(result) for result in self.results]
         if len(values) == 1 and len(names) == 1:
             yield values[0][0] + "\n"
@@ -68,61 +68,58 @@ class ScoreTable(Tabular):
             blocks = _metric_blocks(names, values[0])
             yield "\n".join(_written(block, width, has_head=len(block[0]) > 2) for block in blocks)
             return
-        short = [result.output.name.removesuffix(".tsv") for result in self.results]  # as in GEval
-        if len(set(short)) < len({result.output.name for result in self.results}):
-            short = [result.output.name for result in self.results]
-        by_name = [[visible(name)] for name in self.shown or short]
-        keys, labels = ["output"], by_name
-        if not self.shown:
-            keys, labels = self._variants()
-            if len(keys) < len(labels[0]):
-                keys = ["File name", *keys]
-                labels = [[*name, *label[1:]] for name, label in zip(by_name, labels, strict=True)]
-        has_head = keys != ["File name"] or len(names) > 1
+        keys, labels = self._labels()
         rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
+        has_head = keys != [NAME] or len(names) > 1
         if width is not None:
             columns = zip(*([[*keys, *names]] if has_head else []), *rows, strict=True)
             needed = [max(map(display_width, column)) for column in columns][: len(keys) + 1]
             if sum(2 + cells for cells in needed) - 2 > width:
-                keys, has_head = ["File name"], True
-                rows = [[*name, *cells] for name, cells in zip(by_name, values, strict=True)]
+                (keys, labels), has_head = self._labels(by_name=True), True
+                rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
         yield _written([*([[*keys, *names]] if has_head else []), *rows], width, len(keys), has_head=has_head)
 
-    def _variants(self) -> tuple[list[str], list[list[str]]]:
-        """Return the names of the parameters in outputs' names, and for each output its values, escaped.
+    def _labels(self, *, by_name: bool = False) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and the labels of the outputs, escaped: the parameters in their names.
 
-        The output's name stands before the values if they do not identify every output.
+        The name, as GEval shortens it, stands before the parameters if these do not identify every output, and alone
+        with ``by_name``. Names that a user gives stand alone.
         """
         outputs = [result.output for result in self.results]
+        full = [output.name for output in outputs]
+        short = [name.removesuffix(".tsv") for name in full]
+        names = list(map(visible, self.shown or (short if len({*short}) == len({*full}) else full)))
+        if self.shown or by_name:
+            return ["output"], [[name] for name in names]
         keys = sorted({key for output in outputs for key in output.parameters})
         labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
-        pairs = zip(self.results, labels, strict=True)
-        is_unnamed = any(result.error is not None and not any(label) for result, label in pairs)
-        if is_unnamed or len(set(map(tuple, labels))) < len(labels):
-            labels = [[visible(output.name), *label] for output, label in zip(outputs, labels, strict=True)]
-        return [visible(key) for key in keys], labels
+        is_unnamed = any(
+            one.error is not None and not any(label) for one, label in zip(self.results, labels, strict=True)
+        )
+        heads = list(map(visible, keys))
+        if keys and not is_unnamed and len(set(map(tuple, labels))) == len(labels):
+            return heads, labels
+        return [NAME, *heads], [[name, *label] for name, label in zip(names, labels, strict=True)]
 
     def _cells(self, result: ScoredOutput) -> list[str]:
         """Write the score by each metric or, if intervals are computed and there is one, its interval."""
+        how: dict[str, Any] = {"precision": self.precision, "percentage": self.percentage}
         cells = []
         for score in result.each_score(len(self.names)):
             ends = None if score is None or self.interval is None else self.interval(score)
             if score is None:
                 cells.append(FAILED)
             elif ends is None or math.isnan(ends.middle):
-                cells.append(number(score.value, self.precision, percentage=self.percentage))
+                cells.append(number(score.value, **how))
             else:
-                half = ends.half_width
-                cells.append(with_half_width(ends.middle, half, self.precision, percentage=self.percentage))
+                cells.append(with_half_width(ends.middle, ends.half_width, **how))
         return cells
 
-    def table(self) -> Table:
-        keys, labels = self._variants()
-        if self.shown or len(keys) < 2 or len(labels) < 2:
-            keys, labels = [], [[name] for name in self.shown or [result.output.name for result in self.results]]
-        columns = [Column(name=name) for name in ["output", *keys][-len(labels[0]) :]]
+    def table(self, *, by_name: bool = False) -> Table:
+        keys, labels = self._labels(by_name=by_name)
+        columns = [Column(name=key) for key in keys]
         columns += [Column(name=name, alignment="right") for name in self.names]
-        return Table(columns, [[*of, *self._cells(one)] for of, one in zip(labels, self.results, strict=True)])
+        return Table(columns, [[*label, *self._cells(one)] for label, one in zip(labels, self.results, strict=True)])
 
     def signatures(self) -> Iterator[str]:
         return signature_lines(self.results)
@@ -176,7 +173,7 @@ class ChallengesTable(Tabular):
             yield from (f"{os.path.normpath(folder)}: {line}" for line in scores.signatures())
 
     def table(self) -> Table:
-        return self._joined(ScoreTable.table)
+        return self._joined(partial(ScoreTable.table, by_name=True))
 
     def records(self) -> Table:
         return self._joined(ScoreTable.records)
@@ -213,7 +210,10 @@ def _written(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, 
 
 
 def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]:
-    """Return rows of a name and a value, and cross tables for names that form a grid."""
+    """Return rows of a name and a value, and cross tables for names that form a grid.
+
+    A cross table has at least as many rows as columns, and an empty corner.
+    """
     by_name = dict(zip(names, values, strict=True))
     blocks: list[list[list[str]]] = []
     grids, is_open = find_grids(names), False
@@ -224,64 +224,55 @@ def _metric_blocks(names: list[str], values: list[str]) -> list[list[list[str]]]
             blocks[-1].append([name, value])
             is_open = True
         elif name == next(one for one in names if one in grid.cells):
-            blocks.append(list(grid.table(by_name)))
+            upright = len(grid.prefixes) >= len(grid.suffixes)
+            rows, columns = (grid.prefixes, grid.suffixes) if upright else (grid.suffixes, grid.prefixes)
+            blocks.append([["", *(column.strip() for column in columns)]])
+            for row in rows:
+                cells = (row + column if upright else column + row for column in columns)
+                blocks[-1].append([row.strip(), *map(by_name.__getitem__, cells)])
             is_open = False
     return blocks
 
 
-class Grid:
-    """Names that are all the products of some prefixes and some suffixes."""
+class Grid(NamedTuple):
+    """Names (``cells``) that are all the products of some prefixes and some suffixes."""
 
-    def __init__(self, prefixes: Sequence[str], suffixes: Sequence[str]) -> None:
-        self.prefixes, self.suffixes = prefixes, suffixes
-        self.cells = frozenset(prefix + suffix for prefix in prefixes for suffix in suffixes)
-
-    def table(self, values: Mapping[str, str]) -> Iterator[list[str]]:
-        """Yield the rows of the cross table: at least as many rows as columns, and an empty corner."""
-        upright = len(self.prefixes) >= len(self.suffixes)
-        rows, columns = (self.prefixes, self.suffixes) if upright else (self.suffixes, self.prefixes)
-        yield ["", *(column.strip() for column in columns)]
-        for row in rows:
-            names = (row + column if upright else column + row for column in columns)
-            yield [row.strip(), *(values[name] for name in names)]
+    prefixes: Sequence[str]
+    suffixes: Sequence[str]
+    cells: frozenset[str]
 
 
 def find_grids(names: Sequence[str]) -> list[Grid]:
     """Find the greatest grids, at least 2 x 2, that names form; each name is in at most one.
 
-    Names are split only between their parts. Equal names are in none.
+    Names are split only between their parts. Equal names are in none. Of equal sizes, the grid with the longest
+    prefixes comes first.
     """
     free = [name for name in names if names.count(name) == 1] if len(names) <= MAX_NAMES_IN_CROSS_TABLES else []
-    grids = []
-    while grid := _greatest_grid(free):
-        grids.append(grid)
-        free = [name for name in free if name not in grid.cells]
-    return grids
-
-
-def _greatest_grid(names: Sequence[str]) -> Grid | None:
-    """Return the grid with the most cells, None if there is none of 2 x 2."""
-    suffixes: dict[str, list[str]] = {}  # of each prefix, in order
-    for name in names:
-        # A name may be split before a run of digits or capitals, and after other characters.
-        parts = r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])"
-        places = re.finditer(parts, name if len(name) <= MAX_NAME_LENGTH_IN_CROSS_TABLES else "")
-        for cut in sorted({match.start() for match in places} - {0, len(name)}):
-            suffixes.setdefault(name[:cut], []).append(name[cut:])
-    wide = {prefix: ends for prefix, ends in suffixes.items() if len(ends) >= 2}
-    sets = {prefix: frozenset(ends) for prefix, ends in wide.items()}
-    shared: dict[frozenset[str], list[str]] = {}  # what two prefixes have in common, in the order of the first
-    for prefix, ends in wide.items():
-        for other in sets.values():
-            shared.setdefault(sets[prefix] & other, [end for end in ends if end in other])
-    grids = (
-        Grid([prefix for prefix, own in sets.items() if ends <= own], common)
-        for ends, common in shared.items()
-        if len(ends) >= 2
-    )
-    full = (grid for grid in grids if len(grid.cells) == len(grid.prefixes) * len(grid.suffixes) > len(grid.suffixes))
-    # Of equal sizes, the one with the longest prefixes.
-    return max(full, key=lambda grid: (len(grid.cells), max(map(len, grid.prefixes))), default=None)
+    largest: list[Grid] = []
+    while True:
+        suffixes: dict[str, list[str]] = {}  # of each prefix, in order
+        for name in free:
+            # A name may be split before a run of digits or capitals, and after other characters.
+            parts = r"(?<=[^0-9])(?=[0-9])|(?<![A-Z])(?=[A-Z])|(?<=[\W_])"
+            places = re.finditer(parts, name if len(name) <= MAX_NAME_LENGTH_IN_CROSS_TABLES else "")
+            for cut in sorted({match.start() for match in places} - {0, len(name)}):
+                suffixes.setdefault(name[:cut], []).append(name[cut:])
+        sets = {prefix: frozenset(ends) for prefix, ends in suffixes.items() if len(ends) >= 2}
+        shared: dict[frozenset[str], list[str]] = {}  # what two prefixes have in common, in the order of the first
+        for prefix, own in sets.items():
+            for other in sets.values():
+                shared.setdefault(own & other, [end for end in suffixes[prefix] if end in other])
+        grids = []
+        for common, ends in shared.items():
+            prefixes = [prefix for prefix, own in sets.items() if common <= own]
+            cells = frozenset(prefix + end for prefix in prefixes for end in ends)
+            if len(ends) >= 2 and len(cells) == len(prefixes) * len(ends) > len(ends):
+                grids.append(Grid(prefixes, ends, cells))
+        if not grids:
+            return largest
+        largest.append(max(grids, key=lambda grid: (len(grid.cells), max(map(len, grid.prefixes)))))
+        free = [name for name in free if name not in largest[-1].cells]
 
 
 # Frames, and tables for papers, of several outputs
@@ -324,33 +315,31 @@ def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | No
     return numbers if all(map(math.isfinite, filter(None, numbers))) else values
 
 
-def shown_scores(evaluations: Sequence[ScoredOutput]) -> Table:
-    """Make a table for Python's prompt and for notebooks, with six digits of each score."""
-    return _output_table(evaluations, lambda _, value: f"{value:.6g}", {})
+def scores_table(
+    evaluations: Sequence[ScoredOutput],
+    precision: int | None = None,
+    names: Mapping[str, str] | None = None,
+    *,
+    for_paper: bool = False,
+) -> Table:
+    """Make a table of several outputs, for Python's prompt and notebooks with six digits of each score.
 
-
-def printed_scores(evaluations: Sequence[ScoredOutput], precision: int | None, names: Mapping[str, str]) -> Table:
-    """Make a table for a paper; without a ``precision``, scores are written as each challenge's config.txt says.
-
-    If there are ``names``, they are in the column of the outputs, and parameters have no columns. Raises UsageError
-    for a name of an output that is not there.
+    For a paper, scores without a ``precision`` are written as each challenge's config.txt says. If there are
+    ``names``, they are in the column of the outputs, and parameters have no columns. Raises UsageError for a name of
+    an output that is not there.
     """
     values_of = cache(config.config_values)
 
     def write(evaluation: ScoredOutput, value: float) -> str:
         split = evaluation.split
+        if not for_paper:
+            return f"{value:.6g}"
         if isinstance(split.expected, VirtualFile) or split.name == split.expected:  # lists, or a pair of files
             return number(value, precision)
         values = values_of(_folder(evaluation))
         own_precision = values.get("precision") if precision is None else precision
         return number(value, own_precision, percentage=values.get("percentage", False))
 
-    return _output_table(evaluations, write, names)
-
-
-def _output_table(
-    evaluations: Sequence[ScoredOutput], write: Callable[[ScoredOutput, float], str], names: Mapping[str, str]
-) -> Table:
     rows = [{score.name: score.value for score in one.scores} for one in evaluations]
     columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
     if names:

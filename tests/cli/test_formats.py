@@ -161,9 +161,9 @@ def test_the_parameters_of_a_sweep_are_columns(form, tmp_path, geval, monkeypatc
     (here / "dev-0/out-broken.tsv").write_text("x\n")
     if form == "markdown":
         assert geval(*words)[1].splitlines()[2:] == [
-            "| out-broken.tsv |  |  | error |",
-            "| out-lr=0.1,epochs=5.tsv | 5 | 0.1 | 174.6 |",
-            r"| out-lr=a\_b,epochs=5.tsv | 5 | a\_b | 327.5 |",
+            "| out-broken |  |  | error |",
+            "| out-lr=0.1,epochs=5 | 5 | 0.1 | 174.6 |",
+            r"| out-lr=a\_b,epochs=5 | 5 | a\_b | 327.5 |",
         ]
 
 
@@ -171,7 +171,7 @@ def test_an_output_that_cannot_be_scored_stands_in_the_table(here, geval):
     (here / "broken.tsv").write_text("x\n")
     status, out, err = geval("-t", "dev-0", "-o", "bigram", "-o", "broken.tsv", "--format", "markdown", "-p", "1")
     assert (status, err != "") == (1, True)
-    assert out.endswith("| out-model=bigram.tsv | 174.6 |\n| broken.tsv | error |\n")
+    assert out.endswith("| out-model=bigram | bigram | 174.6 |\n| broken |  | error |\n")
 
 
 @pytest.mark.parametrize("line", [line for name in SOME for line in LINES[name]], ids=" ".join)
