@@ -12,7 +12,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, DEFAULT_TEST, Task
 from geval_py.reading.items import input_columns
 from geval_py.reading.outputs import only_output
-from geval_py.reading.splits import Split, locate, locate_pair
+from geval_py.reading.splits import Split, locate
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
 from geval_py.text import named, shown, suggesting, visible
@@ -102,15 +102,14 @@ def locate_scored(
     challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
 ) -> tuple[Task, Split]:
     """Return the task and its files."""
-    find = locate
     if isinstance(challenge, tuple | list):
         try:
             output, expected = [os.fspath(path) for path in challenge]
         except (TypeError, ValueError):
             raise UsageError(message=f"a pair of paths is (output, expected), not {shown(challenge)}") from None
         if out is not None or test != DEFAULT_TEST:
-            raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
-        task, find = Task(out_files=(output,), expected_file=expected), locate_pair
+            raise UsageError(message="with a pair of paths there is no test=… or out=…")
+        task = Task(out_directory="", test_name="", out_files=(output,), expected_file=expected)
     else:
         if out is not None and not isinstance(out, str | os.PathLike):
             several = "; evaluate_all scores all outputs" if isinstance(out, tuple | list) else ""
@@ -126,7 +125,7 @@ def locate_scored(
         from geval_py.reading.preparation import checked_name
 
         task = task.replace(tokenizer=checked_name(tokenizer))
-    return task, find(task)
+    return task, locate(task)
 
 
 def _texts(metrics: object) -> tuple[str, ...]:

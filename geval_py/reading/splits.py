@@ -55,7 +55,10 @@ class Split(NamedTuple):
 
 
 def locate(task: Task) -> Split:
-    """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError."""
+    """Find the files of a task; raises MissingFileError, AmbiguousFileError, UnreadableFileError and UsageError.
+
+    With ``""`` as its directory, a task is of no challenge: it names answers and outputs by their paths.
+    """
     name = EXPECTED_FILE if task.selector is None else "expected.jsonl"
     directory = task.directory
     answers = (directory, task.test_name, task.expected_file, name, EXPECTED)
@@ -67,22 +70,24 @@ def locate(task: Task) -> Split:
         raise
     expected = _find(*answers)
     folder = os.path.join(directory, task.test_name)
+    beside = os.path.join(os.path.dirname(expected), INPUT_FILE)
     in_set = task.expected_file is None or os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
     in_folder = os.path.join(task.out_directory, task.test_name)
     outputs = outputs or (find_outputs(in_folder) if sources.is_folder(in_folder) else ())
     outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
-    input_file, place = None, ""
+    input_file, place = None, beside
     if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
-        input_file = sources.find_file(os.path.join(os.path.dirname(expected), INPUT_FILE))
-    if input_file is None:
+        input_file = sources.find_file(beside)
+    if input_file is None and (directory or task.needs_input):
         try:
-            input_file = _find(directory, task.test_name, task.input_file, INPUT_FILE, "the input")
+            given = task.input_file if directory else beside
+            input_file = _find(directory, task.test_name, given, INPUT_FILE, "the input")
         except (errors.MissingFileError, errors.AmbiguousFileError) as error:
             if task.needs_input:
                 raise
             place = error.path
     split = Split(
-        name=task.test_name if in_set else expected,
+        name=task.test_name if in_set and directory else expected,
         expected=expected,
         outputs=outputs,
         input=input_file,
@@ -90,21 +95,6 @@ def locate(task: Task) -> Split:
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
     )
-    return _checked(split, task)
-
-
-def locate_pair(task: Task) -> Split:
-    """Return a split of the two files that a task names by their paths, and of the input beside the answers.
-
-    The split has the name of the answers' file. Raises as :func:`locate`.
-    """
-    outputs = tuple(output_at(_find("", "", path, OUTPUT_FILE, RESULTS)) for path in task.out_files)
-    answers = _find("", "", task.expected_file or EXPECTED_FILE, EXPECTED_FILE, EXPECTED)
-    beside = os.path.join(os.path.dirname(answers), INPUT_FILE)
-    input_file = sources.find_file(beside) if sources.is_file(answers) else None
-    if input_file is None and task.needs_input:
-        input_file = _find("", "", beside, INPUT_FILE, "the input")
-    split = Split(name=answers, expected=answers, outputs=outputs, input=input_file, input_place=beside)
     return _checked(split, task)
 
 
@@ -186,8 +176,8 @@ def _checked(split: Split, task: Task) -> Split:
     expected = split.expected
     is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not sources.can_be_reread(expected))
     if len(split.outputs) > 1 and is_pipe:
-        message = "the answers can be read only once, and there are several outputs: choose one with"
-        raise errors.UsageError(message=message, arguments=("out",))
+        message = "the answers can be read only once, and there are several outputs: choose one with out=…"
+        raise errors.UsageError(message=message)
     if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
@@ -267,15 +257,13 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     if sources.is_folder(path):
         return
     hint, challenge = "", os.path.dirname(sources.absolute(path))
-    arguments: tuple[str, ...] = ()
     if kind != "directory" and sources.is_folder(challenge):
         try:
             sets = sets_in(challenge)
-            hint = f"there are {some_of(sets)}; choose one with" if sets else ""
+            hint = f"there are {some_of(sets)}; choose one with test=…" if sets else ""
         except errors.UnreadableFileError as error:
-            hint, sets = str(error), []
-        arguments = ("test",) if sets else ()
-    raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
+            hint = str(error)
+    raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
 
 
 def sets_in(directory: str) -> list[str]:

@@ -80,7 +80,11 @@ REFUSED = {
         "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv",
     ),
     "no answers": ((OUTPUT, "no.tsv"), {"metrics": "Accuracy"}, "No file with the expected results: `no.tsv`"),
-    "a folder": (("sub", EXPECTED), {"metrics": "Accuracy"}, "Cannot read `sub`: it is a folder, not a file"),
+    "a folder": (
+        ("sub", EXPECTED),
+        {"metrics": "Accuracy"},
+        "No file with the test results: `sub/out.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv",
+    ),
     "no input": (
         (OUTPUT, "test-A/sub/expected.tsv"),
         {"metrics": "Accuracy:f<in<1>:x>"},
