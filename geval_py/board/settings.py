@@ -88,6 +88,11 @@ def moment_of(written: str) -> datetime:
     return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
 
 
+def moment_text(moment: datetime) -> str:
+    """Write a moment in UTC, to the second: 2027-01-31T22:59:00Z."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _share(written: str) -> float:
     """Read a percentage, such as 30 %."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", written)
@@ -136,9 +141,6 @@ class Digits:
 
     score: int
     ends: int
-
-
-NO_DIGITS = Digits(score=0, ends=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,10 +403,6 @@ class BoardSettings:
         """The names of the phases in order, with the one after the last deadline; ("",) without phases."""
         return (*(phase.name for phase in self.phases), AFTER) if self.phases else ("",)
 
-    def is_over(self, now: datetime) -> bool:
-        """Whether the last deadline has passed."""
-        return bool(self.phases) and now > self.phases[-1].until
-
     def deciding_phase(self, test: str) -> Phase | None:
         """Return the last phase that ranks a test, or None; its deadline is that of the test."""
         return next((phase for phase in reversed(self.phases) if not phase.tests or test in phase.tests), None)
@@ -425,7 +423,7 @@ class BoardSettings:
 
     def digits_of(self, test: Test, now: datetime) -> Digits:
         """Return the significant digits of a test that are public now; with a ladder, ends have one fewer."""
-        score = test.disclosed_after if self.is_over(now) else test.disclosed
+        score = test.disclosed_after if self.phase_of(now) == AFTER else test.disclosed
         return Digits(score=score, ends=max(score - 1, 1) if test.ladder and score else score)
 
 

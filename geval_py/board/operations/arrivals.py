@@ -25,8 +25,8 @@ from geval_py.board.intake.git import run_git
 from geval_py.board.intake.identity import MAX_ENTRIES, own_name
 from geval_py.board.intake.sources import Budget
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS, written
-from geval_py.board.settings import moment_of
+from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS
+from geval_py.board.settings import moment_of, moment_text
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.sources import naming
 from geval_py.text import named, visible
@@ -47,7 +47,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     """
     if at is not None:
         if at > now:
-            raise UsageError(message=f"no submission can have arrived at {written(at)}: it is {written(now)}")
+            raise UsageError(message=f"no submission can have arrived at {moment_text(at)}: it is {moment_text(now)}")
         moment = at
         return lambda _: (moment, AT)
     with board.reading() as connection:
@@ -66,11 +66,11 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
             moment, by = last_change(source), MTIME
         else:
             return now, NOW
-        arrived = f"`{visible(name)}` arrived at {written(moment)}, {WAYS[by]}"
+        arrived = f"`{visible(name)}` arrived at {moment_text(moment)}, {WAYS[by]}"
         if moment > now:
-            raise UsageError(message=f"{arrived}, but it is {written(now)}")
+            raise UsageError(message=f"{arrived}, but it is {moment_text(now)}")
         if moment < created:
-            reason = f"{arrived}, before the board was made, at {written(created)}"
+            reason = f"{arrived}, before the board was made, at {moment_text(created)}"
             raise UsageError(message=f"{reason}\n  if that is so: geval board add --at")
         return moment, by
 

@@ -15,8 +15,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from geval_py.board.database.schema import accounts, announcements, notices, submissions
 from geval_py.board.database.store import Board, escape_unstorable, mark_changed
-from geval_py.board.operations.receipts import written
-from geval_py.board.settings import BoardSettings
+from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.errors import UsageError
 
 MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
@@ -80,7 +79,7 @@ def _tell(
 ) -> None:
     """Write an event down for each webhook and, with ``more``, for an address."""
     moment = now.astimezone(UTC)
-    told = {**event, "board": settings.title, "moment": written(moment)}
+    told = {**event, "board": settings.title, "moment": moment_text(moment)}
     receivers = [(one.name, "", told) for one in settings.server.webhooks]
     if email and settings.server.mail is not None:
         receivers.append(("", email, told | dict(more or {})))

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
 from geval_py.board.ranking.disclosure import arrived_in
-from geval_py.board.settings import BoardSettings
+from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
 from geval_py.tables.numbers import several
@@ -67,7 +67,8 @@ class QuotaError(DataError):
         more = f", and this one counts as {self.outputs}: so many outputs are for {visible(self.test)}"
         return (
             f"The quota is used up: {visible(self.submitter)} sent {self.used} of {many} on {self.day} ({self.zone})"
-            f"{more if self.outputs > 1 else ''}\n  the next day begins at {written(self.again)}; nothing was scored"
+            f"{more if self.outputs > 1 else ''}\n  the next day begins at {moment_text(self.again)}; "
+            "nothing was scored"
         )
 
 
@@ -169,11 +170,6 @@ def quota_used(
     return used
 
 
-def written(moment: datetime) -> str:
-    """Write a moment in UTC, to the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 class UnknownCodeError(DataError):
     """No submission, or several, have a code that begins so."""
 
@@ -219,7 +215,7 @@ class Receipt:
             f"{self.code or '-'}  {self.state}{f': {visible(self.reason)}' if self.reason else ''}",
             f"  submitter   {visible(self.submitter)}",
             f"  submission  {visible(self.name)}",
-            f"  arrived     {written(self.arrived)}, {WAYS[self.arrived_by]}",
+            f"  arrived     {moment_text(self.arrived)}, {WAYS[self.arrived_by]}",
             *([f"  digest      {self.digest}"] if self.digest else []),
             *(f"  file        {digest}  {visible(name)}" for name, digest in self.digests),
             *([f"  quota       {counts}: {self.charge}"] if self.charge else []),
@@ -232,7 +228,7 @@ class Receipt:
         names = ("code", "state", "reason", "submitter", "name", "source", "digest", "arrived_by")
         fields = {name: getattr(self, name) for name in names} | {"charged": self.cost > 0}
         fields |= {"cost": self.cost, "charge": self.charge, "note": self.note}
-        return fields | {"arrived": written(self.arrived), "files": dict(self.digests)}
+        return fields | {"arrived": moment_text(self.arrived), "files": dict(self.digests)}
 
 
 def code_of(key: str, digest: str, arrived: datetime) -> str:

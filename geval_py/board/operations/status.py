@@ -13,10 +13,10 @@ from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations.pipeline import settings_digest
-from geval_py.board.operations.receipts import day_of, written
+from geval_py.board.operations.receipts import day_of
 from geval_py.board.operations.rescoring import outdated
 from geval_py.board.references import references_of
-from geval_py.board.settings import BoardSettings
+from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import STATES
 from geval_py.tables.layout import Cut
 from geval_py.tables.table import Column, Table
@@ -91,7 +91,7 @@ class Status:
             (
                 line.code,
                 line.submitter,
-                written(line.arrived),
+                moment_text(line.arrived),
                 line.arrived_by,
                 *([line.phase] if self.phase else []),
                 line.state,
@@ -112,7 +112,7 @@ class Status:
         names = [name for name in Status.__slots__ if name != "lines"]
         lines = [
             {name: getattr(line, name) for name in Line.__slots__}
-            | {"arrived": written(line.arrived), "final": line.final and written(line.final)}
+            | {"arrived": moment_text(line.arrived), "final": line.final and moment_text(line.final)}
             for line in self.lines
         ]
         return {name: getattr(self, name) for name in names} | {"submissions": lines}

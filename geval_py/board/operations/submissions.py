@@ -18,11 +18,11 @@ from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
 from geval_py.board.operations.notices import tell_of_withdrawal
 from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
-from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of, written
+from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
-from geval_py.board.settings import BoardSettings, Phase
+from geval_py.board.settings import BoardSettings, Phase, moment_text
 from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.sources import naming
@@ -52,7 +52,7 @@ def add(
     time in the future; MissingFileError for a missing source; StoreError.
     """
     if at is not None and at > now:
-        raise UsageError(message=f"no submission can have arrived at {written(at)}: it is {written(now)}")
+        raise UsageError(message=f"no submission can have arrived at {moment_text(at)}: it is {moment_text(now)}")
     attempt = Attempt(
         source=source,
         submitter=submitter,
@@ -220,7 +220,7 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
         number = id_of(connection, code)
         row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
         if row.withdrawn is not None:
-            raise UsageError(message=f"`{visible(code)}` was withdrawn already, at {written(row.withdrawn)}")
+            raise UsageError(message=f"`{visible(code)}` was withdrawn already, at {moment_text(row.withdrawn)}")
         if by_team:  # a step of a ladder that is lost would show the next score
             phase, ask = settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
             if phase != settings.phase_of(now):
@@ -270,7 +270,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             tests = _decided_tests(connection, settings, row)
             for test, phase in tests.items():
                 if phase is not None and now > phase.until:
-                    deadline = f"the deadline of {visible(test)} has passed, at {written(phase.until)}"
+                    deadline = f"the deadline of {visible(test)} has passed, at {moment_text(phase.until)}"
                     raise UsageError(message=f"{deadline}: final submissions stay as they are")
             if not undo:
                 if row.baseline:

@@ -14,7 +14,7 @@ import math
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,6 +30,7 @@ from geval_py.board.settings import (
     BoardSettings,
     measure_of,
     metrics_of,
+    moment_text,
     names_of,
     uninformed_score,
 )
@@ -425,11 +426,6 @@ def group_label(number: int) -> str:
     ('a', '(53)')
     """
     return LETTERS[number] if number < len(LETTERS) else f"({number + 1})"
-
-
-def moment_text(moment: datetime) -> str:
-    """Write a moment in UTC, to the second: 2027-01-31T22:59:00Z."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def entry_key(table: Standings, entry: Entry) -> EntryKey:

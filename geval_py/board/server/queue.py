@@ -23,6 +23,7 @@ from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import jobs
 from geval_py.board.database.store import Board, escape_unstorable, store_errors
+from geval_py.board.operations.pipeline import Attempt
 from geval_py.board.operations.receipts import LEASED, OPEN, WAITING
 from geval_py.errors import UsageError
 
@@ -41,7 +42,11 @@ J = jobs.c
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died."""
+    """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died.
+
+    What came of it stands in ``state``, ``reason`` and ``problems`` or, of a submission that is ready to be stored,
+    in ``attempt``; ``error`` is why the job is to be tried again.
+    """
 
     id: int
     kind: str
@@ -49,6 +54,11 @@ class Job:
     dry: bool
     lease: int
     deaths: int
+    attempt: Attempt | None = None
+    state: str = DONE
+    reason: str = ""
+    problems: Sequence[Mapping[str, Any]] = ()
+    error: str = ""
 
     @property
     def is_dead(self) -> bool:
@@ -130,9 +140,10 @@ def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
             _update_held(connection, job, leased_until=now + timedelta(seconds=LEASE_SECONDS))
 
 
-def finish(connection: Connection, job: Job, now: datetime, *, state: str = DONE, **values: Any) -> bool:
-    """End the lease of a job, with more values of its columns; if it was lost, change nothing and return False."""
-    return _update_held(connection, job, **escape_unstorable(values), state=state, ended=now, leased_until=None)
+def finish(connection: Connection, job: Job, now: datetime) -> bool:
+    """End the lease of a job that was done; if it was lost, change nothing and return False."""
+    values = escape_unstorable({"reason": job.reason, "problems": list(job.problems)})
+    return _update_held(connection, job, **values, state=job.state, ended=now, leased_until=None)
 
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:

@@ -17,13 +17,13 @@ from geval_py.board.database.schema import secrets, submissions
 from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
-from geval_py.board.operations.receipts import day_of, quota_used, written
+from geval_py.board.operations.receipts import day_of, quota_used
 from geval_py.board.references import public_answers
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, server_of, visited
 from geval_py.board.server.organiser import invited
-from geval_py.board.settings import BoardSettings
+from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.files import identity
 from geval_py.board.site.pages import shown_scores
 from geval_py.board.site.rendering import render
@@ -112,7 +112,7 @@ def upload_state(visit: Visit) -> Response:
     quota = quota_of(connection, settings, visit.account, visit.now)
     names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
     document = {name: getattr(upload, name) for name in names}
-    document |= {"settled": upload.is_settled, "arrived": written(upload.arrived), "problems": upload.problems}
+    document |= {"settled": upload.is_settled, "arrived": moment_text(upload.arrived), "problems": upload.problems}
     del quota["next_day"]
     return JSONResponse(document | {"scores": scores, "quota": quota})
 

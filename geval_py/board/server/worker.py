@@ -12,12 +12,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from tempfile import TemporaryFile
-from typing import Any
 
 from sqlalchemy import Connection, select, update
 
@@ -33,6 +32,7 @@ from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
 from geval_py.board.server.delivery import deliver_next
 from geval_py.board.server.live import PROGRAM, LiveBoard
+from geval_py.board.server.queue import Job
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError
 from geval_py.text import visible
@@ -40,22 +40,6 @@ from geval_py.text import visible
 IDLE_SECONDS = 0.5  # between two looks for notices
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
 RESCORING_SECONDS = 0.2  # between two looks at a rescoring
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A leased job, and what came of it.
-
-    ``attempt`` is a submission that is ready to be stored; ``state``, ``reason`` and ``problems`` are of an upload
-    that becomes none. ``error`` is why the job is to be tried again.
-    """
-
-    job: queue.Job
-    attempt: Attempt | None = None
-    state: str = queue.DONE
-    reason: str = ""
-    problems: Sequence[Mapping[str, Any]] = ()
-    error: str = ""
 
 
 class Worker:
@@ -110,8 +94,8 @@ class Worker:
         )
         if left:
             with suppress(StoreError), queue.changing(self._live.board()) as connection:  # or their leases run out
-                for work in left:
-                    queue.put_back(connection, work.job, self._clock())
+                for job in left:
+                    queue.put_back(connection, job, self._clock())
         while until_idle and deliver_next(self._live.board(), self._clock()):
             pass
         return self._done
@@ -124,22 +108,21 @@ class Worker:
                 seconds = AWAY_SECONDS
             self._stopping.wait(seconds)
 
-    def _take(self, at_work: Sequence[Work]) -> Work | None:
+    def _take(self, at_work: Sequence[Job]) -> Job | None:
         """Lease the next job, but none beside one that needs this worker alone."""
-        if any(work.job.needs_alone for work in at_work):
+        if any(job.needs_alone for job in at_work):
             return None
         try:
-            job = queue.lease(self._live.board(), self._clock(), alone=not at_work)
+            return queue.lease(self._live.board(), self._clock(), alone=not at_work)
         except StoreError as error:
             self._wait_or_raise(error)
             return None
-        return None if job is None else Work(job=job)
 
-    def _renew(self, at_work: Sequence[Work]) -> None:
+    def _renew(self, at_work: Sequence[Job]) -> None:
         if at_work and time.monotonic() - self._renewed > queue.RENEW_SECONDS:
             self._renewed = time.monotonic()
             try:
-                queue.renew(self._live.board(), [work.job for work in at_work], self._clock())
+                queue.renew(self._live.board(), at_work, self._clock())
             except StoreError as error:
                 self._wait_or_raise(error)
 
@@ -149,22 +132,22 @@ class Worker:
             raise error
         self._stopping.wait(AWAY_SECONDS)
 
-    def _prepare(self, work: Work, place: str, _: float | None) -> Work:
+    def _prepare(self, job: Job, place: str, _: float | None) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
-        board, job = self._live.board(), work.job
+        board = self._live.board()
         try:
             if job.is_dead:
-                return replace(work, state=FAILED, reason=queue.DIED)
+                return replace(job, state=FAILED, reason=queue.DIED)
             if job.kind == queue.RESCORING:
-                return self._rescore(board, work)
-            return score_upload(board, work, place, self._clock())
+                return self._rescore(board, job)
+            return score_upload(board, job, place, self._clock())
         except (GevalError, OSError) as error:
-            return replace(work, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
+            return replace(job, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
 
-    def _rescore(self, board: Board, work: Work) -> Work:
+    def _rescore(self, board: Board, job: Job) -> Job:
         """Rescore what is out of date by the command, in a process of its own, which ends with this worker."""
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "rescore", board.folder]
-        words += ["--dry-run"] if work.job.dry else []
+        words += ["--dry-run"] if job.dry else []
         with TemporaryFile("w+") as printed, TemporaryFile("w+") as errors:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors)
             while process.poll() is None:
@@ -174,17 +157,17 @@ class Worker:
             printed.seek(0)
             errors.seek(0)
             if not process.returncode:
-                return replace(work, reason=printed.read())
+                return replace(job, reason=printed.read())
             message = visible(errors.read().strip().partition("\n")[0])
-        return replace(work, error=message or f"it ended with status {process.returncode}")
+        return replace(job, error=message or f"it ended with status {process.returncode}")
 
-    def _store(self, works: Sequence[Work], _: float | None) -> None:
+    def _store(self, finished: Sequence[Job], _: float | None) -> None:
         """Store what came of jobs, with the ends of their leases; if the board itself is at fault, put them back."""
         while True:
             now, board = self._clock(), self._live.board()
             try:
                 with board.writing() as connection:
-                    stored = [_settle(connection, board, work, now) for work in works]
+                    stored = [_settle(connection, board, job, now) for job in finished]
                     if any(stored):
                         refresh(connection, board.settings, now)
                 break
@@ -194,21 +177,21 @@ class Worker:
                     return
             except GevalError as error:  # the challenge is not there, say
                 message = visible(str(error).partition("\n")[0])
-                works = [replace(work, error=message) for work in works]
-        self._done += len(works)
+                finished = [replace(job, error=message) for job in finished]
+        self._done += len(finished)
 
 
-def score_upload(board: Board, work: Work, place: str, now: datetime) -> Work:
+def score_upload(board: Board, job: Job, place: str, now: datetime) -> Job:
     """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then."""
     with board.reading() as connection:
-        upload = uploads.upload(connection, work.job.id)
+        upload = uploads.upload(connection, job.id)
         source = uploads.place_of(connection, upload, place)
     received = os.path.join(place, "files")
     os.mkdir(received)
     if upload.dry:
         result = process_source(source, received, board.settings.at(upload.arrived), ())
         state = queue.DONE if result.state == SCORED else result.state
-        return replace(work, state=state, reason=result.reason, problems=result.problems)
+        return replace(job, state=state, reason=result.reason, problems=result.problems)
     attempt = Attempt(
         source=source,
         submitter=upload.team,
@@ -221,34 +204,30 @@ def score_upload(board: Board, work: Work, place: str, now: datetime) -> Work:
     try:
         attempt = prepare(board, attempt, references_of(board.settings), received)
     except QuotaError as error:
-        return replace(work, state=REFUSED, reason=str(error).replace("\n ", ";"))
+        return replace(job, state=REFUSED, reason=str(error).replace("\n ", ";"))
     except RejectedError as error:
-        return replace(work, state=REFUSED, reason=error.reason)
-    work = replace(work, attempt=attempt)
-    failed = attempt.result.state == FAILED
-    return replace(work, state=FAILED, reason=attempt.result.reason) if failed else work
+        return replace(job, state=REFUSED, reason=error.reason)
+    if attempt.result.state == FAILED:
+        return replace(job, attempt=attempt, state=FAILED, reason=attempt.result.reason)
+    return replace(job, attempt=attempt)
 
 
-def _settle(connection: Connection, board: Board, work: Work, now: datetime) -> bool:
+def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bool:
     """End the lease of a job, and store what came of it; return whether that is a submission.
 
     Nothing is stored if the lease was lost, or if the job is to be tried again.
     """
-    job = work.job
-    if work.error and job.lease < queue.MAX_LEASES:
-        queue.put_back(connection, job, now, work.error)
+    if job.error and job.lease < queue.MAX_LEASES:
+        queue.put_back(connection, job, now, job.error)
         return False
-    if work.error:
-        work = replace(work, state=FAILED, reason=work.error, attempt=None)
-    values = {"reason": work.reason, "problems": list(work.problems)}
-    if not queue.finish(connection, job, now, state=work.state, **values):
+    if job.error:
+        job = replace(job, state=FAILED, reason=job.error, attempt=None)
+    if not queue.finish(connection, job, now) or job.kind == queue.RESCORING:
         return False
-    if job.kind == queue.RESCORING:
-        return False
-    upload, state, submission_id = uploads.upload(connection, job.id), work.state, None
-    if work.attempt is not None:
+    upload, state, submission_id = uploads.upload(connection, job.id), job.state, None
+    if job.attempt is not None:
         try:
-            receipt = store(connection, board, work.attempt)
+            receipt = store(connection, board, job.attempt)
             by_code = select(submissions.c.id).where(submissions.c.code == receipt.code)
             submission_id = connection.execute(by_code).scalar_one()
             values = {"reason": escape_unstorable(receipt.reason), "submission_id": submission_id}

@@ -15,8 +15,8 @@ from markupsafe import escape
 from sqlalchemy import Connection
 
 from geval_py.board.ranking import order, place_ranges
-from geval_py.board.ranking.leaderboard import moment_text, page_columns, standings_document, standings_records
-from geval_py.board.settings import BoardSettings, Digits, Test, measure_of, names_of
+from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
+from geval_py.board.settings import BoardSettings, Digits, Test, measure_of, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import OutputView, SiteView, SubmissionView, shown_outputs
 from geval_py.board.submission import Entry, Standings

@@ -16,6 +16,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from geval_py.board.ranking import leaderboard
+from geval_py.board.settings import moment_text
 from geval_py.tables import escapes, numbers
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def cell_text(column: leaderboard.EntryColumn, entry: Entry, digits: int) -> str
     """Write a cell of a page; a dash for an empty one."""
     key = column.key(entry)
     if isinstance(key, datetime):
-        return Markup('<time datetime="{}">{}</time>').format(leaderboard.moment_text(key), day(key))
+        return Markup('<time datetime="{}">{}</time>').format(moment_text(key), day(key))
     return figure(key, digits) if isinstance(key, float) else column.text(entry) or "–"
 
 
@@ -137,7 +138,7 @@ def _templates() -> Environment:
     named = (figure, span, moment, anywhere_on_earth, day, size, breakable, markdown_html)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
-    templates.filters |= {"iso": leaderboard.moment_text, "count": numbers.counted}
+    templates.filters |= {"iso": moment_text, "count": numbers.counted}
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
@@ -164,7 +165,7 @@ def key_of(value: object) -> str:
     ('1e+22', 'Infinity', '', 'a')
     """
     if isinstance(value, datetime):
-        return leaderboard.moment_text(value)
+        return moment_text(value)
     if isinstance(value, float) and not math.isfinite(value):
         return numbers.special(value)
     return "" if value is None else str(value)

@@ -28,7 +28,7 @@ from geval_py.board.database.schema import (
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import disclosure, leaderboard, likeness
 from geval_py.board.references import expected_of, input_of
-from geval_py.board.settings import AFTER, NO_DIGITS, BoardSettings, Digits, Test, measure_of, names_of, read_text
+from geval_py.board.settings import AFTER, BoardSettings, Digits, Test, measure_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
 from geval_py.reading import challenge, lines
 from geval_py.tables.numbers import significant
@@ -122,7 +122,7 @@ class SiteView:
 
     def digits_at(self, test: str, arrived: datetime) -> Digits:
         """Return the digits of an output for a test, by the phase in which it arrived."""
-        return self.digits.get((test, self.settings.phase_of(arrived)), NO_DIGITS)
+        return self.digits.get((test, self.settings.phase_of(arrived)), Digits(score=0, ends=0))
 
     @property
     def front(self) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 from samples import NOW, ON_BOTH, output
@@ -217,31 +218,34 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
 KILLED = """
 import os, sys
 from datetime import datetime
+from geval_py.board.intake import sandbox
 from geval_py.board.server import worker
 
-folder, moment, killer = sys.argv[1:]
-score = worker.score_upload
+folder, moment = sys.argv[1:]
+run = sandbox.run_in_sandbox
 
-def killed(board, work, *more):
-    if work.job.id == int(killer):
+def killed(job, arguments, **more):
+    if os.path.exists(os.path.join(arguments["source"], "test-A", "out-killer.tsv")):
         os._exit(9)
-    return score(board, work, *more)
+    return run(job, arguments, **more)
 
-worker.score_upload = killed
+sandbox.run_in_sandbox = killed
 worker.Worker(folder, at_once=4, clock=lambda: datetime.fromisoformat(moment)).run(until_idle=True)
 """
 
 
 def test_an_upload_that_ends_workers_fails_alone(served):
     """Not those that were held beside it when it ended a worker for the first time, nor those that are new."""
-    for name in ("anna", "bob", "carol"):
+    served.token("anna").put("/upload/out-killer.tsv?test=test-A", output("test-A", 0.5))
+    for name in ("bob", "carol"):
         sent(served, name=name)
-    killer, *_ = [queue.lease(served.board, served.clock()).id for _ in range(3)]
+    for _ in range(3):
+        queue.lease(served.board, served.clock())
     ends = []
     for name in ("dan", "eve"):
         served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
         sent(served, name=name)
-        command = [sys.executable, "-c", KILLED, served.board.folder, served.clock().isoformat(), str(killer)]
+        command = [sys.executable, "-c", KILLED, served.board.folder, served.clock().isoformat()]
         ends.append(subprocess.run(command).returncode)
     assert ends == [9, 0]
     assert states(served) == ["failed", "done", "done", "done", "done"]
@@ -309,36 +313,38 @@ def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox
         assert connection.execute(select(jobs.c.lease)).scalars().all() == [1]
 
 
-def stored_at_once(served, monkeypatch, score):
-    """Let four teams upload, and a worker do ``score`` in place of scoring; gives how many jobs were stored at once."""
+def stored_together(served, monkeypatch, wait):
+    """Let four teams upload and a worker score, which calls ``wait`` before; gives how many jobs ended at a time."""
     for name in ("anna", "bob", "cleo", "dan"):
         sent(served, 1, name)
-    own, sizes = Worker(served.board.folder, at_once=4, clock=served.clock), []
-    store = own._store
-
-    def counted(works, seconds):
-        sizes.append(len(works))
-        store(works, seconds)
-
-    monkeypatch.setattr(own, "_store", counted)
-    monkeypatch.setattr(worker, "score_upload", lambda board, work, *_: score(work.job.id, sizes) or work)
-    assert own.run(until_idle=True) == 4
+    run = sandbox.run_in_sandbox
+    monkeypatch.setattr(sandbox, "run_in_sandbox", lambda *words, **more: wait() or run(*words, **more))
+    ticks = map(datetime.fromtimestamp, itertools.count(NOW.timestamp()), itertools.repeat(UTC))
+    assert Worker(served.board.folder, at_once=4, clock=lambda: next(ticks)).run(until_idle=True) == 4
     assert states(served) == ["done"] * 4
-    return sizes
+    with served.board.reading() as connection:
+        return (
+            connection.execute(select(func.count()).select_from(jobs).group_by(jobs.c.ended).order_by(jobs.c.ended))
+            .scalars()
+            .all()
+        )
 
 
 def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
     together = threading.Barrier(4)
-    assert stored_at_once(served, monkeypatch, lambda *_: together.wait(30) and None) == [4]
+    assert stored_together(served, monkeypatch, lambda: together.wait(30) and None) == [4]
 
 
 def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
-    def score(job, sizes):
-        ends = time.monotonic() + 30
-        while job == 1 and not sizes and time.monotonic() < ends:
-            time.sleep(0.01)
+    first = iter([True])
 
-    assert stored_at_once(served, monkeypatch, score) == [3, 1]
+    def wait():
+        ends = time.monotonic() + 30
+        if next(first, False):
+            while "done" not in states(served) and time.monotonic() < ends:
+                time.sleep(0.01)
+
+    assert stored_together(served, monkeypatch, wait) == [3, 1]
 
 
 def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
