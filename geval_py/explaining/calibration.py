@@ -276,28 +276,24 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
 
 
 def _claim(statistics: ProfileStatistics, documents: Documents | None) -> Claim:
-    losses = statistics.column("loss")
+    losses, entropies = statistics.column("loss"), statistics.column("entropy")
     finite = np.isfinite(losses)
     lines = int(finite.sum())
-    if not lines:
-        return Claim(
-            lines=0, infinite=len(losses), entropy=float(statistics.column("entropy").mean()), loss=math.inf,
-            gap=math.inf, low=math.inf, high=math.inf, z=None,
-        )  # fmt: skip
-    loss, entropy = losses[finite], statistics.column("entropy")[finite]
-    gaps = loss - entropy
-    error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
-    half = NORMAL * error
-    kept = documents and documents.only(np.flatnonzero(finite))
-    if kept is not None and kept.count > 1:
-        spread = spread_of_mean(gaps, kept.of_line)
-        error, half = spread.deviation, spread.half_width
-    gap = float(gaps.mean())
+    entropy, loss, gap, half, error = float(entropies.mean()), math.inf, math.inf, 0.0, 0.0
+    if lines:
+        gaps = losses[finite] - entropies[finite]
+        entropy, loss, gap = (float(column.mean()) for column in (entropies[finite], losses[finite], gaps))
+        error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
+        half = NORMAL * error
+        kept = documents and documents.only(np.flatnonzero(finite))
+        if kept is not None and kept.count > 1:
+            spread = spread_of_mean(gaps, kept.of_line)
+            error, half = spread.deviation, spread.half_width
     return Claim(
         lines=lines,
         infinite=len(losses) - lines,
-        entropy=float(entropy.mean()),
-        loss=float(loss.mean()),
+        entropy=entropy,
+        loss=loss,
         gap=gap,
         low=gap - half,
         high=gap + half,

@@ -25,7 +25,6 @@ from geval_py.reading import sources, splits
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics import base, column_of
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -136,14 +135,12 @@ def logistic(values: Array) -> Array:
 def hashed_bits(evaluation: scores.ScoredOutput) -> int:
     """Return the bits of the first metric's hash; raises UsageError for a metric that is not hashed, or has flags."""
     first = evaluation.scores[0]
-    plain = not first.scheme.text_flags and not first.scheme.selecting_flags
-    column = column_of(first.metric, frozenset()) if plain and not first.metric.needs_vocabulary else None
-    if not isinstance(column, base.HashedColumn):
+    if first.metric.bits is None or first.scheme.text_flags or first.scheme.selecting_flags:
         raise UsageError(
             message="tuning and mixing need a hashed metric without flags that choose or change lines, such as "
             f"PerplexityHashed, not {visible(first.scheme.text)}"
         )
-    return column.bits
+    return first.metric.bits
 
 
 def read_guesses(

@@ -204,16 +204,12 @@ def mix(
     weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
     infinite = np.isinf(losses).sum(axis=0).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
-    alone_scores = [evaluation.score for evaluation in evaluations]
-    signatures = [evaluation.signature for evaluation in evaluations]
+    parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
     if frequent.words:
-        names.append(TRAIN)
-        alone_scores.append(cross_validation.score_of(score, losses[:, -1]))
-        signatures.append(None)
-    rows = zip(names, weights.tolist(), alone_scores, infinite, signatures, strict=True)
+        parts.append((TRAIN, cross_validation.score_of(score, losses[:, -1]), None))
     components = tuple(
         Component(name=name, weight=weight, score=value, infinite=count, signature=signature)
-        for name, weight, value, count, signature in rows
+        for (name, value, signature), weight, count in zip(parts, weights.tolist(), infinite, strict=True)
     )
     return Mixture(
         **cross_validation.described(first, folds, seed),

@@ -27,7 +27,7 @@ def page(report: Report, title: str) -> str:
     """Render the page of a report; ``title`` names the challenge."""
     style, script = (files(PACKAGE).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     templates = environment(PACKAGE)
-    functions = (drawing.figure, drawing.percent, bar, sort_key, columns)
+    functions = (drawing.figure, drawing.percent, bar, sort_key)
     templates.filters |= {function.__name__: function for function in functions} | {"shorten": short}
     shown = sections(report)
     return templates.get_template("page.html").render(
@@ -75,15 +75,6 @@ def bar(share: float) -> str:
     ('b0', 'b1', 'b10')
     """
     return f"b{min(BARS, math.ceil(share * BARS))}"
-
-
-def columns(text: str) -> str:
-    r"""Separate a line's columns, or its references, by dots.
-
-    >>> columns("1901\ta text")
-    '1901 · a text'
-    """
-    return text.replace("\t", " · ")
 
 
 def sort_key(value: float) -> str:

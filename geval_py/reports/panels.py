@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -71,20 +71,21 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     calibration, _ = report.calibration_and_luck
     comparison, luck = comparison_panel(report), luck_panel(report)
     # Luck stands first where there is no comparison, so that columns are about as long.
-    quality = [quality_panel(report), comparison or luck, None if report.of_losses else spread_panel(report)]
-    loss = [spread_panel(report), costs_panel(report)] if report.of_losses else []
+    quality, loss = [quality_panel(report), comparison or luck], [spread_panel(report)]
     if report.of_losses:
+        loss.append(costs_panel(report))
         hard = [length_panel(report), frequency_panel(report), features_panel(report), documents_panel(report)]
     else:
+        quality, loss = quality + loss, []
         hard = [expected_panel(report), features_panel(report)]
-    honest = (
-        [] if calibration is None else [words_panel(calibration), guess_panel(calibration), rest_panel(calibration)]
-    )
-    panels: list[tuple[str, Iterable[Panel | None]]] = [
+    honest = [help_panel(report), luck if comparison else None]
+    if calibration is not None:
+        honest = [words_panel(calibration), guess_panel(calibration), rest_panel(calibration), *honest]
+    panels: list[tuple[str, list[Panel | None]]] = [
         ("How good, how sure", quality),
         ("Where the loss comes from", loss),
-        ("Which lines are hard", chain(hard, column_panels(report))),
-        ("Honest probabilities, and what would help", [*honest, help_panel(report), luck if comparison else None]),
+        ("Which lines are hard", [*hard, *column_panels(report)]),
+        ("Honest probabilities, and what would help", honest),
     ]
     some = [(title, [panel for panel in of_section if panel is not None]) for title, of_section in panels]
     return [(title, of_section) for title, of_section in some if of_section]
@@ -196,13 +197,12 @@ def comparison_panel(report: Report) -> Panel | None:
     if comparison is None:
         return None
     others = [system for system in comparison.systems if system.name != comparison.baseline]
-    question = f"Is {short(_brief(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
+    question = f"Is {_brief(others[0].name)} better?" if len(others) == 1 else "Is another one better?"
     sentences = [_verdict(system, comparison) for system in others[:3]]
     first, span = others[0], others[0].difference_interval
     if first.difference and span is not None and 0.0 < span.half_width < math.inf:
         needed = lines_needed(first.compared, first.difference, span.half_width)
-        name = short(_brief(first.name))
-        sentences.append(f"To tell {name} apart in 80 % of cases takes about {needed:,} such lines.")
+        sentences.append(f"To tell {_brief(first.name)} apart in 80 % of cases takes about {needed:,} such lines.")
     intervals = (one.difference_interval for one in others if one.difference_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows = difference_rows(comparison)
@@ -255,7 +255,7 @@ def _is_better(system: System, comparison: Comparison) -> bool | None:
 
 
 def _verdict(system: System, comparison: Comparison) -> str:
-    name, better = short(_brief(system.name)), _is_better(system, comparison)
+    name, better = _brief(system.name), _is_better(system, comparison)
     if system.difference is None or system.p_randomisation is None:
         return f"{name} cannot be compared: no line is finite in both."
     unit = "" if comparison.unit in UNSAID else f" {comparison.unit}"
@@ -272,7 +272,7 @@ def _brief(name: str) -> str:
     >>> _brief("out-model=bigram.tsv"), _brief("out.tsv")
     ('model=bigram', 'out.tsv')
     """
-    return name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name
+    return short(name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name)
 
 
 # Where the loss comes from
@@ -321,25 +321,18 @@ def spread_panel(report: Report) -> Panel | None:
             f"The score of a line is what {name} gives of the line alone. That of an output need not be their mean."
         )
     blocks = _blocks(bins, lines, "line", " nats" if of_losses else "", of_outcomes=of_losses)
-    outcome = [("outcome", written)] if of_losses else []
+    head = [("from (nats)" if of_losses else "from", figure), ("to", figure), ("lines", whole), ("share", percent)]
+    rows: list[list[object]] = [[low, high, count, count / lines] for low, high, _, count in bins]
+    if of_losses:
+        head.insert(2, ("outcome", written))
+        for row, block in zip(rows, blocks, strict=True):
+            row.insert(2, block.name)
     return Panel(
         key="spread",
         question=question,
         sentence=sentence,
         chart=histogram(blocks, marks, None if of_losses else f"{name} of the line"),
-        table=table_of(
-            [
-                ("from (nats)" if of_losses else "from", figure),
-                ("to", figure),
-                *outcome,
-                ("lines", whole),
-                ("share", percent),
-            ],
-            [
-                (one.start, one.end, *([one.name] if of_losses else []), count, one.share)
-                for one, (*_, count) in zip(blocks, bins, strict=True)
-            ],
-        ),
+        table=table_of(head, rows),
         method=method,
     )
 
@@ -416,9 +409,10 @@ def frequency_panel(report: Report) -> Panel | None:
     rows = report.rows(losses.group_by_range(map(counts.__getitem__, report.items.expected), losses.FREQUENCIES))
     first, lines = rows[0], len(report.values)
     seen = {"never": "never seen", "once": "seen once"}.get(first.label, f"seen {first.label} times")
-    total = report.mean * lines
-    share = percent((first.lines or 0) * math.log(first.value) / total) if math.isfinite(first.value) else ""
-    lost = f" and {share} of the loss" if share else ""
+    lost = ""
+    if math.isfinite(first.value):
+        share = (first.lines or 0) * math.log(first.value) / (report.mean * lines)
+        lost = f" and {percent(share)} of the loss"
     return _rows_panel(
         report, "frequency", "Does it know the frequent words?", rows, "times in train",
         f"Words {seen} in train are {percent((first.lines or 0) / lines)} of the lines{lost}.",
@@ -503,54 +497,47 @@ def features_panel(report: Report) -> Panel | None:
     """Return the panel on the features of bad lines; None if no single line has a score."""
     if not report.of_losses and not len(report.finite):
         return None
-    features = report.features
+    features, of_losses = report.features, report.of_losses
     columns = {name: column.tolist() for name, column in features.columns.items()}
     names, counts, explained = features.names, columns["count"], columns["explained"]
-    notes = [f"q {p_text(q)}" for q in columns["q"]]
-    finding = sentence = ""
-    head: list[tuple[str, Writer]]
-    figures: list[tuple[object, ...]]
-    if report.of_losses:
-        ends = zip(columns["gain"], columns["gain_low"], columns["gain_high"], strict=True)
-        rows = [
-            ChartRow(name, gain, low, high, lines=lines, note=note, colour=BAD)
-            for name, (gain, low, high), lines, note in zip(names, ends, counts, notes, strict=True)
-        ]
-        chart = dots(rows, title="fall of the perplexity", rule=0.0, rule_name="no fall", write=percent)
-        if names:
-            lines = f"the {counts[0]:,} lines with {short(names[0])}"
-            finding = (
-                f"If {lines} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
-            )
-            together = "Together, those below explain" if len(names) > 1 else "That explains"
-            sentence = f"{finding} {together} {percent(explained[-1])} of the variance of the loss."
+    head: list[tuple[str, Writer]] = [("mean score", figure)]
+    shown = ["score"]
+    if of_losses:
         head = [("perplexity", figure), ("fall", percent), ("from", percent), ("to", percent)]
-        figures = [(p, row.value, row.low, row.high) for p, row in zip(columns["perplexity"], rows, strict=True)]
+        shown = ["perplexity", "gain", "gain_low", "gain_high"]
+    figures = list(zip(*(columns[name] for name in shown), strict=True))
+    q_values = list(map(p_text, columns["q"]))
+    rows = []
+    for name, own, lines, q in zip(names, figures, counts, q_values, strict=True):
+        value, low, high = own[1:] if of_losses else (*own, None, None)
+        rows.append(ChartRow(name, value, low, high, lines=lines, note=f"q {q}", colour=BAD))
+    finding, sentence = "", "No word, and no shape of a word, goes with bad lines by more than chance."
+    if names and of_losses:
+        those = f"the {counts[0]:,} lines with {short(names[0])}"
+        finding = f"If {those} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
+        together = "Together, those below explain" if len(names) > 1 else "That explains"
+        sentence = f"{finding} {together} {percent(explained[-1])} of the variance of the loss."
+    elif names:
+        finding = sentence = (
+            f"The {counts[0]:,} lines with {short(names[0])} have a mean score of {figure(rows[0].value)}; "
+            f"that of all lines is {figure(report.mean)}."
+        )
+    if of_losses:
+        chart = dots(rows, title="fall of the perplexity", rule=0.0, rule_name="no fall", write=percent)
         method = "; by how far the perplexity would fall. geval -w lists all."
     else:
-        means = columns["score"]
-        rows = [
-            ChartRow(name, mean, lines=lines, note=note, colour=BAD)
-            for name, mean, lines, note in zip(names, means, counts, notes, strict=True)
-        ]
         chart = dots(rows, title=report.value_name, rule=report.mean)
-        if names:
-            finding = sentence = (
-                f"The {counts[0]:,} lines with {short(names[0])} have a mean score of {figure(means[0])}; "
-                f"that of all lines is {figure(report.mean)}."
-            )
-        head, figures = [("mean score", figure)], [(mean,) for mean in means]
         method = ". Means are of the scores of lines. geval -w lists all."
     return Panel(
         key="culprits",
         question="What goes with bad lines?",
-        sentence=sentence or "No word, and no shape of a word, goes with bad lines by more than chance.",
+        sentence=sentence,
         finding=finding,
         chart=chart if names else None,
         table=table_of(
             [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)],
-            [(short(row.label, 60), row.lines, *own, p_text(q), share)
-             for row, own, q, share in zip(rows, figures, columns["q"], explained, strict=True)],
+            [(short(name, 60), lines, *own, q, share)
+             for name, lines, own, q, share in zip(names, counts, figures, q_values, explained, strict=True)],
         ),
         method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
         f"explains most of what those before it left open{method}",
@@ -610,14 +597,13 @@ def words_panel(calibration: Calibration) -> Panel | None:
         )
         where = "" if calibration.sets_of_guesses is None else ", on lines with a guess"
         sets = f"How often the smallest sets of words with such a probability hold the word{where}: {held}."
+    x_title = "probability given to a listed word"
     return Panel(
         key="honest",
         question="Are the probabilities honest?",
-        sentence=f"{_claimed_and_true(part, 'Listed words')} {told}",
+        sentence=f"{_claimed_and_true(part, 'Listed words claim', 'and are right')} {told}",
         finding=told if claim.is_significant else "",
-        chart=reliability(
-            part.bins, logarithmic=True, x_title="probability given to a listed word", y_title="share right"
-        ),
+        chart=reliability(part.bins, logarithmic=True, x_title=x_title, y_title="share right"),
         table=_points_table("probability", part.bins),
         method=f"All words that lines list, in bins with as many expected hits. {_BAND} {sets}",
     )
@@ -628,14 +614,13 @@ def guess_panel(calibration: Calibration) -> Panel | None:
     part, error, corp = calibration.guess, calibration.guess_error, calibration.corp
     if part is None or error is None or corp is None:
         return None
+    x_title = "probability given to the first guess"
     off = f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
     return Panel(
         key="guess",
         question="Can its first guess be trusted?",
-        sentence=f"{_claimed_and_true(part, 'First guesses')} {off}",
-        chart=reliability(
-            corp.curve, steps=True, x_title="probability given to the first guess", y_title="share right"
-        ),
+        sentence=f"{_claimed_and_true(part, 'First guesses claim', 'and are right')} {off}",
+        chart=reliability(corp.curve, steps=True, x_title=x_title, y_title="share right"),
         table=_points_table("probability", corp.curve),
         method="Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
         f"the table has both ends of each step. {_BAND}",
@@ -650,23 +635,18 @@ def rest_panel(calibration: Calibration) -> Panel | None:
     return Panel(
         key="rest",
         question="Is the rest large enough?",
-        sentence=f"The rest holds {percent(part.claimed)} on average where there is a guess; "
-        f"the word was not listed {percent(part.found)} of the time{_if_honest(part)}.",
+        sentence=_claimed_and_true(part, "The rest holds", "where there is a guess; the word was not listed"),
         chart=reliability(part.bins, x_title="rest of the line", y_title="word not listed"),
         table=_points_table("rest", part.bins),
         method=f"Lines with a guess, in bins of as many lines. {_BAND}",
     )
 
 
-def _claimed_and_true(part: Reliability, things: str) -> str:
-    share = f"are right {percent(part.found)} of the time{_if_honest(part)}"
-    return f"{things} claim {percent(part.claimed)} on average and {share}."
-
-
-def _if_honest(part: Reliability) -> str:
-    return (
-        ", as honest ones would be" if part.is_honest else f" (honest: {percent(part.low)} to {percent(part.high)})"
-    )
+def _claimed_and_true(part: Reliability, claim: str, truth: str) -> str:
+    """Say what is claimed on average, how often it is true, and what honest probabilities would show."""
+    honest = f" (honest: {percent(part.low)} to {percent(part.high)})"
+    honest = ", as honest ones would be" if part.is_honest else honest
+    return f"{claim} {percent(part.claimed)} on average {truth} {percent(part.found)} of the time{honest}."
 
 
 def _points_table(name: str, points: Points) -> Table:
@@ -700,13 +680,6 @@ def help_panel(report: Report) -> Panel | None:
         sentence, finding = f"{gain}, on lines that it was not tuned on: geval tune --apply test-A.", f"{gain}."
     if mixture is not None and mixture.taken:
         sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
-    values = [""]
-    for trial in tuning.trials:
-        numbers = ((name, trial.found.numbers.get(name)) for name in trial.names)
-        values.append(", ".join(f"{name} {value:.3g}" for name, value in numbers if isinstance(value, float)))
-    if mixture is not None:
-        values.append(f"weights {', '.join(figure(component.weight) for component in mixture.components)}")
-    rows = help_rows(tuning, mixture)
     return Panel(
         key="help",
         question="What would help without another model?",
@@ -715,8 +688,7 @@ def help_panel(report: Report) -> Panel | None:
         chart=help_chart(tuning, mixture),
         table=table_of(
             [("what", written), ("perplexity held out", figure), *ENDS, ("found", written), ("verdict", written)],
-            [(row.label, row.value, row.low, row.high, value, row.note)
-             for row, value in zip(rows, values, strict=True)],
+            [(row.label, row.value, row.low, row.high, found, row.note) for row, found in help_rows(tuning, mixture)],
         ),
         method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
         "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
@@ -725,19 +697,22 @@ def help_panel(report: Report) -> Panel | None:
     )  # fmt: skip
 
 
-def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[ChartRow]:
-    """Return the present perplexity and the held-out perplexity of each change; surely better ones are green."""
+def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[tuple[ChartRow, str]]:
+    """Return the present perplexity and the held-out perplexity of each change, with the numbers that make it."""
     scores: dict[tuple[str, ...], float] = {(): tuning.score}
-    rows = [ChartRow("as it is", as_perplexity(tuning.score, tuning.unit), colour=SOFT)]
+    rows = [(ChartRow("as it is", as_perplexity(tuning.score, tuning.unit), colour=SOFT), "")]
     for trial in tuning.trials:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
         scores[trial.names] = trial.score
         label = _TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
         label += f", {trial.words:,} words" if trial.words > tuning.words else ""
-        rows.append(change_row(label, as_perplexity(trial.score, tuning.unit), base, trial.change, trial.taken))
+        row = change_row(label, as_perplexity(trial.score, tuning.unit), base, trial.change, trial.taken)
+        numbers = ((name, trial.found.numbers.get(name)) for name in trial.names)
+        rows.append((row, ", ".join(f"{name} {value:.3g}" for name, value in numbers if isinstance(value, float))))
     if mixture is not None:
         value, base = (as_perplexity(score, mixture.unit) for score in (mixture.held_out, mixture.score))
-        rows.append(change_row("mixed", value, base, mixture.change, mixture.taken))
+        weights = ", ".join(figure(component.weight) for component in mixture.components)
+        rows.append((change_row("mixed", value, base, mixture.change, mixture.taken), f"weights {weights}"))
     return rows
 
 
@@ -760,7 +735,7 @@ def change_row(label: str, value: float, base: float, change: cross_validation.C
 
 def help_chart(tuning: Tuning, mixture: Mixture | None) -> Chart:
     """Draw what tuning and mixing would bring."""
-    rows = help_rows(tuning, mixture)
+    rows = [row for row, _ in help_rows(tuning, mixture)]
     return dots(rows, title="perplexity", rule=rows[0].value, rule_name="as it is", logarithmic=True)
 
 
@@ -790,13 +765,10 @@ def luck_panel(report: Report) -> Panel | None:
 
 def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
     """Draw the interval of the true score, and the perplexities that other seeds of the hash would give."""
-    unit = luck.unit
-    low, high = sorted(as_perplexity(end, unit) for end in (luck.low, luck.high))
-    points = tuple(as_perplexity(one, unit) for one in luck.scores)
-    mean = as_perplexity(luck.mean, unit)
+    low, high = sorted(as_perplexity(end, luck.unit) for end in (luck.low, luck.high))
+    rule, mean, *points = (as_perplexity(one, luck.unit) for one in (score, luck.mean, *luck.scores))
     rows = [
-        _score_row("true score", score, unit, interval),
-        ChartRow("other seeds", mean, low, high, points=points, colour=SOFT),
+        _score_row("true score", score, luck.unit, interval),
+        ChartRow("other seeds", mean, low, high, points=tuple(points), colour=SOFT),
     ]
-    rule = as_perplexity(score, unit)
     return dots(rows, title="perplexity", rule=rule, rule_name="this output", logarithmic=True)
