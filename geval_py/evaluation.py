@@ -94,7 +94,9 @@ def evaluate(
     from geval_py.scoring.cluster import workers_of
 
     workers = workers_of(cluster)
-    (scored,) = evaluations_of(evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers))
+    (scored,) = evaluations_of(
+        evaluate_split(task, split, texts="memory" if keep_texts else None, sign=True, workers=workers)
+    )
     return Evaluation.of(scored)
 
 

@@ -40,7 +40,9 @@ def evaluate_all(
     task, split = locate_scored(challenge, test, None, metrics, tokenizer)
     from geval_py.scoring.cluster import workers_of
 
-    results = evaluate_split(task, split, keep_texts=keep_texts, sign=True, workers=workers_of(cluster))
+    results = evaluate_split(
+        task, split, texts="memory" if keep_texts else None, sign=True, workers=workers_of(cluster)
+    )
     return Evaluations(Evaluation.of(scored) for scored in evaluations_of(results, on_fault))
 
 

@@ -83,7 +83,7 @@ def result(split, metrics, **keywords):
     """All that an evaluation says, or the sentence of its error."""
     schemes = select_schemes(Task(metrics=metrics))
     try:
-        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), sign=True, keep_texts=True, **keywords)
+        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), sign=True, texts="memory", **keywords)
     except GevalError as error:
         return type(error), str(error), getattr(error, "line", None)
     return found.signature, found.scores, array("d", found.line_losses).tobytes(), list(found.read_outputs())

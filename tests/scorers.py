@@ -4,7 +4,6 @@ import pytest
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.selection import beside_input
 
 
 def block(lines):
@@ -12,8 +11,9 @@ def block(lines):
 
 
 def statistics_of(name, outputs, expected, inputs=(), vocabulary=()):
-    column = beside_input(column_of(find_metric(name), frozenset(vocabulary)), inputs)
-    return column.statistics(block(outputs), block(expected), 1)
+    metric = find_metric(name)
+    more = (inputs,) if metric.needs_input else ()
+    return column_of(metric, frozenset(vocabulary)).statistics(block(outputs), block(expected), 1, *more)
 
 
 def score(name, outputs, expected, *beside, **more):

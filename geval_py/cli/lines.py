@@ -47,7 +47,9 @@ def show_features(task: Task, settings: Settings) -> None:
         undefined, infinite = sum(map(math.isnan, scores)), sum(map(math.isinf, scores))
         by_line = zip(*(one.line_scores() for one in evaluations), strict=True)
         score = evaluation.scores[0]  # as a correlation, it may be of no line by itself
-        unscored = 0 if score.metric.measure.of_sums else sum(any(map(math.isnan, row)) for row in by_line)
+        unscored = (
+            0 if score.metric.measure.corpus_score is None else sum(any(map(math.isnan, row)) for row in by_line)
+        )
         if unscored:
             note(f"{unscored} of {len(scores)} lines have no {score.name} by themselves and are left out")
         if undefined > unscored:

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.selection import Choice, SelectedLines
 
 Named: TypeAlias = tuple[EvaluationScheme, Metric]  # a scheme, and its metric
+KeptTexts: TypeAlias = Literal["memory", "files"]  # where an evaluation's texts are read again
 Watch: TypeAlias = Callable[[Output], AbstractContextManager[Progress]]  # shows the progress on an output
 
 
@@ -40,8 +41,7 @@ def evaluate_split(
     split: Split,
     schemes: Sequence[Named] | None = None,
     *,
-    keep_texts: bool = False,
-    reread: bool = False,
+    texts: KeptTexts | None = None,
     sign: bool = False,
     watch: Watch | None = None,
     **how: Any,
@@ -53,9 +53,10 @@ def evaluate_split(
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
-    again = reread and split.input is not None and can_be_reread(split.input)
-    how |= {"keep_texts": keep_texts, "reread": reread, "sign": sign}
-    how["inputs"] = split.input_text(keep=(keep_texts or len(split.outputs) > 1) and not again, digest=sign)
+    is_reread = texts == "files" and split.input is not None and can_be_reread(split.input)
+    how |= {"texts": texts, "sign": sign}
+    is_kept = not is_reread and (texts is not None or len(split.outputs) > 1)
+    how["inputs"] = split.input_text(keep=is_kept, digest=sign)
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
@@ -120,8 +121,7 @@ def score_output(
     schemes: Sequence[Named],
     vocabulary: frozenset[str],
     *,
-    keep_texts: bool = False,
-    reread: bool = False,
+    texts: KeptTexts | None = None,
     raw_filters: bool = False,
     inputs: Text | None = None,
     sign: bool = False,
@@ -130,8 +130,8 @@ def score_output(
 ) -> ScoredOutput:
     """Score one output with all metrics, reading it once; it has an error where some, but not all, have no line.
 
-    ``keep_texts`` keeps the texts in memory or, with ``reread``, reads those in files again. With ``raw_filters``,
-    flags that select lines look at them as they are, not as the text flags leave them. ``inputs`` is the split's
+    ``texts`` keeps the texts in memory or, as ``"files"``, reads those in files again. With ``raw_filters``, flags
+    that select lines look at them as they are, not as the text flags leave them. ``inputs`` is the split's
     input, shared by several outputs; ``sign`` computes the signature; ``workers`` (by default, a thread a core)
     score; ``progress`` is called after each block. Raises DataError, and SchemeError for a filter that no line has.
     """
@@ -143,7 +143,7 @@ def score_output(
             from geval_py.scoring.selection import SelectedLines
 
             selections[plan.choice] = SelectedLines(plan.scheme, split.in_header, plan.choice)
-    inputs = inputs or split.input_text(keep=keep_texts, digest=sign)
+    inputs = inputs or split.input_text(keep=texts is not None, digest=sign)
     if output.fault is not None:
         raise output.fault
     needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)
@@ -161,16 +161,16 @@ def score_output(
         LineReader(output.path, header=split.output_header, digest=sign and is_local) as outputs,
         LineReader(split.expected, header=split.output_header, digest=sign) as expected,
     ):
-        texts = None
-        if keep_texts:
-            again = reread or not is_local
-            texts = Texts(Text.of(outputs, reread=again), Text.of(expected, reread=again))
+        kept = None
+        if texts is not None:
+            again = texts == "files" or not is_local
+            kept = Texts(Text.of(outputs, reread=again), Text.of(expected, reread=again))
         digest = workers.digest(outputs) if sign else None
         names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
         work = ScoreWork(tuple(names), tuple(names.values()), split.expected)
         # Rows in buffers have no texts, and only metrics on hashed words take them.
         takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
-        as_rows = takes_rows and not (sign or keep_texts or selections)
+        as_rows = takes_rows and not (sign or kept or selections)
         statistics: list[LineStatistics] = []
         lines = lines_read = 0
         input_lines = inputs.lines() if reads_input else repeat("")
@@ -186,9 +186,9 @@ def score_output(
                 texts_of_block += [""] * (block.lines - len(texts_of_block))  # too few: an error in the end
                 for selection in selections.values():
                     selection.add(block.first_line, texts_of_block, *both)
-            if texts is not None:
-                texts.outputs.add(block.outputs)
-                texts.expected.add(block.expected)
+            if kept is not None:
+                kept.outputs.add(block.outputs)
+                kept.expected.add(block.expected)
         if reads_input:
             inputs.check_lines(lines, lines_read + sum(1 for _ in input_lines))
         output_digest = digest() if digest is not None else None
@@ -201,7 +201,7 @@ def score_output(
         key, chosen = (plan.choice, plan.column), None if plan.choice is None else selections[plan.choice]
         if chosen is not None and key not in tables:
             try:
-                tables[key] = chosen.statistics(plan.column, split, output)
+                tables[key] = chosen.statistics(plan.column, split, output, with_input=plan.metric.needs_input)
             except SchemeError as none_selected:
                 if none_selected.path != output.path:  # no output could have such a line
                     raise
@@ -220,7 +220,7 @@ def score_output(
         signature = _signature(scores, output_digest, expected.sha256, of_input, vocabulary, raw_filters)
     return ScoredOutput(
         split=split, output=output, scores=scores, file_lines=lines, signature=signature, input=inputs,
-        texts=texts, results=tuple(results), error=error,
+        texts=kept, results=tuple(results), error=error,
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def score_lists(
     output, of_arrays = split.outputs[0], is_of_arrays(predictions)
     if not of_arrays or not all(metric.bits and not scheme.flags for scheme, metric in schemes):
         return evaluate.evaluate_output(
-            split, output, schemes, frozenset(vocabulary), keep_texts=True, reread=True, sign=not of_arrays
+            split, output, schemes, frozenset(vocabulary), texts="files", sign=not of_arrays
         )
     from geval_py.scoring.arrays import numbers_of_lines  # arrays need not be written as text
 

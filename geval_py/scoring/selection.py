@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import Fields, ItemFilter, parse_filter
@@ -18,8 +19,8 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.schemes import EvaluationScheme, Flag
 from geval_py.reading.splits import Split
-from geval_py.scoring.metrics.base import LineStatistics, StatisticsColumn
-from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn, probable_labels
+from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.columns import probable_labels
 
 MAX_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
 
@@ -79,27 +80,23 @@ class SelectedLines:
         self.line_numbers = array("q", (self.line_numbers[n] for n in order))
         self._items = [self._items[n] for n in order]
 
-    def statistics(self, column: StatisticsColumn, split: Split, output: Output) -> LineStatistics:
-        """Score the selected lines; raises SchemeError if there are none, and MalformedLineError."""
+    def statistics(self, column: Any, split: Split, output: Output, *, with_input: bool) -> LineStatistics:
+        """Score the selected lines; raises SchemeError if there are none, and MalformedLineError.
+
+        The ``column`` takes the lines of the input too ``with_input``.
+        """
         if not self.line_numbers:
             path = output.path if self.filter.is_of_outputs else ""
             raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others), path=path)
         inputs, expected, outputs = map(list, zip(*self._items, strict=True))
+        more = (inputs,) if with_input else ()
         try:
-            return beside_input(column, inputs).statistics(lines_of(outputs), lines_of(expected), 1)
+            statistics: LineStatistics = column.statistics(lines_of(outputs), lines_of(expected), 1, *more)
+            return statistics
         except MalformedLineError as error:
             error.line = self.line_numbers[error.line - 1]
             error.path = {"output": output.path, "expected": split.expected, "input": split.input or ""}[error.role]
             raise
-
-
-def beside_input(column: StatisticsColumn, inputs: Sequence[str]) -> StatisticsColumn:
-    """Return a column that has the lines of the input, prepared as the other lines are, if it needs them."""
-    if isinstance(column, PreparedColumn):
-        return replace(column, column=beside_input(column.column, list(map(column.preparation, inputs))))
-    if isinstance(column, RowColumn) and column.inputs is not None:
-        return replace(column, inputs=tuple(inputs))
-    return column
 
 
 def line_confidence(text: str) -> float:

@@ -15,7 +15,7 @@ from scorers import close, error, perfect_line, score, statistics_of
 
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics import assignment, find_metric, rectangles
-from geval_py.scoring.metrics.rectangles import given_rectangles
+from geval_py.scoring.metrics.rectangles import read_rectangles
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 DATA = Path(__file__).parent.parent / "data/annotation-metrics.jsonl.xz"
@@ -197,7 +197,7 @@ def test_long_spans_and_large_areas_are_exact_and_cost_nothing():
     assert score("FLC-F1", ["a:1-999999999999999999"], ["a:7"]) == pytest.approx(2e-18)
     huge = "0,0,999999999999999999,999999999999999999"
     assert score("Soft2D-F1", [f"{huge} {huge} 1,1,2,2"], [f"{huge} {huge} 1,1,2,2"]) == 1
-    (region,) = given_rectangles(huge, 1)
+    (region,) = read_rectangles(True, huge, 1)
     assert region.size == 10**36
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()

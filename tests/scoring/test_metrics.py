@@ -107,7 +107,7 @@ OF_ALL_LINES |= {f"MacroAvg/{name}" for name in ("RMSE", "MSE", "MAE", "SMAPE")}
 def test_each_metric_is_a_value_with_a_name(metric):
     assert find_metric(metric.name) == METRICS[metric.name] == pickle.loads(pickle.dumps(metric)) == metric
     assert metric.summary
-    assert metric.measure.of_sums == (metric.name not in OF_ALL_LINES)
+    assert (metric.measure.corpus_score is not None) == (metric.name in OF_ALL_LINES)
     column = column_of(metric, VOCABULARY)
     assert pickle.loads(pickle.dumps(column)) == column == column_of(metric, VOCABULARY)
 

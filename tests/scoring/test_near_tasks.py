@@ -25,7 +25,6 @@ from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
-from geval_py.scoring.selection import beside_input
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 LABELS = "abcde"
@@ -536,11 +535,10 @@ def test_any_order_gives_the_same_digits(metric):
     _, expected, inputs = perfect(metric)
     rows = [(number, written(table([([rng.randint(1, 9) for _ in LABELS], "a")])[0])[0], n % 3)
             for number, n in enumerate(range(60), 1)]  # fmt: skip
-    column = beside_input(column_of(metric, frozenset(LABELS)), [inputs[n] for *_, n in rows])
+    outputs, answers, beside = zip(*((text, expected[n], inputs[n]) for _, text, n in rows), strict=True)
 
     def value(order):
-        whole = column.statistics(block([text for _, text, _ in rows]), block([expected[n] for *_, n in rows]), 1)
-        return metric.value(whole.only(order))
+        return metric.value(statistics_of(metric.name, outputs, answers, beside, LABELS).only(order))
 
     want = value(range(60))
     for _ in range(5):

@@ -27,7 +27,6 @@ from geval_py.scoring.metrics.labels import calibration, fitted
 from geval_py.scoring.metrics.registry import FAMILIES
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.translation import bleu, bleu_row, error_rate
-from geval_py.scoring.selection import beside_input
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(50))
 DATA = Path(__file__).parent.parent / "data/text-metrics.jsonl.xz"
@@ -86,7 +85,7 @@ def test_what_is_right_has_the_best_score(metric):
 def test_a_score_of_arrays_is_that_of_each(metric):
     lines = PERFECT.get(metric.name, ("a b c d e", "f g h i"))
     statistics = statistics_of(metric.name, [perfect_line(line, metric) for line in lines], lines, ["x", "y"])
-    if metric.measure.of_sums:
+    if metric.measure.corpus_score is None:
         totals = [np.array(column) for column in statistics.columns]
         found = metric.measure.formula(totals, np.ones(2))
         assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
@@ -281,9 +280,9 @@ def test_characters_count_at_the_ends_too():
 
 def test_text_flags_change_the_input_too():
     metric, scheme = find_metric("CharMatch"), parse_scheme("CharMatch:l")
-    column = beside_input(column_of(metric, frozenset(), preparation_for(scheme)), ["ABX"])
-    assert metric.value(column.statistics(block(["ABC"]), block(["abc"]), 1)) == 1.0
-    unlike = column.statistics(block(["ABd"]), block(["abc"]), 1)
+    column = column_of(metric, frozenset(), preparation_for(scheme))
+    assert metric.value(column.statistics(block(["ABC"]), block(["abc"]), 1, ["ABX"])) == 1.0
+    unlike = column.statistics(block(["ABd"]), block(["abc"]), 1, ["ABX"])
     assert unlike.columns == statistics_of("CharMatch", ["abd"], ["abc"], ["abx"]).columns
 
 

@@ -134,7 +134,7 @@ def report(arguments: YamlDocument, _: YamlDocument, place: str) -> YamlDocument
     path, test, metric = (arguments[name] for name in ("path", "test", "metric"))
     challenge = arguments["challenge"]
     try:
-        evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge}, keep_texts=True)
+        evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge}, texts="memory")
         text = page(Report(evaluation), Challenge.open(challenge).title)
     except GevalError as error:
         raise FailedError(reason=visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
@@ -220,7 +220,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Ya
         if metric == ranking:
             from geval_py.explaining.statistics import interval
 
-            is_of_lines = one.metric.measure.of_sums and not one.statistics.classes
+            is_of_lines = one.metric.measure.corpus_score is None and not one.statistics.classes
             samples = submission.INTERVAL_SAMPLES
             low, high = interval(one.metric, one.statistics, samples=samples, seed=arguments["seed"]).ends
             losses = submission.pack(one.statistics.columns) if is_of_lines else None
@@ -231,7 +231,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Ya
 
 
 def _evaluate(
-    path: str, test: str, metrics: Sequence[str], arguments: YamlDocument, *, keep_texts: bool = False
+    path: str, test: str, metrics: Sequence[str], arguments: YamlDocument, *, texts: evaluate.KeptTexts | None = None
 ) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)
@@ -248,7 +248,7 @@ def _evaluate(
     split = splits.locate(task)
     schemes = evaluate.select_schemes(task)
     vocabulary = evaluate.vocabulary_for(schemes, task)
-    return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary, sign=True, keep_texts=keep_texts)
+    return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary, sign=True, texts=texts)
 
 
 def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> scores.Signature:

@@ -59,25 +59,9 @@ class Region(NamedTuple):
 def matched_scores(answers: Sequence[Region], regions: Sequence[Region]) -> dict[int, float]:
     """Return the scores of the matched regions of an output line, by their places; others have no match.
 
-    Raises the error for too many regions that overlap.
-    """
-    scores = overlap_scores(answers, regions)
-    return {place: scores[answer, place] for answer, place in best_matching(scores)}
-
-
-def probable_counts(
-    regions: Sequence[Region], answers: Sequence[Region]
-) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
-    """Return the probability of what is right and the number expected; and of each region its score and p."""
-    scores = matched_scores(answers, regions)
-    judged = tuple((scores.get(place, 0.0), region.probability) for place, region in enumerate(regions))
-    return (sum(score * probability for score, probability in judged), len(answers)), judged
-
-
-def overlap_scores(answers: Sequence[Region], regions: Sequence[Region]) -> dict[Pair, float]:
-    """Divide the size of what each pair has in common by the size of both together; pairs with score 0 are left out.
-
-    Two empty regions of one label have the score 1. An empty region fits no other, so each is paired with one only.
+    The score of a pair is the size of what both have in common divided by the size of both together. Two empty
+    regions of one label have the score 1. An empty region fits no other, so each is paired with one only. Raises the
+    error for too many regions that overlap.
     """
     sizes = [[region.size for region in side] for side in (answers, regions)]
     scores = {
@@ -91,7 +75,16 @@ def overlap_scores(answers: Sequence[Region], regions: Sequence[Region]) -> dict
                 empty[region.label][side].append(place)
     for pair in empty.values():
         scores |= dict.fromkeys(zip(*pair, strict=False), 1.0)
-    return scores
+    return {place: scores[answer, place] for answer, place in best_matching(scores)}
+
+
+def probable_counts(
+    regions: Sequence[Region], answers: Sequence[Region]
+) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+    """Return the probability of what is right and the number expected; and of each region its score and p."""
+    scores = matched_scores(answers, regions)
+    judged = tuple((scores.get(place, 0.0), region.probability) for place, region in enumerate(regions))
+    return (sum(score * probability for score, probability in judged), len(answers)), judged
 
 
 def common_sizes(answers: Sequence[Region], regions: Sequence[Region]) -> dict[Pair, int]:
@@ -112,14 +105,14 @@ def common_sizes(answers: Sequence[Region], regions: Sequence[Region]) -> dict[P
             while others and others[0][0] < box.left:
                 heappop(others)
             compared += len(others)
-            check_compared(compared)
+            check_pairs(compared, len(sizes))
             for end, other, neighbour in others:
                 height = min(box.bottom, other.bottom) - max(box.top, other.top) + 1
                 if height > 0:
                     width = min(box.right, end) - box.left + 1
                     pair = (neighbour, place) if side else (place, neighbour)
                     sizes[pair] = sizes.get(pair, 0) + width * height
-                    check_near(len(sizes))
+                    check_pairs(compared, len(sizes))
             heappush(open_boxes[side], (box.right, box, place))
     return sizes
 
@@ -129,15 +122,11 @@ def too_many(what: str) -> MalformedLineError:
     return mismatch(TOO_MANY, f"{what}; {ADVICE}")
 
 
-def check_compared(pairs: int) -> None:
-    """Raise an error if so many pairs of boxes take too long to compare."""
-    if pairs > MAX_COMPARED:
+def check_pairs(compared: int, near: int) -> None:
+    """Raise an error if so many pairs take too long to compare, or those with a score too much memory."""
+    if compared > MAX_COMPARED:
         raise too_many(f"more than {MAX_COMPARED} pairs of items would have to be compared")
-
-
-def check_near(pairs: int) -> None:
-    """Raise an error if so many pairs with a score take too much memory."""
-    if pairs > MAX_PAIRS:
+    if near > MAX_PAIRS:
         raise too_many(f"more than {MAX_PAIRS} pairs of items are near each other")
 
 

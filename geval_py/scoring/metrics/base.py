@@ -143,11 +143,6 @@ class Measure(NamedTuple):
         return "higher" if self.best > self.worst else "lower"
 
     @property
-    def of_sums(self) -> bool:
-        """Whether it is a function of the sums of line statistics."""
-        return self.corpus_score is None
-
-    @property
     def of_losses(self) -> bool:
         """Whether it is made from losses alone, so that lines and systems can be compared by their losses."""
         return self.columns == LOSSES

@@ -16,7 +16,7 @@ from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.wordprobs import NO_DIGIT, NUMBER, TEXT_AFTER_NUMBER, parse_number
-from geval_py.scoring.metrics.base import LineStatistics, StatisticsColumn
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.text import split_words
 
 Role: TypeAlias = Literal["output", "expected", "input"]  # the file that a line is of
@@ -29,8 +29,8 @@ class RowColumn:
     """Statistics that a function computes from an output line and the expected line.
 
     ``parse``, ``parse_answer`` and ``parse_input`` read a line of each file; by default, the function takes the text.
-    It takes the ``vocabulary`` before both, if there is one, and the input line after them unless ``inputs`` is None:
-    an empty tuple stands there until all lines are read. It returns one number or a tuple of ``width`` numbers; with
+    It takes the ``vocabulary`` before both, if there is one, and the input line after them if the metric compares
+    lines of the input too. It returns one number or a tuple of ``width`` numbers; with
     ``beside``, a pair: these, and the line's class, its details, or whether its expected word is out of the
     vocabulary. It raises the errors that :func:`mismatch` makes.
     """
@@ -42,13 +42,14 @@ class RowColumn:
     parse_input: Parse | None = None
     beside: Literal["details", "classes", "out_of_vocabulary"] | None = None
     vocabulary: frozenset[str] | None = None
-    inputs: tuple[str, ...] | None = None
 
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+    def statistics(
+        self, outputs: Bytes, expected: bytes, first_line: int, inputs: Sequence[str] | None = None
+    ) -> LineStatistics:
         row = self.row if self.vocabulary is None else partial(self.row, self.vocabulary)
         texts: dict[Role, Sequence[str]] = {"output": decode_lines(outputs), "expected": decode_lines(expected)}
-        if self.inputs is not None:
-            texts["input"] = self.inputs
+        if inputs is not None:
+            texts["input"] = inputs
         parsers = (self.parse, self.parse_answer, self.parse_input)
         sides = [
             lines if parse is None else map(partial(parse_as, role, parse), lines, count(first_line))
@@ -90,12 +91,18 @@ def parse_as(role: Role, parse: Parse, text: str, line: int) -> Any:
 class PreparedColumn:
     """Another column, of lines that a preparation has changed; the lines keep their numbers."""
 
-    column: StatisticsColumn
+    column: Any  # a StatisticsColumn; only a RowColumn takes inputs
     preparation: Preparation
 
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+    def statistics(
+        self, outputs: Bytes, expected: bytes, first_line: int, inputs: Sequence[str] | None = None
+    ) -> LineStatistics:
+        more = () if inputs is None else (list(map(self.preparation, inputs)),)
         try:
-            return self.column.statistics(self._prepared(outputs), self._prepared(expected), first_line)
+            statistics: LineStatistics = self.column.statistics(
+                self._prepared(outputs), self._prepared(expected), first_line, *more
+            )
+            return statistics
         except MalformedLineError as error:
             error.prepared_by = str(self.preparation)
             raise

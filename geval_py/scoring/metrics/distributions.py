@@ -95,8 +95,15 @@ def entries_of(text: str, line: int) -> tuple[list[str], list[float]]:
 def listed_of(text: str, line: int) -> Listed:
     """Read what a line lists; raises MalformedLineError."""
     words, values = entries_of(text, line)
+    numbers: dict[str, float] = {}
     if are_probabilities(values):
-        return _listed_probabilities(words, values)
+        divisor, missing = scale_probabilities(values, REST in words)
+        for word, value in zip(words, values, strict=True):
+            if value:
+                numbers[word] = numbers.get(word, 0.0) + value
+        rest = numbers.pop(REST, 0.0) + missing
+        log_rest = log(rest) if rest else -inf
+        return Listed(numbers, logarithmic=False, log_rest=log_rest, shift=0.0, log_divisor=log(divisor))
     shift, log_divisor, log_rest = scale_logarithms(values, REST in words)
     numbers = dict(zip(words, values, strict=True))
     if len(numbers) < len(words):
@@ -106,17 +113,6 @@ def listed_of(text: str, line: int) -> Listed:
         numbers = {word: logs[0] if len(logs) == 1 else log_sum_exp(logs) for word, logs in grouped.items()}
     log_rest = numbers.pop(REST, log_rest)
     return Listed(numbers, logarithmic=True, log_rest=log_rest, shift=shift, log_divisor=log_divisor)
-
-
-def _listed_probabilities(words: Sequence[str], values: Sequence[float]) -> Listed:
-    divisor, missing = scale_probabilities(values, REST in words)
-    numbers: dict[str, float] = {}
-    for word, value in zip(words, values, strict=True):
-        if value:
-            numbers[word] = numbers.get(word, 0.0) + value
-    rest = numbers.pop(REST, 0.0) + missing
-    log_rest = log(rest) if rest else -inf
-    return Listed(numbers, logarithmic=False, log_rest=log_rest, shift=0.0, log_divisor=log(divisor))
 
 
 # Suggestions
@@ -195,11 +191,11 @@ def options_of(text: str, line: int) -> list[str]:
 
 def norm_of(text: str, line: int) -> Listed:
     """Read an expected line of ``word:share`` entries; raises MalformedLineError, also for counts."""
-    words, values = entries_of(text, line)
-    if not are_probabilities(values):
+    norm = listed_of(text, line)
+    if norm.logarithmic:
         hint = "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"
         raise malformed(NO_SHARE, text, line, hint)
-    return _listed_probabilities(words, values)
+    return norm
 
 
 Buckets: TypeAlias = tuple[dict[int, float], float]  # logarithms of masses: of some buckets, and of each other one

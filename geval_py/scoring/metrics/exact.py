@@ -68,12 +68,7 @@ def unknown_word(vocabulary: frozenset[str], text: str, expected: str) -> float:
 
 
 def miss(text: str, expected: str) -> float:
-    """Return 0 if a line's best guess is the expected line, else 1. No line is malformed."""
-    return not is_hit(text, expected)
-
-
-def is_hit(text: str, expected: str) -> bool:
-    """Whether an output line's best guess is the expected line; both are stripped first.
+    """Return 0 if a line's best guess is the expected line, else 1; both are stripped first. No line is malformed.
 
     The guess of a line of entries is the word with the greatest number (of equal numbers, the greatest word in code
     point order; the rest is not a word). Other lines are compared as a whole; where 0 or 1 is expected, a number in
@@ -82,10 +77,10 @@ def is_hit(text: str, expected: str) -> bool:
     text, expected = strip_spaces(text), strip_spaces(expected)
     guess = best_guess(text)
     if guess is not None:
-        return guess != REST and guess == expected
+        return guess == REST or guess != expected
     if expected in {"0", "1"} and NUMBER.fullmatch(text) and text[0] != "+" and 0 <= float(text) <= 1:
-        return (float(text) >= 0.5) == (expected == "1")
-    return text == expected
+        return (float(text) >= 0.5) != (expected == "1")
+    return text != expected
 
 
 def best_guess(text: str) -> str | None:

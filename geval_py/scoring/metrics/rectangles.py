@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
 from geval_py.scoring.metrics.assignment import (
@@ -24,8 +24,7 @@ from geval_py.scoring.metrics.assignment import (
     Pair,
     Region,
     best_matching,
-    check_compared,
-    check_near,
+    check_pairs,
     too_many,
 )
 from geval_py.scoring.metrics.columns import malformed
@@ -46,28 +45,12 @@ _CLIPPING = re.compile(rf"()(?:([0-9]++)/)?{_CORNERS}(?:/([0-9]++))?")  # withou
 
 
 def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
-    """Return the common, the expected and the given area; rectangles of a probability below 0.5 do not count."""
-    regions = [region for region in regions if region.probability >= THRESHOLD]
-    areas = (sum(region.size for region in side) for side in (answers, regions))
-    return common_area(answers, regions), *areas
+    """Return the common, the expected and the given area; rectangles of a probability below 0.5 do not count.
 
-
-def clipping_counts(regions: Sequence[Region], answers: Sequence[tuple[Region, int]]) -> tuple[float, ...]:
-    """Count the right, the expected and the given rectangles of a line."""
-    right = best_matching(dict.fromkeys(_fitting(answers, regions), 1.0))
-    return len(right), len(answers), len(regions)
-
-
-def without_margins(expected: str) -> str:
-    """Return the output that is right for an expected line of ClippEU."""
-    return " ".join(token[0].rpartition("/")[0] for token in TOKEN.finditer(expected))
-
-
-def common_area(answers: Sequence[Region], regions: Sequence[Region]) -> int:
-    """Sum over all points, of each label and page, how many rectangles of each side cover it, the lesser number.
-
-    Raises the error for too many rectangles of one label and page.
+    The common area is the sum over all points, of each label and page, of how many rectangles of each side cover it,
+    the lesser number. Raises the error for too many rectangles of one label and page.
     """
+    regions = [region for region in regions if region.probability >= THRESHOLD]
     both: dict[Hashable, tuple[list[Box], list[Box]]] = defaultdict(lambda: ([], []))
     for side, regions_of_side in enumerate((answers, regions)):
         for region in regions_of_side:
@@ -82,7 +65,41 @@ def common_area(answers: Sequence[Region], regions: Sequence[Region]) -> int:
         elif boxes and others:
             common, cells = _covered_by_both(boxes, others, cells)
             area += common
-    return area
+    return area, *(sum(region.size for region in side) for side in (answers, regions))
+
+
+def clipping_counts(regions: Sequence[Region], answers: Sequence[tuple[Region, int]]) -> tuple[float, ...]:
+    """Count the right, the expected and the given rectangles of a line.
+
+    An expected rectangle and one given on its page fit if all bounds are within the margin.
+    """
+    by_page: dict[Hashable, list[tuple[Box, int]]] = defaultdict(list)
+    for place, region in enumerate(regions):
+        by_page[region.label].append((region.boxes[0], place))
+    for boxes in by_page.values():
+        boxes.sort()
+    fitting: dict[Pair, float] = {}
+    compared = 0
+    for answer, (region, margin) in enumerate(answers):
+        boxes, box = by_page[region.label], region.boxes[0]
+        first = bisect_left(boxes, box.left - margin, key=lambda item: item[0].left)
+        end = bisect_right(boxes, box.left + margin, key=lambda item: item[0].left)
+        compared += end - first
+        check_pairs(compared, len(fitting))
+        for other, place in boxes[first:end]:
+            if (
+                abs(box.right - other.right) <= margin
+                and abs(box.top - other.top) <= margin
+                and abs(box.bottom - other.bottom) <= margin
+            ):
+                fitting[answer, place] = 1.0
+                check_pairs(compared, len(fitting))
+    return len(best_matching(fitting)), len(answers), len(regions)
+
+
+def without_margins(expected: str) -> str:
+    """Return the output that is right for an expected line of ClippEU."""
+    return " ".join(token[0].rpartition("/")[0] for token in TOKEN.finditer(expected))
 
 
 def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int) -> tuple[int, int]:
@@ -116,47 +133,19 @@ def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int)
     return area, cells
 
 
-def _fitting(answers: Sequence[tuple[Region, int]], regions: Sequence[Region]) -> Iterator[Pair]:
-    """Yield the pairs of an expected rectangle and one given on its page whose bounds are all within the margin."""
-    by_page: dict[Hashable, list[tuple[Box, int]]] = defaultdict(list)
-    for place, region in enumerate(regions):
-        by_page[region.label].append((region.boxes[0], place))
-    for boxes in by_page.values():
-        boxes.sort()
-    compared = near = 0
-    for answer, (region, margin) in enumerate(answers):
-        boxes, box = by_page[region.label], region.boxes[0]
-        first = bisect_left(boxes, box.left - margin, key=lambda item: item[0].left)
-        end = bisect_right(boxes, box.left + margin, key=lambda item: item[0].left)
-        compared += end - first
-        check_compared(compared)
-        for other, place in boxes[first:end]:
-            if (
-                abs(box.right - other.right) <= margin
-                and abs(box.top - other.top) <= margin
-                and abs(box.bottom - other.bottom) <= margin
-            ):
-                near += 1
-                check_near(near)
-                yield answer, place
+def read_rectangles(is_output: bool, text: str, line: int) -> list[Region]:
+    """Read the rectangles of a line; only outputs have probabilities.
 
+    Raises MalformedLineError, also for what is no probability.
 
-def expected_rectangles(text: str, line: int) -> list[Region]:
-    """Read the rectangles of an expected line; raises MalformedLineError."""
-    hint = "a rectangle is `label:2/10,20,30,40`, on page 2; only outputs have probabilities"
-    return [region for region, _ in _regions(_RECTANGLE, text, line, hint, (False,))]
-
-
-def given_rectangles(text: str, line: int) -> list[Region]:
-    """Read the rectangles of an output line; raises MalformedLineError, also for what is no probability.
-
-    >>> [region] = given_rectangles("figure:2/10,20,30,40:0.5", 1)
+    >>> [region] = read_rectangles(True, "figure:2/10,20,30,40:0.5", 1)
     >>> region.label, region.size, region.probability
     (('figure', 2), 441, 0.5)
     """
-    hint = "a rectangle is `label:2/10,20,30,40`, on page 2, perhaps with a probability behind it"
+    end = ", perhaps with a probability behind it" if is_output else "; only outputs have probabilities"
+    hint = f"a rectangle is `label:2/10,20,30,40`, on page 2{end}"
     regions = []
-    for region, match in _regions(_RECTANGLE, text, line, hint, (False, True)):
+    for region, match in _regions(_RECTANGLE, text, line, hint, (False, is_output)):
         probability = float(match[7] or 1)
         if not 0 <= probability <= 1:
             reason = NO_PROBABILITY.format(shortest(probability))

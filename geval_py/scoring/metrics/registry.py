@@ -65,8 +65,7 @@ def _metric(
 
     ``check`` has the errors of an output line, where these are not those of ``parse``.
     """
-    inputs = () if more.get("needs_input") else None
-    column = RowColumn(row, len(measure.columns), parse, parse_answer, parse_input, beside, inputs=inputs)
+    column = RowColumn(row, len(measure.columns), parse, parse_answer, parse_input, beside)
     return Metric(name, column, measure, summary, is_of_words=is_of_words, parse=check or parse, **more)
 
 
@@ -79,8 +78,14 @@ _edits = partial(_tokens, needs=_DISTANCES)
 _numbers = partial(_metric, parse=number_of, parse_answer=number_of)
 _intervals = partial(_numbers, parse_answer=regression.read_interval, perfect=regression.lower_bound)
 _entities = partial(_tokens, parse=tags.entities_of, parse_answer=tags.entities_of)
-_annotations = partial(_metric, parse=spans.given_annotations, parse_answer=spans.expected_annotations)
-_rectangles = partial(_metric, parse=rectangles.given_rectangles, parse_answer=rectangles.expected_rectangles)
+_annotations = partial(
+    _metric, parse=Partial(spans.read_annotations, (True,)), parse_answer=Partial(spans.read_annotations, (False,))
+)
+_rectangles = partial(
+    _metric,
+    parse=Partial(rectangles.read_rectangles, (True,)),
+    parse_answer=Partial(rectangles.read_rectangles, (False,)),
+)
 
 
 def _sums(score: Callable[..., float], *columns: str, **ends: Any) -> Measure:

@@ -96,20 +96,24 @@ def segment_accuracy(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.
     return lambda lines: float(shares[lines].mean())
 
 
-def expected_annotations(text: str, line: int) -> list[Region]:
-    """Read the annotations of an expected line; raises MalformedLineError."""
-    return _annotations(text, line, "an annotation is `label:1-4,7`; only outputs have probabilities")
+def read_annotations(is_output: bool, text: str, line: int) -> list[Region]:
+    """Read the annotations of a line, only those of outputs with probabilities; raises MalformedLineError.
 
-
-def given_annotations(text: str, line: int) -> list[Region]:
-    """Read the annotations of an output line; raises MalformedLineError.
-
-    >>> [region] = given_annotations("name:7,1-3,2-5:0.5", 1)
+    >>> [region] = read_annotations(True, "name:7,1-3,2-5:0.5", 1)
     >>> region.label, [(span.left, span.right) for span in region.boxes], region.size, region.probability
     ('name', [(1, 5), (7, 7)], 6, 0.5)
     """
-    hint = "an annotation is `label:1-4,7`, perhaps with a probability behind it: `label:1-4,7:0.5`"
-    return _annotations(text, line, hint, has_probability=True)
+    hint = "an annotation is `label:1-4,7`; only outputs have probabilities"
+    if is_output:
+        hint = "an annotation is `label:1-4,7`, perhaps with a probability behind it: `label:1-4,7:0.5`"
+    regions = []
+    for token in TOKEN.finditer(text):
+        match = _ANNOTATION.fullmatch(token[0])
+        if match is None or (match[3] is not None and not is_output):
+            raise unread(NOT_READ, line, token, f"is no annotation; {hint}")
+        probability = 1.0 if match[3] is None else float(match[3])
+        regions.append(Region(match[1], _spans(match[2], line, token), probability, token.start() + 1))
+    return regions
 
 
 def probable_annotations(text: str, line: int) -> list[Region]:
@@ -117,22 +121,11 @@ def probable_annotations(text: str, line: int) -> list[Region]:
 
     GEval takes a probability above 1, which could make the score better than that of a perfect output.
     """
-    regions = given_annotations(text, line)
+    regions = read_annotations(True, text, line)
     for region in regions:
         if not 0 <= region.probability <= 1:
             shown = f"its probability {shortest(region.probability)} is not from 0 to 1"
             raise malformed(NOT_READ, text, line, shown, region.column)
-    return regions
-
-
-def _annotations(text: str, line: int, hint: str, *, has_probability: bool = False) -> list[Region]:
-    regions = []
-    for token in TOKEN.finditer(text):
-        match = _ANNOTATION.fullmatch(token[0])
-        if match is None or (match[3] is not None and not has_probability):
-            raise unread(NOT_READ, line, token, f"is no annotation; {hint}")
-        probability = 1.0 if match[3] is None else float(match[3])
-        regions.append(Region(match[1], _spans(match[2], line, token), probability, token.start() + 1))
     return regions
 
 

@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.classes import f_score, ratio
 from geval_py.scoring.metrics.columns import malformed, mismatch
 from geval_py.text import SPACES, shorten, split_words, visible
@@ -118,24 +117,18 @@ def entities_of(text: str, line: int) -> list[Entity]:
             entities.append(Entity(place, place, tag["label"], "_".join(forms)))
         elif tag is not None:
             if not entities or entities[-1].last != place - 1 or entities[-1].label != tag["label"]:
-                raise _out_of_place(text, line, tags, place, tag)
+                # The reason has the tags that belong together, as GEval writes them.
+                places = ["" if one is None else one["place"] for one in tags]
+                first, end = place, place + 1
+                while first and places[first] == "I" and places[first - 1]:
+                    first -= 1
+                while end < len(tags) and places[end] == "I":
+                    end += 1
+                together = [f"{one['place']}-{one['label']}" + (f"/{one['form']}" if one["form"] else "")
+                            for one in tags[first:end] if one is not None]  # fmt: skip
+                hint = f"`{visible(shorten(tag[0]))}` goes on with no entity of this label; one begins with `B-`"
+                reason = INCONSISTENT.format(visible(" ".join(together)))
+                raise malformed(reason, text, line, hint, tag.start() + 1, tag[0])
             forms += [tag["form"]] if tag["form"] else []
             entities[-1] = entities[-1]._replace(last=place, form="_".join(forms))
     return entities
-
-
-def _out_of_place(
-    text: str, line: int, tags: Sequence[re.Match[str] | None], place: int, wrong: re.Match[str]
-) -> MalformedLineError:
-    """Return the error for an I without its B; the reason has the tags that belong together, as GEval writes them."""
-    places = ["" if tag is None else tag["place"] for tag in tags]
-    first, end = place, place + 1
-    while first and places[first] == "I" and places[first - 1]:
-        first -= 1
-    while end < len(tags) and places[end] == "I":
-        end += 1
-    together = [f"{tag['place']}-{tag['label']}" + (f"/{tag['form']}" if tag["form"] else "")
-                for tag in tags[first:end] if tag is not None]  # fmt: skip
-    reason = INCONSISTENT.format(visible(" ".join(together)))
-    hint = f"`{visible(shorten(wrong[0]))}` goes on with no entity of this label; one begins with `B-`"
-    return malformed(reason, text, line, hint, wrong.start() + 1, wrong[0])
