@@ -34,7 +34,7 @@ from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.base import NOISE, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.tables.formats import Tabular, json_fields
-from geval_py.tables.numbers import counted, fixed, several
+from geval_py.tables.numbers import counted, fixed
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, visible
 
@@ -161,7 +161,7 @@ class Calibration(Tabular):
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
         del width
-        lines = f"{several(self.lines, 'line')} of {visible(self.test)}"
+        lines = f"{counted(self.lines, 'line')} of {visible(self.test)}"
         yield f"{visible(self.file)}: {visible(self.metric)}, {lines}\n\n"
         yield from (f"{sentence}\n" for sentence in self.sentences())
         for name, rows in groupby(self.rows(), key=lambda row: row[0]):

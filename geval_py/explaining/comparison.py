@@ -291,7 +291,7 @@ class Comparison(formats.Tabular):
 
     def legend(self) -> Iterator[str]:
         yield visible(
-            f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.several(self.lines, 'line')} of "
+            f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
             f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}; {self.samples} samples, "
             f"seed {self.seed}."
         )

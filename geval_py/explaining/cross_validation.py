@@ -76,7 +76,7 @@ def folds_of(
     lines, notes = evaluations[0].line_count, []
     if lines < FEW_LINES:
         verb = "is" if lines == 1 else "are"
-        notes.append(f"{numbers.several(lines, 'line')} {verb} few to tune on: what is found may be luck")
+        notes.append(f"{numbers.counted(lines, 'line')} {verb} few to tune on: what is found may be luck")
         if not force:
             raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give force=…")
     if lines < 2:

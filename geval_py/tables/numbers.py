@@ -124,15 +124,6 @@ def p_value(p: float) -> str:
     return fixed(p, 20)
 
 
-def several(number: int, noun: str) -> str:
-    """Write a number of things, without commas, as GEval writes numbers.
-
-    >>> several(1, "line"), several(2322, "line")
-    ('1 line', '2322 lines')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Write a number of things.
 

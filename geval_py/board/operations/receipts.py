@@ -16,7 +16,7 @@ from geval_py.board.ranking.disclosure import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
-from geval_py.tables.numbers import several
+from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
@@ -57,9 +57,9 @@ class QuotaError(DataError):
     test: str = ""
 
     def __str__(self) -> str:
-        many = several(self.allowed, "submission")
+        many = counted(self.allowed, "submission")
         if self.outputs > self.allowed:
-            own = several(self.allowed, "output")
+            own = counted(self.allowed, "output")
             return (
                 f"The quota is {many} a day: {self.outputs} outputs for {visible(self.test)} count as {self.outputs}"
                 f"\n  send at most {own} for a test set with hidden answers; nothing was scored"
