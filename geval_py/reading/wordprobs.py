@@ -225,9 +225,7 @@ def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
         place = "leading" if index == 0 else "trailing" if column > len(text) else "double"
         hint = f"a {place} space; entries are separated by exactly one space"
         column = max(1, column - (index > 0))
-    raise MalformedLineError(
-        line=line, column=column, reason=COLON_EXPECTED, token=number, hint=_hint(text, hint), text=text
-    )
+    raise _malformed(text, line, column, COLON_EXPECTED, number, hint)
 
 
 def parse_vector(text: str, line: int) -> list[float]:
@@ -253,15 +251,11 @@ def parse_number(text: str, line: int) -> float:
 
 def wrong_vector_length(text: str, line: int, length: int, bits: int) -> MalformedLineError:
     """Return the error for a line without a colon that does not have one number per bucket."""
-    return MalformedLineError(
-        line=line,
-        column=1,
-        reason=WRONG_VECTOR_LENGTH,
-        token=shorten(text),
-        text=text,
-        hint=f"a line without a colon holds a log probability for each of {1 << bits} buckets, this one holds "
-        f"{length}; were `word:probability` entries meant?",
+    hint = (
+        f"a line without a colon holds a log probability for each of {1 << bits} buckets, this one holds {length}; "
+        "were `word:probability` entries meant?"
     )
+    return _malformed(text, line, 1, WRONG_VECTOR_LENGTH, shorten(text), hint)
 
 
 def _column(text: str, index: int) -> int:
@@ -272,12 +266,12 @@ def _column(text: str, index: int) -> int:
 OTHER_FORMATS = (('{"', "JSON", ".jsonl"), ("PAR1\x15", "Parquet", ".parquet"))  # by the beginning of a line
 
 
-def _hint(text: str, hint: str) -> str:
-    """Return a hint at the mistake in a line, or at the file's name if it is in another format."""
+def _malformed(text: str, line: int, column: int, reason: str, token: str, hint: str) -> MalformedLineError:
+    """Return the error for a line; the hint is at the file's name if the line is in another format."""
     for beginning, what, ending in OTHER_FORMATS:
         if text.startswith(beginning):
-            return f"the line looks like {what}, which is read from a file that ends in {ending}"
-    return hint
+            hint = f"the line looks like {what}, which is read from a file that ends in {ending}"
+    return MalformedLineError(line=line, column=column, reason=reason, token=token, hint=hint, text=text)
 
 
 def _malformed_number(
@@ -295,9 +289,7 @@ def _malformed_number(
         hint = "a number should follow the colon"
     else:
         hint = f"`{shown}` is not a number; {number_mistake(number)[1]}"
-    return MalformedLineError(
-        line=line, column=column, reason=reason, token=number, hint=_hint(text, hint), text=text
-    )
+    return _malformed(text, line, column, reason, number, hint)
 
 
 # Common mistakes in numbers: the kind, its pattern, and what to write.
@@ -331,14 +323,9 @@ def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     index = next(i for i, value in enumerate(values) if isinf(value))
     token = text.split(" ")[index]
     number = token.rpartition(":")[2]
-    raise MalformedLineError(
-        line=line,
-        column=_column(text, index) + len(token) - len(number),
-        reason=TOO_LARGE,
-        token=number,
-        hint=f"`{visible(shorten(number))}` is too large for a double (the largest is about 1.8e308)",
-        text=text,
-    )
+    column = _column(text, index) + len(token) - len(number)
+    hint = f"`{visible(shorten(number))}` is too large for a double (the largest is about 1.8e308)"
+    raise _malformed(text, line, column, TOO_LARGE, number, hint)
 
 
 def word_buckets(words: Sequence[str], bits: int, line: int) -> list[int]:
