@@ -33,19 +33,13 @@ class _Gunzip:
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=31)
-        self.needs_input = True
-
-    @property
-    def eof(self) -> bool:
-        return self._inflate.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inflate.unused_data
+        self.needs_input, self.eof, self.unused_data = True, False, b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        out = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
-        self.needs_input = not self._inflate.unconsumed_tail and len(out) < max_length
+        inflate = self._inflate
+        out = inflate.decompress(inflate.unconsumed_tail + data, max_length)
+        self.needs_input = not inflate.unconsumed_tail and len(out) < max_length
+        self.eof, self.unused_data = inflate.eof, inflate.unused_data
         return out
 
 

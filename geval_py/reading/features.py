@@ -254,10 +254,6 @@ class Feature:
     field: Field
     token: str
 
-    @property
-    def needs_input(self) -> bool:
-        return self.field.is_column
-
     def text(self, item: ScoredItem) -> str | None:
         """Return the text of the feature's field; None if the item lacks that column."""
         if self.field == EXPECTED:
@@ -339,12 +335,7 @@ class ItemFilter:
 
     @property
     def needs_input(self) -> bool:
-        return any(feature.needs_input for feature in self.features)
-
-    @property
-    def is_of_outputs(self) -> bool:
-        """Whether the selected items depend on the output."""
-        return any(feature.field == OUTPUT for feature in self.features)
+        return any(feature.field.is_column for feature in self.features)
 
     def selects(self, item: ScoredItem) -> bool:
         """Whether an item has all the features."""

@@ -213,14 +213,11 @@ def find_answers(path: str) -> str | None:
     if sources.name_of(place).endswith(".csv"):
         message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
         raise errors.UsageError(message=message)
-    return answers_at(place, column) if _is_in_other_format(place) else place
-
-
-def answers_at(path: str, column: str = "") -> sources.VirtualFile:
-    """Return the answers of a file or folder in another format, in the place of its path."""
+    if not _is_in_other_format(place):
+        return place
     from geval_py.reading.answers import files_of, read_answers
 
-    return sources.VirtualFile(path, read_answers, (column,) if column else (), files_of)
+    return sources.VirtualFile(place, read_answers, (column,) if column else (), files_of)
 
 
 def answers_in(folder: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any
 
@@ -21,13 +21,21 @@ MAX_HYPOTHESES = 1 << 20  # of a list
 SEPARATOR = "|||"
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 cannot encode
 PREDICTIONS, PREDICTION = "predictions", "pred"
+LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"  # keys that only logged rows have
 
 
 def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
     for row, values in rows.json_rows(path, max_bytes):
-        write = next((LOGGED[key] for key in LOGGED if key in values), rows.line_of)
-        yield write(row, values)
+        if LM_EVAL in values:
+            yield line_of_lm_eval(row, values)
+        elif OPENAI in values:
+            yield line_of_openai(row, values)
+        elif BATCH_API in values and "response" in values:
+            what = "the Batch API's output is not in the order of the requests"
+            raise row.error(BATCH_API, f"{what}: sort it, and keep the body of each response")
+        else:
+            yield rows.line_of(row, values)
 
 
 def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
@@ -94,22 +102,6 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
             words.append(word)
             numbers.append(one.get("logprob"))
     return rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"{place}: {rows.quoted(words[n])}")
-
-
-def line_of_batch_api(row: rows.Row, values: Mapping[str, Any]) -> str:
-    """Refuse a row of the Batch API's output, which has a response in it."""
-    if "response" not in values:
-        return rows.line_of(row, values)
-    reason = "the Batch API's output is not in the order of the requests: sort it, and keep the body of each response"
-    raise row.error(BATCH_API, reason)
-
-
-LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"
-LOGGED: dict[str, Callable[[rows.Row, Mapping[str, Any]], str]] = {  # by the key that only such rows have
-    LM_EVAL: line_of_lm_eval,
-    OPENAI: line_of_openai,
-    BATCH_API: line_of_batch_api,
-}
 
 
 # N-best lists: a hypothesis a line, as Moses (-n-best-list) and Marian (--n-best) write them

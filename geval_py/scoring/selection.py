@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
-from geval_py.reading.features import Fields, ItemFilter, parse_filter
+from geval_py.reading.features import OUTPUT, Fields, ItemFilter, parse_filter
 from geval_py.reading.items import ScoredItem, lines_of
 from geval_py.reading.outputs import Output
 from geval_py.reading.preparation import Preparation
@@ -86,7 +86,7 @@ class SelectedLines:
         The ``column`` takes the lines of the input too ``with_input``.
         """
         if not self.line_numbers:
-            path = output.path if self.filter.is_of_outputs else ""
+            path = output.path if OUTPUT in [feature.field for feature in self.filter.features] else ""
             raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others), path=path)
         inputs, expected, outputs = map(list, zip(*self._items, strict=True))
         more = (inputs,) if with_input else ()

@@ -23,12 +23,12 @@ from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines as line_reading
 from geval_py.reading import remote as http
 from geval_py.reading import sources
+from geval_py.reading.answers import read_answers
 from geval_py.reading.compression import compression_of
 from geval_py.reading.formats import as_lines
 from geval_py.reading.lines import LineReader, decode_lines, end_of_lines, read_lines, read_lines_between, whole_lines
 from geval_py.reading.selector import read_selected
 from geval_py.reading.sources import Source, VirtualFile, is_address
-from geval_py.reading.splits import answers_at
 from geval_py.text import visible
 
 if sys.version_info >= (3, 14):
@@ -683,7 +683,7 @@ def test_an_address_is_absolute(address, tmp_path, monkeypatch):
     """It stays as it is, also where lines in another format stand in its place, and in no folder."""
     monkeypatch.chdir(tmp_path)
     assert sources.absolute(address) == sources.join("dev-0", address) == address
-    for lines in (VirtualFile(address, read_selected, ("root/word",)), answers_at(address, "word")):
+    for lines in (VirtualFile(address, read_selected, ("root/word",)), VirtualFile(address, read_answers, ("word",))):
         whole = sources.absolute(lines)
         assert (whole, type(whole), whole.options) == (address, type(lines), lines.options)
     for path in ("runs/out.jsonl", "http:runs/out.jsonl"):
