@@ -214,7 +214,7 @@ class LineCountError(DataError):
 
     def __str__(self) -> str:
         few = "few" if self.lines < self.expected_lines else "many"
-        return (
+        return (  # "Too few lines in the output file" are GEval's words
             f"Too {few} lines in the {self.what} file: {named(self.path)} has {self.lines}, "
             f"{named(self.expected_path)} has {self.expected_lines}"
         )

@@ -239,6 +239,24 @@ def test_links_lead_somewhere(page, link):
     assert not anchor or anchor in headings(target)
 
 
+def test_what_the_recipes_name_is_there():
+    """Paths of the project or of the package, files by their names alone, and names in the code."""
+    recipes = without_blocks(read(ROOT / "CONTRIBUTING.md")).partition("## Recipes")[2].partition("\n## ")[0]
+    kinds = ("*.py", "*.hpp", "*.cpp", "*.toml", "*.html")
+    files = [path for folder in ("geval_py", "tests") for kind in kinds for path in (ROOT / folder).rglob(kind)]
+    words = set(re.findall(r"\w+", " ".join(map(read, files)))) | set(METRICS)
+    names = {path.name for path in files}
+
+    def is_there(name):
+        if "/" in name or "." in name:
+            return name in names or (ROOT / name).exists() or (ROOT / "geval_py" / name).exists()
+        return not name.isidentifier() or "NAME" in name or name in words
+
+    named = re.findall(r"`([^`\s]+)`", recipes)
+    assert len(named) > 100
+    assert [name for name in named if not is_there(name)] == []
+
+
 def test_the_readme_is_short():
     assert len(read(README).splitlines()) <= MAX_README_LINES
 

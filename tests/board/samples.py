@@ -1,6 +1,7 @@
 """A small challenge and outputs for it, the same each time."""
 
 import itertools
+import os
 import random
 import re
 from datetime import UTC, datetime
@@ -15,6 +16,13 @@ ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect
 NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
 LINES = 60
 WORDS = tuple(f"word{number}" for number in range(30))
+
+
+def frozen(path, text):
+    """What is expected, in a file, of a text; with GEVAL_PY_FREEZE in the environment, the text is written there."""
+    if os.environ.get("GEVAL_PY_FREEZE"):
+        path.write_text(text, encoding="utf-8")
+    return path.read_text(encoding="utf-8")
 
 
 def count(board, table):
