@@ -20,12 +20,13 @@
         └── MalformedLineError  a line is not in the format, with its line and column
 
 Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that a search for them
-finds the old answers too. They name arguments as Python does, ``out=…``, which the command line shows as ``-o``
-(:func:`geval_py.reading.config.with_options`).
+finds the old answers too. Arguments are named as the caller knows them: ``out=…`` in Python, ``-o`` on the command
+line, which calls :meth:`GevalError.sentence`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, dataclass_transform
 
@@ -49,19 +50,32 @@ class GevalError(Exception):
     def __post_init__(self) -> None:
         """Set what follows from the arguments."""
 
+    def sentence(self, call: Callable[[str], str]) -> str:
+        """Return the message, with each Python argument named by ``call``."""
+        del call  # most messages name no argument
+        return str(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **vars(self)), ()
 
 
+def _with_arguments(text: str, arguments: tuple[str, ...], call: Callable[[str], str]) -> str:
+    return f"{text} {' or '.join(map(call, arguments))}" if arguments else text
+
+
 class UsageError(GevalError):
-    """The command line, or a call's arguments, are wrong."""
+    """The command line, or a call's arguments, are wrong; any one of ``arguments`` would correct it."""
 
     message: str
+    arguments: tuple[str, ...] = ()
 
     exit_status = 2
 
     def __str__(self) -> str:
-        return self.message
+        return self.sentence("{}=…".format)
+
+    def sentence(self, call: Callable[[str], str]) -> str:
+        return _with_arguments(self.message, self.arguments, call)
 
 
 class SchemeError(UsageError):
@@ -77,8 +91,8 @@ class SchemeError(UsageError):
         if self.path:
             self.exit_status = 1
 
-    def __str__(self) -> str:
-        return self.message + (f"\n  in {named(self.path)}" if self.path else "")
+    def sentence(self, call: Callable[[str], str]) -> str:
+        return super().sentence(call) + (f"\n  in {named(self.path)}" if self.path else "")
 
 
 class MissingPackageError(UsageError):
@@ -104,13 +118,18 @@ class DataError(GevalError):
 
 
 class MissingFileError(DataError):
-    """A file or folder does not exist; ``what`` is GEval's sentence, ``hint`` is advice."""
+    """A file or folder does not exist; ``what`` is GEval's sentence, ``hint`` and ``arguments`` are advice."""
 
     what: str
     hint: str = ""
+    arguments: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.what}: {named(self.path)}" + (f"\n  {self.hint}" if self.hint else "")
+        return self.sentence("{}=…".format)
+
+    def sentence(self, call: Callable[[str], str]) -> str:
+        hint = _with_arguments(self.hint, self.arguments, call)
+        return f"{self.what}: {named(self.path)}" + (f"\n  {hint}" if hint else "")
 
 
 class UnreadableFileError(DataError):

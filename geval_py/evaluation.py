@@ -110,7 +110,7 @@ def locate_scored(
         except (TypeError, ValueError):
             raise UsageError(message=f"a pair of paths is (output, expected), not {shown(challenge)}") from None
         if out is not None or test != DEFAULT_TEST:
-            raise UsageError(message="with a pair of paths there is no test=… or out=…")
+            raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
         task = Task(out_directory="", test_name="", out_files=(output,), expected_file=expected)
     else:
         if out is not None and not isinstance(out, str | os.PathLike):

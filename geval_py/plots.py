@@ -120,8 +120,8 @@ def _report(evaluation: Evaluation) -> Report:
     report = Report(evaluation)
     if not report.of_losses:
         name = visible(report.score.metric.name)
-        message = f"this needs log losses of words, which {name} does not have; choose another metric metrics=…"
-        raise UsageError(message=message)
+        message = f"this needs log losses of words, which {name} does not have; choose another metric"
+        raise UsageError(message=message, arguments=("metrics",))
     return report
 
 

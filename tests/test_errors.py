@@ -34,7 +34,7 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading.config import OPTIONS, with_options
+from geval_py.reading.config import OPTIONS, said_option
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible, without_credentials
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -365,15 +365,13 @@ def test_errors_take_their_data_by_name():
 # Arguments, which each caller knows by another name
 
 
-OF_PYTHON = {"inputs", "rest", "train"}  # for data in memory, which no command has
-
-
 def named_arguments():
     """The arguments that errors name, anywhere in the code."""
     for path in Path(geval_py.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from re.findall(r"(?<= )([a-z_]+)=…(?=[ \n]|$)", node.value)
+            if isinstance(node, ast.keyword) and node.arg == "arguments":
+                leaves = (leaf for leaf in ast.walk(node.value) if isinstance(leaf, ast.Constant))
+                yield from (leaf.value for leaf in leaves if isinstance(leaf.value, str))
 
 
 def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
@@ -381,25 +379,24 @@ def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     called += [value for _, value in inspect.getmembers(geval_py.Evaluation, inspect.isfunction)]
     known = {name for function in called for name in inspect.signature(function).parameters}
     named = set(named_arguments())
-    assert {"cartesian", "force", "metrics", "min_frequency", "out", "test", *OF_PYTHON} <= named <= known
+    assert {"metrics", "min_frequency", "out", "test"} <= named <= known
     options = {name for option in OPTIONS.values() for name in option.names}
     of_commands = set(re.findall(r"--[a-z-]+", parser_of("tune").format_help()))
-    assert {with_options(f" {name}=…").split()[0] for name in named - OF_PYTHON} <= options | of_commands
+    assert {said_option(name).split()[0] for name in named} <= options | of_commands
 
 
 SAID = {
-    "one": (UsageError(message="use out=…"), "use out=…", "use -o"),
-    "two": (UsageError(message="use test=… or min_frequency=…"), "use test=… or min_frequency=…", "use -t or --min-frequency"),
-    "a name that a message shortened": (UsageError(message="no `a=…b`, a=…b"), "no `a=…b`, a=…b", "no `a=…b`, a=…b"),
+    "one": (UsageError(message="use", arguments=("out",)), "use out=…", "use -o"),
+    "two": (UsageError(message="use", arguments=("test", "min_frequency")), "use test=… or min_frequency=…", "use -t or --min-frequency"),
     "none": (UsageError(message="use {out}"), "use {out}", "use {out}"),
     "GEval 1.42.2's words": (
-        UsageError(message="no metric given, use metrics=…"),
+        UsageError(message="no metric given, use", arguments=("metrics",)),
         "no metric given, use metrics=…",
         "no metric given, use --metric option\n  for example -m PerplexityHashed",
     ),
-    "of a scheme": (SchemeError(scheme="x", message="use out=…"), "use out=…", "use -o"),
+    "of a scheme": (SchemeError(scheme="x", message="use", arguments=("out",)), "use out=…", "use -o"),
     "in a hint": (
-        MissingFileError(what="No file", path="x", hint="choose one with test=…"),
+        MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
         "No file: `x`\n  choose one with test=…",
         "No file: `x`\n  choose one with -t",
     ),
@@ -410,6 +407,6 @@ SAID = {
 @pytest.mark.parametrize(("error", "in_python", "on_the_command_line"), SAID.values(), ids=SAID)
 def test_python_speaks_of_arguments_and_the_command_line_of_options(error, in_python, on_the_command_line):
     assert str(error) == in_python
-    assert with_options(str(error)) == on_the_command_line
+    assert error.sentence(said_option) == on_the_command_line
     again = pickle.loads(pickle.dumps(error))
-    assert str(again) == in_python
+    assert (str(again), again.sentence(said_option)) == (in_python, on_the_command_line)

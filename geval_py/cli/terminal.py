@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import GevalError, MalformedLineError
-from geval_py.reading.config import with_options
+from geval_py.reading.config import said_option
 from geval_py.scoring.blocks import Threads
 from geval_py.tables.formats import FORMATS, Context, Tabular
 from geval_py.tables.layout import picture, wrapped
@@ -72,7 +72,7 @@ def show_error(error: GevalError) -> None:
 
     Errors escape what they show; this escapes once more, in case one does not.
     """
-    sentence, width = with_options(str(error)), width_of(sys.stderr)
+    sentence, width = error.sentence(said_option), width_of(sys.stderr)
     if isinstance(error, MalformedLineError) and width is not None:
         lines = picture(error.text, error.column, width - 4).split("\n")
         sentence = sentence.replace(error.picture, "\n".join(f"    {line}" for line in lines))

@@ -78,7 +78,7 @@ def folds_of(
         verb = "is" if lines == 1 else "are"
         notes.append(f"{numbers.counted(lines, 'line')} {verb} few to tune on: what is found may be luck")
         if not force:
-            raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give force=…")
+            raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
     if together is None or isinstance(together, (str, int)):  # False is an int

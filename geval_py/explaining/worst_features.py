@@ -172,7 +172,7 @@ def ranked_features(
     ranks = feature_ranking.rank_scores(figures, greatest_first=worst_is_greatest)
     occurrences = collected(known)
     if distinct and occurrences.kinds.cartesian:
-        raise UsageError(message="distinct features are single ones, not pairs: leave out cartesian=…")
+        raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
     ranked = feature_ranking.rank(occurrences, ranks, least, least_of_pair)
     several = None if documents is None or documents.are_lines or documents.count == 1 else documents
     if several is None:

@@ -483,20 +483,16 @@ OF_COMMAND_LINE = ("caption", "label", "names", "challenges")  # of one table: n
 OPTION_NAMES = tuple(name for option in OPTIONS.values() for name in option.names)
 
 
-def with_options(message: str) -> str:
-    """Return an error's message with options in the place of arguments in Python.
+def said_option(argument: str) -> str:
+    """Return the name on the command line of an argument in Python.
 
     An option that only another command has is named like its argument.
 
-    >>> with_options("use out=… or min_frequency=…"), with_options("give force=…")
-    ('use -o or --min-frequency', 'give --force')
+    >>> said_option("out"), said_option("min_frequency"), said_option("force")
+    ('-o', '--min-frequency', '--force')
     """
-    said = {option.argument or name: option.said or option.names[0] for name, option in OPTIONS.items()}
-    return re.sub(
-        r"(?<= )([a-z_]+)=…(?=[ \n]|$)",
-        lambda match: said.get(match[1], f"--{match[1].replace('_', '-')}"),
-        message,
-    )
+    option = next((option for name, option in OPTIONS.items() if argument == (option.argument or name)), None)
+    return f"--{argument.replace('_', '-')}" if option is None else option.said or option.names[0]
 
 
 # The parser

@@ -176,8 +176,8 @@ def _checked(split: Split, task: Task) -> Split:
     expected = split.expected
     is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not sources.can_be_reread(expected))
     if len(split.outputs) > 1 and is_pipe:
-        message = "the answers can be read only once, and there are several outputs: choose one with out=…"
-        raise errors.UsageError(message=message)
+        message = "the answers can be read only once, and there are several outputs: choose one with"
+        raise errors.UsageError(message=message, arguments=("out",))
     if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
@@ -254,13 +254,14 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     if sources.is_folder(path):
         return
     hint, challenge = "", os.path.dirname(sources.absolute(path))
+    arguments: tuple[str, ...] = ()
     if kind != "directory" and sources.is_folder(challenge):
         try:
             sets = sets_in(challenge)
-            hint = f"there are {some_of(sets)}; choose one with test=…" if sets else ""
+            hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
         except errors.UnreadableFileError as error:
             hint = str(error)
-    raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint)
+    raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
 def sets_in(directory: str) -> list[str]:

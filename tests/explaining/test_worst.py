@@ -16,7 +16,7 @@ from geval_py.explaining import features
 from geval_py.explaining.feature_ranking import p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
 from geval_py.explaining.worst_features import worst_features
-from geval_py.reading.config import with_options
+from geval_py.reading.config import said_option
 from geval_py.reading.features import FeatureKinds, Fields, split_tokens, word_shape
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -458,7 +458,7 @@ def test_too_many_pairs_are_refused(limit, most, what, monkeypatch):
         worst_features(items, range(9), worst_is_greatest=False, kinds=FeatureKinds(cartesian=True))
     message = f"there are more than {most} pairs of features {what}\n  take fewer with "
     assert str(caught.value) == f"{message}min_cartesian_frequency=… or min_frequency=…"
-    assert with_options(str(caught.value)) == f"{message}--min-cartesian-frequency or --min-frequency"
+    assert caught.value.sentence(said_option) == f"{message}--min-cartesian-frequency or --min-frequency"
 
 
 def test_the_mean_of_scores_whose_sum_is_too_large():
