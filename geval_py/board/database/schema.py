@@ -15,14 +15,16 @@ with that content share it. An output's evaluation is in ``scores``, earlier one
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
 from geval_py.board.submission import STATES
 
 SCORED, REJECTED, FAILED = STATES
+Kind: TypeAlias = TypeEngine[Any] | type[TypeEngine[Any]]
 ROLES = (ORGANISER, SUBMITTER, READER) = ("organiser", "submitter", "reader")
 
 
@@ -56,46 +58,43 @@ METADATA = sa.MetaData(
 )
 
 
-def _id() -> sa.Column[int]:
-    return sa.Column("id", sa.Integer, primary_key=True)
+def _table(name: str, *items: SchemaItem) -> sa.Table:
+    """Make a table; without another primary key it has an ``id``."""
+    has_key = any(isinstance(item, sa.Column) and item.primary_key for item in items)
+    return sa.Table(name, METADATA, *([] if has_key else [_key("id", sa.Integer)]), *items)
 
 
-def _reference(name: str, table: str, *, primary_key: bool = False) -> sa.Column[int]:
-    return sa.Column(name, sa.ForeignKey(f"{table}.id", ondelete="RESTRICT"), nullable=False, primary_key=primary_key)
+def _key(name: str, kind: Kind, **more: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, primary_key=True, **more)
 
 
-def _needed(name: str, kind: TypeEngine[Any] | type[TypeEngine[Any]], **more: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, nullable=False, **more)
+def _reference(name: str, table: str, *, nullable: bool = False, primary_key: bool = False) -> sa.Column[int]:
+    key = sa.ForeignKey(f"{table}.id", ondelete="RESTRICT")
+    return sa.Column(name, key, nullable=nullable, primary_key=primary_key)
 
 
-def _texts(*names: str) -> list[sa.Column[str]]:
-    return [_needed(name, sa.Text) for name in names]
+def _needed(kind: Kind, *names: str, **more: Any) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False, **more) for name in names]
 
 
 def _optional(*names: str) -> list[sa.Column[str]]:
-    return [_needed(name, sa.Text, server_default="") for name in names]
+    return _needed(sa.Text, *names, server_default="")
 
 
-def _moments(*names: str) -> list[sa.Column[datetime]]:
-    return [sa.Column(name, Moment) for name in names]
-
-
-def _figures(*names: str) -> list[sa.Column[float]]:
-    return [sa.Column(name, sa.Double) for name in names]
+def _nullable(kind: Kind, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind) for name in names]
 
 
 def _by_output() -> tuple[sa.Column[Any], ...]:
-    by = (_reference("output_id", "outputs", primary_key=True), sa.Column("metric", sa.Text, primary_key=True))
-    return (*by, _reference("evaluation_id", "evaluations"))
+    key = _reference("output_id", "outputs", primary_key=True), _key("metric", sa.Text)
+    return *key, _reference("evaluation_id", "evaluations")
 
 
 # ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
-submitters = sa.Table(
+submitters = _table(
     "submitters",
-    METADATA,
-    _id(),
-    _needed("key", sa.Text, unique=True),
-    _needed("name", sa.Text),
+    *_needed(sa.Text, "key", unique=True),
+    *_needed(sa.Text, "name"),
 )
 
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
@@ -106,60 +105,52 @@ submitters = sa.Table(
 # answers. ``checked_with`` digests what the state depends on besides the files (operations.pipeline).
 # ``cost`` is as how many submissions it counts for the quota, ``charge`` is the reason.
 # ``final`` is when the submitter named it as one that decides.
-submissions = sa.Table(
+submissions = _table(
     "submissions",
-    METADATA,
-    _id(),
-    _needed("code", sa.String(12), unique=True),
+    *_needed(sa.String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
-    *_texts("name", "source", "charge", "scorer"),
+    *_needed(sa.Text, "name", "source", "charge", "scorer"),
     *_optional("description", "author", "affiliation", "revision"),
     *_optional("arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal"),
-    _needed("digest", sa.String(64)),
-    _needed("arrived", Moment),
-    _needed("added", Moment),
-    _needed("state", sa.String(8)),
-    _needed("baseline", sa.Boolean, server_default=sa.false()),
-    _needed("cost", sa.Integer, server_default="1"),
-    *(_needed(name, sa.JSON) for name in ("tags", "params", "links", "problems")),
-    *_moments("withdrawn", "final"),
+    *_needed(sa.String(64), "digest"),
+    *_needed(Moment, "arrived", "added"),
+    *_needed(sa.String(8), "state"),
+    *_needed(sa.Boolean, "baseline", server_default=sa.false()),
+    *_needed(sa.Integer, "cost", server_default="1"),
+    *_needed(sa.JSON, "tags", "params", "links", "problems"),
+    *_nullable(Moment, "withdrawn", "final"),
     sa.CheckConstraint(f"state IN {STATES}", name="state"),
     sa.Index(None, "submitter_id", "arrived"),
     sa.Index(None, "digest"),
 )
 
 # The files of a submission, under their submitted names.
-files = sa.Table(
+files = _table(
     "files",
-    METADATA,
-    _id(),
     _reference("submission_id", "submissions"),
-    _needed("name", sa.Text),
-    _needed("sha256", sa.String(64), index=True),
-    _needed("bytes", sa.BigInteger),
+    *_needed(sa.Text, "name"),
+    *_needed(sa.String(64), "sha256", index=True),
+    *_needed(sa.BigInteger, "bytes"),
     sa.UniqueConstraint("submission_id", "name"),
 )
 
 # The content of files by digest, compressed by Zstandard as one stream and cut into parts.
-blobs = sa.Table(
+blobs = _table(
     "blobs",
-    METADATA,
-    sa.Column("sha256", sa.String(64), primary_key=True),
-    sa.Column("part", sa.Integer, primary_key=True),
-    _needed("data", sa.LargeBinary),
+    _key("sha256", sa.String(64)),
+    _key("part", sa.Integer),
+    *_needed(sa.LargeBinary, "data"),
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
 # ``output_sha256`` is of its lines, decompressed.
-outputs = sa.Table(
+outputs = _table(
     "outputs",
-    METADATA,
-    _id(),
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    *_texts("test", "variant"),
-    _needed("params", sa.JSON),
-    _needed("output_sha256", sa.String(64)),
+    *_needed(sa.Text, "test", "variant"),
+    *_needed(sa.JSON, "params"),
+    *_needed(sa.String(64), "output_sha256"),
     sa.UniqueConstraint("submission_id", "test", "variant"),
 )
 
@@ -167,134 +158,114 @@ outputs = sa.Table(
 # challenge that the score depends on; for a part of a test (ranking.parts), it is of these and of the part. ``score``
 # is None if it is not a number. ``losses`` are the line losses by the ranking metric, packed by
 # board.submission.pack; ``low`` and ``high`` are the ends of its 95 % interval.
-evaluations = sa.Table(
+evaluations = _table(
     "evaluations",
-    METADATA,
-    _id(),
-    *_texts("test", "metric", "version", "signature"),
-    _needed("output_sha256", sa.String(64)),
-    _needed("reference", sa.String(64)),
-    _needed("lines", sa.Integer),
-    *_figures("score", "low", "high"),
-    sa.Column("losses", sa.LargeBinary),
-    _needed("made", Moment),
+    *_needed(sa.Text, "test", "metric", "version", "signature"),
+    *_needed(sa.String(64), "output_sha256", "reference"),
+    *_needed(sa.Integer, "lines"),
+    *_nullable(sa.Double, "score", "low", "high"),
+    *_nullable(sa.LargeBinary, "losses"),
+    *_needed(Moment, "made"),
     sa.UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
-scores = sa.Table(
+scores = _table(
     "scores",
-    METADATA,
     *_by_output(),
     sa.Index(None, "evaluation_id"),
 )
 
 # The earlier evaluations of an output, each with the reason why it was scored again.
-history = sa.Table(
+history = _table(
     "history",
-    METADATA,
-    _id(),
     _reference("output_id", "outputs"),
     _reference("evaluation_id", "evaluations"),
-    *_texts("metric", "reason"),
-    _needed("replaced", Moment),
+    *_needed(sa.Text, "metric", "reason"),
+    *_needed(Moment, "replaced"),
     sa.Index(None, "output_id"),
 )
 
 # Approximate randomisation of two evaluations (the lesser id first) of one test and metric; two-sided p.
-comparisons = sa.Table(
+comparisons = _table(
     "comparisons",
-    METADATA,
     _reference("one_id", "evaluations", primary_key=True),
     _reference("other_id", "evaluations", primary_key=True),
-    sa.Column("samples", sa.Integer, primary_key=True),
+    _key("samples", sa.Integer),
     # SQLite's integers have 64 bits anyway.
-    sa.Column("seed", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True),
-    _needed("p", sa.Double),
+    _key("seed", sa.BigInteger().with_variant(sa.Integer(), "sqlite")),
+    *_needed(sa.Double, "p"),
 )
 
 # The public figures of an output, which rank it: those of its evaluation (with a ladder, perhaps of an earlier
 # output's), rounded to the disclosed digits; None if hidden, or not a number.
-disclosures = sa.Table(
+disclosures = _table(
     "disclosures",
-    METADATA,
     *_by_output(),
-    *_figures("value", "low", "high"),
+    *_nullable(sa.Double, "value", "low", "high"),
 )
 
 # The ladder of a submitter (or, negative, of a baseline's submission) in the table of a phase and test: its steps in
 # order of arrival, each with the evaluation it was climbed with and the output that is shown from then on. A cache.
-rungs = sa.Table(
+rungs = _table(
     "rungs",
-    METADATA,
-    sa.Column("phase", sa.Text, primary_key=True),
-    sa.Column("test", sa.Text, primary_key=True),
-    sa.Column("climber", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
-    _needed("output_id", sa.Integer),
-    _needed("evaluation_id", sa.Integer),
-    _needed("shown_id", sa.Integer),
+    _key("phase", sa.Text),
+    _key("test", sa.Text),
+    _key("climber", sa.Integer, autoincrement=False),
+    _key("step", sa.Integer, autoincrement=False),
+    *_needed(sa.Integer, "output_id", "evaluation_id", "shown_id"),
 )
 
 # The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
 # outcome depended on: the same path is tried again once that has changed.
-scanned = sa.Table(
+scanned = _table(
     "scanned",
-    METADATA,
-    sa.Column("path", sa.Text, primary_key=True),
-    *_texts("fingerprint", "outcome"),
+    _key("path", sa.Text),
+    *_needed(sa.Text, "fingerprint", "outcome"),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
-announcements = sa.Table(
+announcements = _table(
     "announcements",
-    METADATA,
-    _id(),
-    _needed("moment", Moment),
-    _needed("text", sa.Text),
+    *_needed(Moment, "moment"),
+    *_needed(sa.Text, "text"),
 )
 
 # Who may sign in to the board's server. ``key`` is the casefolded name. An account submits as ``submitter_id``, its
 # team, whose ``owner`` may invite others into it; organisers and readers may have none.
-accounts = sa.Table(
+accounts = _table(
     "accounts",
-    METADATA,
-    _id(),
-    _needed("key", sa.Text, unique=True),
-    *_texts("name"),
+    *_needed(sa.Text, "key", unique=True),
+    *_needed(sa.Text, "name"),
     *_optional("email"),
-    _needed("role", sa.String(9)),
-    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
-    _needed("owner", sa.Boolean, server_default=sa.false()),
-    _needed("made", Moment),
-    sa.Column("disabled", Moment),
-    _needed("mailed", sa.Boolean, server_default=sa.true()),
+    *_needed(sa.String(9), "role"),
+    _reference("submitter_id", "submitters", nullable=True),
+    *_needed(sa.Boolean, "owner", server_default=sa.false()),
+    *_needed(Moment, "made"),
+    *_nullable(Moment, "disabled"),
+    *_needed(sa.Boolean, "mailed", server_default=sa.true()),
     sa.CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
 # Secrets are random, and stored as their sha256 alone. An invitation is used once: it makes an account with the name,
 # role and team of its ``data`` or, if it has an ``account_id``, signs in to that account. Sessions and tokens are an
 # account's; a sign-in is of somebody who is away at another site, with what is known of them.
-secrets = sa.Table(
+secrets = _table(
     "secrets",
-    METADATA,
-    _id(),
-    _needed("digest", sa.String(64), unique=True),
-    _needed("kind", sa.String(10)),
-    sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
-    _needed("data", sa.JSON),
-    _needed("made", Moment),
-    _needed("expires", Moment),
-    sa.Column("used", Moment),
+    *_needed(sa.String(64), "digest", unique=True),
+    *_needed(sa.String(10), "kind"),
+    _reference("account_id", "accounts", nullable=True),
+    *_needed(sa.JSON, "data"),
+    *_needed(Moment, "made", "expires"),
+    *_nullable(Moment, "used"),
     sa.Index(None, "account_id"),
 )
 
 # The accounts of other sites that sign in to accounts here.
-identities = sa.Table(
+identities = _table(
     "identities",
-    METADATA,
-    sa.Column("issuer", sa.Text, primary_key=True),
-    sa.Column("subject", sa.Text, primary_key=True),
+    _key("issuer", sa.Text),
+    _key("subject", sa.Text),
     _reference("account_id", "accounts"),
-    _needed("made", Moment),
+    *_needed(Moment, "made"),
 )
 
 # The work of a server: an upload, or a rescoring of what is out of date, which ``who``, an organiser, asked for.
@@ -305,24 +276,21 @@ identities = sa.Table(
 # A worker leases a job until ``leased_until``, and renews the lease while it works. ``lease`` counts the leases, so
 # that a worker that has lost its lease is told apart; ``deaths`` are leases that ended because a worker died. At most
 # one job of a submitter is leased at a time.
-jobs = sa.Table(
+jobs = _table(
     "jobs",
-    METADATA,
-    _id(),
-    _needed("kind", sa.String(9)),
-    _needed("number", sa.String(16), unique=True),
-    sa.Column("account_id", sa.ForeignKey("accounts.id", ondelete="RESTRICT")),
-    sa.Column("submitter_id", sa.ForeignKey("submitters.id", ondelete="RESTRICT")),
+    *_needed(sa.String(9), "kind"),
+    *_needed(sa.String(16), "number", unique=True),
+    _reference("account_id", "accounts", nullable=True),
+    _reference("submitter_id", "submitters", nullable=True),
     *_optional("who", "name", "test", "sha256", "reason", "receipt"),
-    *(_needed(name, sa.Integer, server_default="0") for name in ("lease", "deaths")),
-    _needed("bytes", sa.BigInteger, server_default="0"),
-    _needed("dry", sa.Boolean, server_default=sa.false()),
-    _needed("state", sa.String(8)),
-    sa.Column("submission_id", sa.ForeignKey("submissions.id", ondelete="RESTRICT")),
-    _needed("problems", sa.JSON, server_default="[]"),
-    _needed("arrived", Moment),
-    _needed("due", Moment),
-    *_moments("started", "leased_until", "ended"),
+    *_needed(sa.Integer, "lease", "deaths", server_default="0"),
+    *_needed(sa.BigInteger, "bytes", server_default="0"),
+    *_needed(sa.Boolean, "dry", server_default=sa.false()),
+    *_needed(sa.String(8), "state"),
+    _reference("submission_id", "submissions", nullable=True),
+    *_needed(sa.JSON, "problems", server_default="[]"),
+    *_needed(Moment, "arrived", "due"),
+    *_nullable(Moment, "started", "leased_until", "ended"),
     sa.Index(None, "state", "due"),
     sa.Index(None, "submitter_id", "arrived"),
     sa.Index(
@@ -336,46 +304,38 @@ jobs = sa.Table(
 
 # What is to be told, to a ``webhook`` of board.yaml or to the address ``email``; ``number`` is for the receiver, who
 # may get it twice. A try moves ``due`` to the next one.
-notices = sa.Table(
+notices = _table(
     "notices",
-    METADATA,
-    _id(),
-    _needed("number", sa.String(16), unique=True),
+    *_needed(sa.String(16), "number", unique=True),
     *_optional("webhook", "email", "reason"),
-    _needed("event", sa.JSON),
-    _needed("made", Moment),
-    _needed("due", Moment),
-    _needed("tries", sa.Integer),
-    _needed("state", sa.String(8)),
+    *_needed(sa.JSON, "event"),
+    *_needed(Moment, "made", "due"),
+    *_needed(sa.Integer, "tries"),
+    *_needed(sa.String(8), "state"),
     sa.Index(None, "state", "due"),
 )
 
 # What organisers and submitters did on the server.
-audit = sa.Table(
+audit = _table(
     "audit",
-    METADATA,
-    _id(),
-    _needed("moment", Moment),
-    *_texts("who", "action"),
+    *_needed(Moment, "moment"),
+    *_needed(sa.Text, "who", "action"),
     *_optional("subject", "detail"),
 )
 
 # How often something was tried, by what is limited and the start of the hour in which it was.
-rates = sa.Table(
+rates = _table(
     "rates",
-    METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("hour", Moment, primary_key=True),
-    _needed("tries", sa.Integer),
+    _key("name", sa.Text),
+    _key("hour", Moment),
+    *_needed(sa.Integer, "tries"),
 )
 
 # One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
 # that the disclosures were made with, ``compared_with`` the method of the comparisons.
-board = sa.Table(
+board = _table(
     "board",
-    METADATA,
-    _id(),
-    _needed("created", Moment),
-    _needed("changed", sa.Integer, server_default="0"),
+    *_needed(Moment, "created"),
+    *_needed(sa.Integer, "changed", server_default="0"),
     *_optional("disclosed_with", "compared_with"),
 )
