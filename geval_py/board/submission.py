@@ -89,9 +89,9 @@ class Parcel:
     name: str
     source: str
     digest: str
-    files: tuple[ReceivedFile, ...]
-    outputs: tuple[ReceivedOutput, ...]
-    details: Details
+    files: tuple[ReceivedFile, ...] = ()
+    outputs: tuple[ReceivedOutput, ...] = ()
+    details: Details = Details()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

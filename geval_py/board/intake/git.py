@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import IO, cast
+from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from geval_py.board.intake.gonito import parse_message, replace_unstorable
@@ -74,13 +74,12 @@ def clean_environment(folder: str) -> dict[str, str]:
     }
 
 
-def _start(
-    words: Sequence[str], home: str, *, stdin: IO[bytes] | int, stdout: IO[bytes] | int, stderr: IO[bytes] | int
-) -> subprocess.Popen[bytes]:
+def _start(words: Sequence[str], home: str, **streams: Any) -> subprocess.Popen[bytes]:
     settings = (word for setting in CONFIGURATION for word in ("-c", setting))
-    return subprocess.Popen(
-        ["git", *settings, *words], stdin=stdin, stdout=stdout, stderr=stderr, cwd=home, env=clean_environment(home)
+    process: subprocess.Popen[bytes] = subprocess.Popen(
+        ["git", *settings, *words], cwd=home, env=clean_environment(home), **streams
     )
+    return process
 
 
 def run_git(words: Sequence[str], budget: Budget, *, folder: str, max_bytes: int) -> tuple[int, bytes, str]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -59,7 +59,7 @@ from geval_py.board.operations.receipts import (
 )
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import Details, ReceivedOutput, RejectedError, Result, Scored
+from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
 from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
@@ -77,7 +77,8 @@ class Attempt:
 
     ``arrived_by`` is what says when it arrived, one of receipts.WAYS. Unless ``again``, a content that failed before
     counts as failed, and is not tried again. ``origin`` is where it came from, if not its source. The database holds
-    the content whose digest is ``stored`` until the submission is.
+    the content whose digest is ``stored`` until the submission is. For a scan, ``fingerprint`` is that of its path
+    ("" without any), and ``refusal`` why it is not stored.
 
     What follows is known once it is prepared: the submitter's ``name``; the digest of the source as it stands; the
     ``result``; the paths of the compressed files, by digest. ``same`` is the id of a stored submission with the same
@@ -93,6 +94,8 @@ class Attempt:
     again: bool = True
     origin: str = ""
     stored: str = ""
+    fingerprint: str = ""
+    refusal: str = ""
 
     name: str = ""
     unopened: str = ""
@@ -102,14 +105,15 @@ class Attempt:
     same: int | None = None
 
     @property
-    def digest(self) -> str:
-        """The digest of its files or, if they could not be received, of the source as it stands."""
-        return self.unopened if self.result.parcel is None else self.result.parcel.digest
+    def parcel(self) -> Parcel:
+        """What was received; if it could not be, a parcel without files, with the digest of the unopened source."""
+        name, source = own_name(self.source), shown_source(self.source)
+        return self.result.parcel or Parcel(name=name, source=source, digest=self.unopened)
 
     @property
     def code(self) -> str:
         """Its code, unless it replaces another one."""
-        return code_of(casefolded(self.name), self.digest, self.arrived)
+        return code_of(casefolded(self.name), self.parcel.digest, self.arrived)
 
 
 def prepare(
@@ -168,7 +172,7 @@ def prepare(
     if is_same or result.parcel is None:
         return replace(attempt, same=earlier.id if is_same else None)
     if result.state == SCORED and not result.scored:
-        failure = reasons.get(attempt.digest, MEANWHILE)
+        failure = reasons.get(attempt.parcel.digest, MEANWHILE)
         attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
     new = [file for file in result.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
@@ -205,19 +209,18 @@ def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attem
     Without any, the row is None, and the quota is checked; raises QuotaError.
     """
     submitter = find_submitter(connection, attempt.name)
-    own, parcel = None if submitter is None else int(submitter.id), attempt.result.parcel
-    is_same, other = submissions.c.digest == attempt.digest, submissions.c.code == attempt.code
-    if parcel is not None:
+    own, digest = None if submitter is None else int(submitter.id), attempt.parcel.digest
+    is_same, other = submissions.c.digest == digest, submissions.c.code == attempt.code
+    if attempt.result.parcel is not None:
         retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
         other = submissions.c.state.in_(retried) & (submissions.c.digest == attempt.unopened)
     query = select(submissions).where(submissions.c.submitter_id == own, is_same | other).order_by(is_same.desc())
     tests = settings.at(attempt.arrived).tests
     for row in connection.execute(query):
         if settings.at(row.arrived).tests == tests:
-            return row, row.state != FAILED if row.digest == attempt.digest else parcel is None
+            return row, row.state != FAILED if row.digest == digest else attempt.result.parcel is None
     if not attempt.baseline:
-        outputs_sent = () if parcel is None else parcel.outputs
-        check_quota(connection, settings, own, attempt.name, attempt.arrived, outputs_sent)
+        check_quota(connection, settings, own, attempt.name, attempt.arrived, attempt.parcel.outputs)
     return None, False
 
 
@@ -229,9 +232,9 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
 
     Raises QuotaError, as another process may have used up the quota.
     """
-    settings, result, parcel = board.settings, attempt.result, attempt.result.parcel
+    settings, result, parcel = board.settings, attempt.result, attempt.parcel
     checked_with = check_digest(settings, attempt.references)
-    if parcel is None and result.state != FAILED:
+    if result.parcel is None and result.state != FAILED:
         checked_with = settings_digest(settings)
     same, earlier = attempt.same, None
     if same is None:
@@ -245,13 +248,13 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
     submitter = find_submitter(connection, attempt.name)
     submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
     known = file_ids(connection, submission_id)  # of one with the same content that failed before
-    for file in () if parcel is None else parcel.files:
+    for file in parcel.files:
         name = escape_unstorable(file.name)
         if name not in known:
             database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
             values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
             connection.execute(insert(files).values(values))
-    if result.state == SCORED and parcel is not None:
+    if result.state == SCORED:
         store_evaluations(connection, result.scored, attempt.references, attempt.added)
         store_scored(connection, submission_id, parcel.outputs, result.scored)
         for row in current_evaluations(connection, submission_id, attempt.references):
@@ -266,19 +269,15 @@ def _store_submission(
     connection: Connection, settings: BoardSettings, attempt: Attempt, earlier: Any, checked_with: str
 ) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
-    result, parcel = attempt.result, attempt.result.parcel
-    details = Details() if parcel is None else parcel.details
-    own_outputs = () if parcel is None else parcel.outputs
-    cost, charge = charge_of(settings.at(attempt.arrived), result.state, own_outputs, baseline=attempt.baseline)
-    told = ("description", "author", "affiliation", "revision", "tags", "links")
+    result, parcel = attempt.result, attempt.parcel
+    cost, charge = charge_of(settings.at(attempt.arrived), result.state, parcel.outputs, baseline=attempt.baseline)
     texts = {
-        **{name: getattr(details, name) for name in told},
+        **asdict(parcel.details),
         **{name: getattr(result, name) for name in ("state", "reason", "aside", "problems")},
-        "digest": attempt.digest,
+        "digest": parcel.digest,
         "code": attempt.code,
-        "name": own_name(attempt.source) if parcel is None else parcel.name,
-        "source": attempt.origin or (shown_source(attempt.source) if parcel is None else parcel.source),
-        "params": dict(details.params),
+        "name": parcel.name,
+        "source": attempt.origin or parcel.source,
         "charge": charge,
         "scorer": __version__,
     }
@@ -293,7 +292,7 @@ def _store_submission(
     }
     if earlier is None:
         return int(connection.execute(insert(submissions).values(values).returning(submissions.c.id)).scalar_one())
-    if earlier.digest != attempt.digest:
+    if earlier.digest != parcel.digest:
         old_outputs = select(outputs.c.id).where(outputs.c.submission_id == earlier.id)
         for table in (schema.history, scores, schema.disclosures):
             connection.execute(delete(table).where(table.c.output_id.in_(old_outputs)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ OF_THE_ORGANISER = "a baseline of the organiser's"
 REFUSED = "refused"  # the state of a submission that was not stored
 OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
+SUBMISSIONS = select(submissions, submitters.c.name.label("submitter")).join_from(submissions, submitters)
 CODE_DIGITS, MIN_CODE_DIGITS = 12, 4
 
 # What says when a submission arrived.
@@ -186,23 +187,23 @@ class UnknownCodeError(DataError):
 class Receipt:
     """The receipt of a submission: its code and digests, when it arrived, its state and the reason.
 
-    ``digests`` are of its files, by name. ``arrived_by`` is what says when it arrived, one of WAYS. ``cost`` is as
-    how many submissions it counts for the quota, ``charge`` is why. A refused one is not stored, and has no code.
+    ``files`` are the digests of its files, by name. ``arrived_by`` is what says when it arrived, one of WAYS. It
+    counts for the quota as ``cost`` submissions, and ``charge`` is why. A refused one is not stored, and has no code.
     """
 
     code: str
+    state: str
+    reason: str = ""
     submitter: str
     name: str
     source: str
     digest: str
-    digests: tuple[tuple[str, str], ...] = ()
-    arrived: datetime
     arrived_by: str = ""
-    state: str
-    reason: str = ""
     cost: int = 0
     charge: str = ""
     note: str = ""
+    arrived: datetime
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_fine(self) -> bool:
@@ -217,7 +218,7 @@ class Receipt:
             f"  submission  {visible(self.name)}",
             f"  arrived     {moment_text(self.arrived)}, {WAYS[self.arrived_by]}",
             *([f"  digest      {self.digest}"] if self.digest else []),
-            *(f"  file        {digest}  {visible(name)}" for name, digest in self.digests),
+            *(f"  file        {digest}  {visible(name)}" for name, digest in self.files.items()),
             *([f"  quota       {counts}: {self.charge}"] if self.charge else []),
             *([f"  note        {self.note}"] if self.note else []),
         ]
@@ -225,10 +226,7 @@ class Receipt:
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
-        names = ("code", "state", "reason", "submitter", "name", "source", "digest", "arrived_by")
-        fields = {name: getattr(self, name) for name in names} | {"charged": self.cost > 0}
-        fields |= {"cost": self.cost, "charge": self.charge, "note": self.note}
-        return fields | {"arrived": moment_text(self.arrived), "files": dict(self.digests)}
+        return asdict(self) | {"arrived": moment_text(self.arrived), "charged": self.cost > 0}
 
 
 def code_of(key: str, digest: str, arrived: datetime) -> str:
@@ -239,16 +237,12 @@ def code_of(key: str, digest: str, arrived: datetime) -> str:
 
 def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Receipt:
     """Read the receipt of a stored submission, without the reason of a withdrawal, which is the organiser's."""
-    row = connection.execute(
-        select(submissions, submitters.c.name.label("submitter"))
-        .join_from(submissions, submitters)
-        .where(submissions.c.id == submission_id)
-    ).one()
+    row = connection.execute(SUBMISSIONS.where(submissions.c.id == submission_id)).one()
     stored = select(files.c.name, files.c.sha256).where(files.c.submission_id == submission_id).order_by(files.c.id)
     names = ("code", "submitter", "name", "source", "digest", "arrived", "arrived_by", "cost", "charge")
     return Receipt(
         **{name: getattr(row, name) for name in names},
-        digests=tuple((name, digest) for name, digest in connection.execute(stored)),
+        files={row.name: row.sha256 for row in connection.execute(stored)},
         state=row.state if row.withdrawn is None else WITHDRAWN,
         reason=row.reason if row.withdrawn is None else "",
         note=note or (AGAIN if row.state == FAILED else ""),

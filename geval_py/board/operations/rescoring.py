@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Row, delete, insert, select, true, update
@@ -46,7 +47,7 @@ from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
-from geval_py.board.submission import Details, Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
+from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
 from geval_py.version import __version__
 
 NEW_METRIC = "it was not scored by this metric"
@@ -123,15 +124,12 @@ def rescore(
     with board.writing() as connection:
         refresh(connection, settings, now)
         before = places(connection, settings, now)
-        still_old: dict[int, list[Outdated]] = {}  # another run may have replaced some meanwhile
-        for one in outdated(connection, settings, references, again=again):
-            still_old.setdefault(one.submission_id, []).append(one)
+        left = outdated(connection, settings, references, again=again)  # another run may have replaced some meanwhile
+        still_old = {number: list(group) for number, group in groupby(left, lambda one: one.submission_id)}
         for revision in revisions:
-            number = revision.submission_id
-            if number in still_old and replace_scores(
-                connection, settings, revision, still_old[number], references, now
-            ):
-                receipts.append(receipt_of(connection, number))
+            own = still_old.get(revision.submission_id)
+            if own and replace_scores(connection, settings, revision, own, references, now):
+                receipts.append(receipt_of(connection, revision.submission_id))
         refresh(connection, settings, now)
         after = places(connection, settings, now)
         if dry_run:
@@ -262,8 +260,7 @@ def score_again(board: Board, number: int, references: References, place: str) -
         current = current_evaluations(connection, number, references)
     known = {(one.test, one.file, one.metric) for one in current}
     settings = board.settings.at(row.arrived)
-    own = {"name": row.name, "source": row.source, "digest": row.digest}
-    parcel = Parcel(**own, files=own_files, outputs=(), details=Details())
+    parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=own_files)
 
     def score(chosen: tuple[ReceivedOutput, ...]) -> Result:
         part, wanted = replace(parcel, outputs=chosen), []
@@ -325,9 +322,8 @@ def replace_scores(
         result = replace(result, reason="; ".join(reasons))
     elif left_out:
         result = next(iter(left_out.values()))
-    query = select(scores.c.output_id, scores.c.metric, scores.c.evaluation_id).join(outputs)
-    rows = connection.execute(query.where(outputs.c.submission_id == revision.submission_id))
-    current = {(row.output_id, row.metric): row.evaluation_id for row in rows}
+    query = select(scores).join(outputs).where(outputs.c.submission_id == revision.submission_id)
+    current = {(row.output_id, row.metric): row.evaluation_id for row in connection.execute(query)}
     reasons_by_key = {(one.output_id, one.metric): one.reason for one in old}
     new: dict[tuple[int, str], int] = {}
     if result.state == SCORED:
@@ -335,16 +331,15 @@ def replace_scores(
         store_scored(connection, revision.submission_id, revision.outputs, scored)
         rows_now = current_evaluations(connection, revision.submission_id, references)
         new = {(row.output_id, row.metric): row.id for row in rows_now}
-    for (output_id, metric), evaluation_id in current.items():
-        if result.state != SCORED or new.get((output_id, metric), evaluation_id) != evaluation_id:
-            reason = escape_unstorable(reasons_by_key.get((output_id, metric), result.reason))
-            row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-            connection.execute(insert(history).values(**row, replaced=now.astimezone(UTC), reason=reason))
-            connection.execute(delete(scores).where(*(scores.c[name] == value for name, value in row.items())))
-    for (output_id, metric), evaluation_id in new.items():
-        if current.get((output_id, metric)) != evaluation_id:
-            row = {"output_id": output_id, "metric": metric, "evaluation_id": evaluation_id}
-            connection.execute(insert(scores).values(row))
+    for key in current | new:
+        row, is_gone = dict(zip(("output_id", "metric"), key, strict=True)), result.state != SCORED
+        if key in current and (is_gone or new.get(key, current[key]) != current[key]):
+            reason = escape_unstorable(reasons_by_key.get(key, result.reason))
+            earlier = {"evaluation_id": current[key], "replaced": now.astimezone(UTC), "reason": reason}
+            connection.execute(insert(history).values(row | earlier))
+            connection.execute(delete(scores).where(scores.c.output_id == key[0], scores.c.metric == key[1]))
+        if key in new and current.get(key) != new[key]:
+            connection.execute(insert(scores).values(**row, evaluation_id=new[key]))
     values = {"state": result.state, "reason": escape_unstorable(result.reason), "scorer": __version__}
     values |= {"checked_with": check_digest(settings, references)}
     is_other = (result.state, result.reason) != (was.state, was.reason)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Row, func, select
+from sqlalchemy import func, select
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations.pipeline import settings_digest
-from geval_py.board.operations.receipts import day_of
+from geval_py.board.operations.receipts import SUBMISSIONS, day_of
 from geval_py.board.operations.rescoring import outdated
 from geval_py.board.references import references_of
-from geval_py.board.settings import BoardSettings, moment_text
+from geval_py.board.settings import moment_text
 from geval_py.board.submission import STATES
 from geval_py.tables.layout import Cut
 from geval_py.tables.table import Column, Table
@@ -36,7 +35,7 @@ class Line:
     code: str
     submitter: str
     name: str
-    arrived: datetime
+    arrived: str
     arrived_by: str
     phase: str
     state: str
@@ -45,7 +44,7 @@ class Line:
     cost: int
     charge: str
     day: str
-    final: datetime | None = None
+    final: str | None
 
     @property
     def is_withdrawn(self) -> bool:
@@ -75,12 +74,12 @@ class Status:
     to_be_sent_again: list[str]
     zone: str
     finals: int
-    lines: tuple[Line, ...]
+    submissions: tuple[Line, ...]
 
     @property
     def ranked(self) -> int:
         """The number of submissions that are scored and not withdrawn."""
-        return sum(1 for line in self.lines if line.state == schema.SCORED and not line.is_withdrawn)
+        return sum(1 for line in self.submissions if line.state == schema.SCORED and not line.is_withdrawn)
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
@@ -91,7 +90,7 @@ class Status:
             (
                 line.code,
                 line.submitter,
-                moment_text(line.arrived),
+                line.arrived,
                 line.arrived_by,
                 *([line.phase] if self.phase else []),
                 line.state,
@@ -101,21 +100,11 @@ class Status:
                 line.charge,
                 line.reason,
             )
-            for line in self.lines
+            for line in self.submissions
         )
         cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
         droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
         return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
-
-    def document(self) -> dict[str, Any]:
-        """Return it as a JSON document."""
-        names = [name for name in Status.__slots__ if name != "lines"]
-        lines = [
-            {name: getattr(line, name) for name in Line.__slots__}
-            | {"arrived": moment_text(line.arrived), "final": line.final and moment_text(line.final)}
-            for line in self.lines
-        ]
-        return {name: getattr(self, name) for name in names} | {"submissions": lines}
 
 
 def status_of(board: Board, now: datetime) -> Status:
@@ -123,8 +112,7 @@ def status_of(board: Board, now: datetime) -> Status:
     settings, references = board.settings, references_of(board.settings)
     tables = (schema.submitters, schema.outputs, schema.evaluations)
     with board.reading() as connection:
-        query = select(submissions, schema.submitters.c.name.label("submitter")).join(schema.submitters)
-        rows = connection.execute(query.order_by(submissions.c.arrived, submissions.c.id)).all()
+        rows = connection.execute(SUBMISSIONS.order_by(submissions.c.arrived, submissions.c.id)).all()
         output_rows = connection.execute(select(schema.outputs.c.submission_id, schema.outputs.c.test))
         with_output = {(row.submission_id, row.test) for row in output_rows}
         with_files = set(connection.execute(select(schema.files.c.submission_id)).scalars())
@@ -134,6 +122,8 @@ def status_of(board: Board, now: datetime) -> Status:
     to_be_scored = {(one.code, one.test) for one in old}
     without: dict[str, list[str]] = {test: [] for test, _ in references}
     to_be_sent_again: list[str] = []
+    lines: list[Line] = []
+    names = ("code", "submitter", "name", "arrived_by", "state", "cost", "charge")
     latest = {(row.submitter_id, row.name): row.id for row in sorted(rows, key=lambda row: row.id)}
     for row in rows:
         if row.state == schema.SCORED and row.withdrawn is None:
@@ -144,7 +134,18 @@ def status_of(board: Board, now: datetime) -> Status:
         was_sent_again = latest[row.submitter_id, row.name] != row.id
         if not (is_settled or was_sent_again or row.id in with_files or row.withdrawn):
             to_be_sent_again.append(row.code)
-    lines = tuple(_line(settings, row) for row in rows)
+        reason = shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MAX_REASON)
+        lines.append(
+            Line(
+                **{name: getattr(row, name) for name in names},
+                arrived=moment_text(row.arrived),
+                phase=settings.phase_of(row.arrived),
+                charged=row.cost > 0,
+                reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
+                day=day_of(row.arrived, settings.zone).name,
+                final=row.final and moment_text(row.final),
+            )
+        )
     states = Counter(line.state for line in lines)
     return Status(
         title=settings.title,
@@ -157,17 +158,5 @@ def status_of(board: Board, now: datetime) -> Status:
         to_be_sent_again=to_be_sent_again,
         zone=str(settings.zone),
         finals=settings.finals,
-        lines=lines,
-    )
-
-
-def _line(settings: BoardSettings, row: Row[Any]) -> Line:
-    names = ("code", "submitter", "name", "arrived", "arrived_by", "state", "cost", "charge", "final")
-    reason = shorten(f"{row.reason}: {row.aside}" if row.aside and row.reason else row.reason, MAX_REASON)
-    return Line(
-        **{name: getattr(row, name) for name in names},
-        phase=settings.phase_of(row.arrived),
-        charged=row.cost > 0,
-        reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
-        day=day_of(row.arrived, settings.zone).name,
+        submissions=tuple(lines),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from geval_py.board.database.schema import FAILED, SCORED, outputs, scanned, submissions, submitters
+from geval_py.board.database.schema import FAILED, SCORED, outputs, scanned, submissions
 from geval_py.board.database.store import Board, escape_unstorable, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
@@ -18,7 +19,7 @@ from geval_py.board.operations import scheduler
 from geval_py.board.operations.arrivals import arrivals_in
 from geval_py.board.operations.notices import tell_of_withdrawal
 from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
-from geval_py.board.operations.receipts import AT, NOW, REFUSED, QuotaError, Receipt, id_of, receipt_of
+from geval_py.board.operations.receipts import AT, NOW, REFUSED, SUBMISSIONS, QuotaError, Receipt, id_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
@@ -69,21 +70,6 @@ def add(
     return receipt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScannedPath:
-    """A path that is new or changed, with its fingerprint ("" if it has none), and the attempt to add it.
-
-    ``number`` is its place in the order of arrival, ``key`` belongs to its submitter. ``refusal`` is why it is not
-    stored.
-    """
-
-    attempt: Attempt
-    fingerprint: str
-    key: str
-    number: int = 0
-    refusal: str = ""
-
-
 def scan(
     board: Board,
     folder: str,
@@ -117,7 +103,8 @@ def scan(
     settled = [RECEIVED, settings_digest(settings), *([] if again else [f"{FAILED} {tried}"])]
     with board.reading() as connection:
         known = {row.path: (row.fingerprint, row.outcome) for row in connection.execute(select(scanned))}
-    new: list[ScannedPath] = []
+    new: list[Attempt] = []
+    keys: dict[str, str] = {}  # of the submitters, by source
     for source in sources:
         try:
             mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
@@ -126,41 +113,41 @@ def scan(
         before, outcome = known.get(visible(os.path.abspath(source)), ("", ""))
         if mark and before == mark and outcome in settled:
             continue
-        attempt = Attempt(source=source, arrived=now, added=now, again=again)
-        refusal, key = "", submitter_of(source)
+        attempt = Attempt(source=source, arrived=now, added=now, again=again, fingerprint=mark)
+        keys[source] = submitter_of(source)
+        with suppress(RejectedError):  # the name is not allowed
+            keys[source] = casefolded(keys[source])
         try:
             _check_no_link(source)
             moment, way = moment_of(source)
             attempt = replace(attempt, arrived=moment, arrived_by=way)
-            key = casefolded(key)
-        except RejectedError:  # the name is not allowed
-            pass
         except (DataError, UsageError) as error:
-            refusal = str(error)
-        new.append(ScannedPath(attempt=attempt, fingerprint=mark, key=key, refusal=refusal))
-    new.sort(key=lambda one: one.attempt.arrived)
-    waiting = [replace(one, number=number) for number, one in enumerate(new)]
-    receipts: dict[int, Receipt] = {}
+            attempt = replace(attempt, refusal=str(error))
+        new.append(attempt)
+    new.sort(key=lambda one: one.arrived)
+    waiting, receipts = list(new), dict[str, Receipt]()
 
-    def take(at_work: Sequence[ScannedPath]) -> ScannedPath | None:
+    def take(at_work: Sequence[Attempt]) -> Attempt | None:
         """Return the next whose submitter has none at work, so that quotas hold in the order of arrival."""
-        keys = {one.key for one in at_work}
-        place = next((place for place, one in enumerate(waiting) if one.key not in keys), None)
-        return None if place is None else waiting.pop(place)
+        busy = {keys[one.source] for one in at_work}
+        following = next((one for one in waiting if keys[one.source] not in busy), None)
+        if following is not None:
+            waiting.remove(following)
+        return following
 
-    def prepare_path(one: ScannedPath, place: str, seconds: float | None) -> ScannedPath:
-        if one.refusal:
-            return one
+    def prepare_path(attempt: Attempt, place: str, seconds: float | None) -> Attempt:
+        if attempt.refusal:
+            return attempt
         try:
-            attempt = prepare(board, one.attempt, references, place, seconds)
+            prepared = prepare(board, attempt, references, place, seconds)
             _check_no_link(attempt.source)  # it may have become one since it was listed
         except (DataError, UsageError) as error:  # one that cannot be read does not stop the others
-            return replace(one, refusal=str(error))
-        return replace(one, attempt=attempt)
+            return replace(attempt, refusal=str(error))
+        return prepared
 
-    def store_paths(ready: Sequence[ScannedPath], seconds: float | None) -> None:
+    def store_paths(ready: Sequence[Attempt], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
-            stored = {one.number: _store_path(connection, board, one, tried) for one in ready}
+            stored = {one.source: _store_path(connection, board, one, tried) for one in ready}
             refresh(connection, settings, now)
         receipts.update(stored)
         if progress is not None:
@@ -168,7 +155,7 @@ def scan(
 
     in_haste = len(new) > (os.cpu_count() or 1)
     scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS, in_haste=in_haste)
-    return [receipts[number] for number in sorted(receipts)]
+    return [receipts[one.source] for one in new]
 
 
 def _check_no_link(source: str) -> None:
@@ -176,8 +163,8 @@ def _check_no_link(source: str) -> None:
         raise UsageError(message=f"`{visible(os.path.basename(source))}` is a link; links are not followed")
 
 
-def _store_path(connection: Connection, board: Board, one: ScannedPath, tried: str) -> Receipt:
-    attempt, refusal = one.attempt, one.refusal
+def _store_path(connection: Connection, board: Board, attempt: Attempt, tried: str) -> Receipt:
+    refusal = attempt.refusal
     if not refusal:
         try:
             receipt = store(connection, board, attempt)
@@ -188,7 +175,7 @@ def _store_path(connection: Connection, board: Board, one: ScannedPath, tried: s
             outcome = f"{FAILED} {tried}" if receipt.state == FAILED else outcome
             path = visible(os.path.abspath(attempt.source))
             connection.execute(delete(scanned).where(scanned.c.path == path))
-            connection.execute(insert(scanned).values(path=path, fingerprint=one.fingerprint, outcome=outcome))
+            connection.execute(insert(scanned).values(path=path, fingerprint=attempt.fingerprint, outcome=outcome))
             return receipt
     name = own_name(attempt.source)
     return Receipt(
@@ -304,9 +291,7 @@ def _check_number_of_finals(connection: Connection, settings: BoardSettings, num
     """Raise UsageError if a submitter of these submissions has named too many for a test."""
     their_submitters = select(submissions.c.submitter_id).where(submissions.c.id.in_(numbers))
     query = (
-        select(submissions, submitters.c.name.label("submitter"))
-        .join(submitters, submitters.c.id == submissions.c.submitter_id)
-        .where(submissions.c.final.is_not(None), submissions.c.submitter_id.in_(their_submitters))
+        SUBMISSIONS.where(submissions.c.final.is_not(None), submissions.c.submitter_id.in_(their_submitters))
         .where(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
         .order_by(submissions.c.final, submissions.c.id)
     )

@@ -105,7 +105,7 @@ def run_status(args: argparse.Namespace) -> int:
     with board.reading() as connection:
         queue, lost = queue_status(connection, now()), undelivered(connection)
     told = (*_summary(status), *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
-    document = {**status.document(), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
+    document = {**asdict(status), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
     shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, args)
     return 0
@@ -114,7 +114,7 @@ def run_status(args: argparse.Namespace) -> int:
 def _summary(status: Status) -> Iterator[str]:
     states = ", ".join(f"{count} {state}" for state, count in status.states.items())
     yield f"{status.title}" + (f", phase {status.phase}" if status.phase else "")
-    received = f"{counted(len(status.lines), 'submission')} of {counted(status.submitters, 'submitter')}"
+    received = f"{counted(len(status.submissions), 'submission')} of {counted(status.submitters, 'submitter')}"
     yield f"{received}: {states}, {status.withdrawn} withdrawn"
     yield f"{counted(status.outputs, 'output')}, {counted(status.evaluations, 'evaluation')}"
     for reason, count in status.outdated.items():
@@ -125,12 +125,12 @@ def _summary(status: Status) -> Iterator[str]:
         has_none = len(codes) == status.ranked
         yield f"no output for {test}" + (" in any submission" if has_none else f": {_some(codes)}")
     if status.finals:
-        named = {line.submitter for line in status.lines if line.final and not line.is_withdrawn}
+        named = {line.submitter for line in status.submissions if line.final and not line.is_withdrawn}
         have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"
         yield f"{have} named final submissions; at most {status.finals} of each count"
     if codes := status.to_be_sent_again:
         yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
-    if failed := [line.code for line in status.lines if line.state == FAILED]:
+    if failed := [line.code for line in status.submissions if line.state == FAILED]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
 
 

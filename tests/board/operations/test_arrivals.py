@@ -53,7 +53,7 @@ def test_what_was_uploaded_before_midnight_counts_for_the_day_before(board, subm
     assert told(receipts) == [("ann", "scored", "mtime", EVENING)]
     assert "\n  arrived     2027-01-09T22:55:00Z, by the times of its files\n" in str(receipts[0])
     assert receipts[0].document()["arrived_by"] == "mtime"
-    assert [(line.arrived_by, line.day) for line in status_of(board, MIDNIGHT).lines] == [
+    assert [(line.arrived_by, line.day) for line in status_of(board, MIDNIGHT).submissions] == [
         ("mtime", "2027-01-09"),
         ("--at", "2027-01-10"),
     ]
@@ -118,7 +118,11 @@ def test_the_manifest_of_the_organiser(bob, board, submission, tmp_path):
         ("ann", "scored", "arrivals.csv", EVENING),
         ("cyd", "scored", "mtime", EVENING),
     ]
-    assert [line.arrived_by for line in status_of(board, MIDNIGHT).lines] == ["arrivals.csv", "arrivals.csv", "mtime"]
+    assert [line.arrived_by for line in status_of(board, MIDNIGHT).submissions] == [
+        "arrivals.csv",
+        "arrivals.csv",
+        "mtime",
+    ]
 
 
 def test_all_that_is_wrong_in_a_manifest(board, submission, tmp_path):
@@ -133,7 +137,7 @@ def test_all_that_is_wrong_in_a_manifest(board, submission, tmp_path):
         "line 3: a line has a name and a moment, with a comma between them",
         "line 5: `ann` stands here twice",
     ]
-    assert status_of(board, MIDNIGHT).lines == ()
+    assert status_of(board, MIDNIGHT).submissions == ()
 
 
 def test_a_manifest_that_is_a_link(board, submission, tmp_path):

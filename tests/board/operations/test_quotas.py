@@ -35,7 +35,7 @@ def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
     assert (receipt.cost, receipt.charge) == (3, "it was scored, with 3 outputs for test-A")
     assert "  quota       counts as 3: it was scored, with 3 outputs for test-A\n" in str(receipt)
     assert receipt.document()["cost"] == 3
-    (line,) = status_of(board, NOW).lines
+    (line,) = status_of(board, NOW).submissions
     assert line.cost == 3
     assert next(iter(status_of(board, NOW).table().rows))[5:7] == ("2027-01-10", "3")
     with pytest.raises(QuotaError) as caught:

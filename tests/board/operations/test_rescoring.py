@@ -224,7 +224,7 @@ def test_what_failed_when_it_was_scored_again_can_be_added_again(ranked_in_sqlit
     board = ranked_in_sqlite
     fail_all(board, tmp_path, sandbox_jobs)
     receipt = add(board, str(tmp_path / "uploads" / "ann"), now=LATER)
-    assert (receipt.state, receipt.arrived, len(receipt.digests)) == ("scored", NOW, 1)
+    assert (receipt.state, receipt.arrived, len(receipt.files)) == ("scored", NOW, 1)
     assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 4]
     assert [entry[1] for entry in places(board)] == ["ann"]
 
@@ -318,7 +318,7 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     assert set(old_scores) < set(kept(board, scores))
     assert [entry.submitter for entry in standings(board, LATER_TEST, now=LATER).entries] == ["bob"]
     status = status_of(board, LATER)
-    assert [line.reason for line in status.lines if line.submitter == "ann"] == [receipt.reason]
+    assert [line.reason for line in status.submissions if line.submitter == "ann"] == [receipt.reason]
     assert (status.outdated, status.without_output[LATER_TEST]) == ({}, [code])
     again = rescore(board, now=LATER)
     assert (again.outdated, again.receipts) == ((), ())

@@ -47,7 +47,7 @@ def test_all_that_is_there_is_added(board, uploads):
     assert [entry.submitter for entry in standings(board, now=NOW).entries] == ["ann", "bob", "eve"]
     status = status_of(board, NOW)
     assert status.states == {"scored": 3, "rejected": 2, "failed": 0}
-    assert [line.name for line in status.lines] == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
+    assert [line.name for line in status.submissions] == ["ann", "bad", "bob", "eve", "mal"]  # stored in their order
 
 
 def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_jobs):
@@ -59,7 +59,7 @@ def test_only_what_is_new_is_looked_into(board, uploads, submission, sandbox_job
     submission("eve", 0.45)
     assert states(scan(board, str(uploads), now=NOW + timedelta(hours=1))) == [("eve", "scored"), ("new", "scored")]
     assert sorted(sandbox_jobs.opened) == ["eve", "new"]
-    assert len(status_of(board, NOW).lines) == 7
+    assert len(status_of(board, NOW).submissions) == 7
 
 
 def test_an_archive_that_was_replaced_is_new_though_its_time_is_the_same(sqlite_board, uploads):
@@ -140,7 +140,7 @@ def test_what_is_rejected_under_other_limits_too_is_the_same(board, submission, 
     assert status_of(with_files(board, 2), NOW).to_be_sent_again == [receipt.code]
     (again,) = scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=1))
     assert (again.code, again.state, again.arrived) == (receipt.code, "rejected", NOW)
-    assert len(status_of(board, NOW).lines) == 1
+    assert len(status_of(board, NOW).submissions) == 1
     assert status_of(with_files(board, 2), NOW).to_be_sent_again == []
     assert scan(with_files(board, 2), str(uploads), now=NOW + timedelta(hours=2)) == []
     assert status_of(board, NOW).to_be_sent_again == [receipt.code]

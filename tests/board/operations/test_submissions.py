@@ -64,7 +64,7 @@ def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch)
     monkeypatch.setattr(blobs, "PART_BYTES", 100)
     source = submission("Ann")
     receipt = add(board, str(source), now=NOW)
-    ((name, digest),) = receipt.digests
+    ((name, digest),) = receipt.files.items()
     original = (source / "test-A" / "out.tsv").read_bytes()
     assert (name, digest) == ("test-A/out.tsv", hashlib.sha256(original).hexdigest())
     assert count(board, stored_blobs) > 1
@@ -86,7 +86,7 @@ def test_the_receipt(sqlite_board, submission):
         "  submission  Ann\n"
         "  arrived     2027-01-09T00:00:00Z, as --at says\n"
         f"  digest      {digest}\n"
-        f"  file        {receipt.digests[0][1]}  test-A/out.tsv\n"
+        f"  file        {receipt.files['test-A/out.tsv']}  test-A/out.tsv\n"
         "  quota       counts as 1: it was scored\n"
     )
 
@@ -234,7 +234,7 @@ def test_neither_a_password_nor_gits_words_are_for_everyone(sqlite_board, tmp_pa
     assert (receipt.name, receipt.state) == ("team@main", "failed")
     assert receipt.source == "git+https://127.0.0.1:1/team.git@main"
     assert receipt.reason == "the branch cannot be fetched"
-    (line,) = status_of(board, NOW).lines
+    (line,) = status_of(board, NOW).submissions
     assert line.reason.startswith("the branch cannot be fetched: https://127.0.0.1:1/team.git: fatal: ")
     export(board, str(tmp_path / "board.tar"), now=NOW)
     site.build(board, str(tmp_path / "site"), now=NOW)
@@ -258,7 +258,7 @@ def test_no_password_is_stored_whoever_logs_in(sqlite_board, tmp_path, login, ca
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in written if b"s3cret" in path.read_bytes()] == []
     assert "s3cret" not in f"{said} {status_of(board, NOW)} {capfd.readouterr()}"
-    assert [line.submitter for line in status_of(board, NOW).lines] == ["127.0.0.1:1/team"] * ("%" in login)
+    assert [line.submitter for line in status_of(board, NOW).submissions] == ["127.0.0.1:1/team"] * ("%" in login)
 
 
 def test_the_folder_that_one_stands_in_has_a_name(sqlite_board, submission, monkeypatch):
