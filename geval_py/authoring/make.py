@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from geval_py.scoring.blocks import Progress, ProgressOf
 
-    Thing = TypeVar("Thing")
+    Item = TypeVar("Item", bound=tuple[Any, ...])
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)
@@ -143,7 +143,7 @@ def cut_challenge(
         cut = replace(cut, frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
     groups = [recipe.group_of(document) for document in documents]
     parts, done = [], 0
-    for name, dealt in _deal(list(zip(documents, groups, strict=True)), groups, recipe.parts).items():
+    for name, dealt in _deal(list(zip(documents, groups, strict=True)), recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
         of_part = replace(cut, every=recipe.train_every) if is_denser else cut
         gaps: list[corpora.Gap] = []
@@ -186,13 +186,10 @@ def columns_with_answers(parts: Sequence[CutPart]) -> list[tuple[str, float]]:
     return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
 
 
-def _deal(things: Sequence[Thing], groups: Sequence[str], parts: corpora.Parts) -> dict[str, list[Thing]]:
-    """Return what goes to each part, by its group."""
-    dealt: dict[str, list[Thing]] = {name: [] for name in parts.names}
-    places = {group: parts.part_of(group) for group in set(groups)}
-    for thing, group in zip(things, groups, strict=True):
-        dealt[places[group]].append(thing)
-    return dealt
+def _deal(items: Sequence[Item], parts: corpora.Parts) -> dict[str, list[Item]]:
+    """Return the items of each part; the last entry of an item is its group."""
+    places = {group: parts.part_of(group) for *_, group in items}
+    return {name: [item for item in items if places[item[-1]] == name] for name in parts.names}
 
 
 def _check_filled(empty: Sequence[str], groups: Sequence[str], parts: corpora.Parts, kind: str, advice: str) -> None:
@@ -276,7 +273,7 @@ def split_items(
     """
     check_folders(out, answers)
     config_of(recipe.metrics)
-    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), pool.groups, recipe.parts)
+    dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), recipe.parts)
     empty = [name for name, items in dealt.items() if not items]
     _check_filled(empty, pool.groups, recipe.parts, pool.group, "")
     if not recipe.keep_order:

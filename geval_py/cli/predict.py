@@ -138,7 +138,7 @@ def run_baseline(args: argparse.Namespace) -> int:
     short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
     challenge, test, output = _located(args, f"out-model={short}.tsv")
     contexts = args.left, args.right
-    _fit(model, args.model, challenge, contexts, keep=not args.no_cache)
+    _fit(model, challenge, contexts, keep=not args.no_cache)
     os.makedirs(test.directory, exist_ok=True)
     size = len(test)
     with terminal.ProgressBar("items", unit="items") as progress:
@@ -173,7 +173,7 @@ def run_predict(args: argparse.Namespace) -> int:
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
             train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
             if not needs_none or (train and train.input and train.expected):
-                _fit(model, args.model, challenge, contexts, keep=True)
+                _fit(model, challenge, contexts, keep=True)
             last = None if most is None else first + most
             rest = islice(_gaps(test, contexts), first, last)
             start = time.monotonic()
@@ -245,7 +245,7 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
         if not os.path.isfile(path):
             path = os.path.join(folder, os.path.basename(path))
             model = baselines.baseline(baselines.DEFAULT)
-            _fit(model, baselines.DEFAULT, challenge, contexts, keep=True)
+            _fit(model, challenge, contexts, keep=True)
             write_output(path, predicting.predict(model, _gaps(test, contexts)))
         mixture = mixing.mix([evaluation, evaluate(challenge, test.name, out=path)])
         with_baseline = f"geval mix with {baselines.DEFAULT}"
@@ -259,9 +259,7 @@ def _gaps(test: DataSet, contexts: tuple[str, str]) -> Iterator[items.Item]:
     return corpus.with_contexts(replace(test, expected=None), contexts)
 
 
-def _fit(
-    model: baselines.WordModel, name: str, challenge: Challenge, contexts: tuple[str, str], *, keep: bool
-) -> None:
+def _fit(model: baselines.WordModel, challenge: Challenge, contexts: tuple[str, str], *, keep: bool) -> None:
     """Train a model on train, or load what was learnt from the same files; raises MissingFileError."""
     train = challenge[splits.TRAINING_SET]
     for path, file in ((train.input, splits.INPUT_FILE), (train.expected, splits.EXPECTED_FILE)):
@@ -270,9 +268,9 @@ def _fit(
             raise MissingFileError(what="There is nothing to train on", path=place)
     items = corpus.with_contexts(train, contexts)
     if isinstance(model, baselines.NgramGapModel) and keep:
-        sides, reading = baselines.SIDES[name], (train.in_header, train.out_header, contexts)
+        reading = train.in_header, train.out_header, contexts
         paths = [path for path in (train.input, train.expected) if path]
-        model.fit(items, gap_models.digest_of_training(paths, sides, reading))
+        model.fit(items, gap_models.digest_of_training(paths, model.sides, reading))
     else:
         model.fit(items)
 

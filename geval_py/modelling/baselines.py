@@ -19,7 +19,6 @@ from geval_py.text import nearest, visible
 
 TOP = 300
 DEFAULT = "ngram-both"
-SIDES = {"ngram": 1, DEFAULT: 2}
 
 
 def line_of(words: Sequence[str], probabilities: Sequence[float], rest: float) -> str:
@@ -131,13 +130,13 @@ class NgramGapModel:
     """N-gram models of the left context, or of both (:mod:`geval_py.modelling.gap_models`)."""
 
     def __init__(self, top: int, *, sides: int) -> None:
-        self._top, self._sides = top, sides
+        self._top, self.sides = top, sides
         self._model: gap_models.GapModel | None = None
         self._texts: backoff.Texts = np.empty(0, np.object_)
 
     def fit(self, items: Iterable[Item], digest: str = "") -> None:
         """Train the models, as :func:`geval_py.modelling.gap_models.learn_items`."""
-        learnt = gap_models.learn_items(items, self._sides, digest)
+        learnt = gap_models.learn_items(items, self.sides, digest)
         self._model, self._texts = gap_models.GapModel(learnt, self._top), learnt.sides[0].texts
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
@@ -161,6 +160,6 @@ BASELINES = {  # by name; the worse ones first
     "rest": Baseline("`:1`, which knows nothing", partial(ShareModel, kind="rest")),
     "uniform": Baseline("all words of train alike", partial(ShareModel, kind="uniform")),
     "unigram": Baseline("the words of train by their share", partial(ShareModel, kind="unigram")),
-    "ngram": Baseline("four-grams of the left context", partial(NgramGapModel, sides=SIDES["ngram"])),
-    DEFAULT: Baseline("four-grams of both contexts (the default)", partial(NgramGapModel, sides=SIDES[DEFAULT])),
+    "ngram": Baseline("four-grams of the left context", partial(NgramGapModel, sides=1)),
+    DEFAULT: Baseline("four-grams of both contexts (the default)", partial(NgramGapModel, sides=2)),
 }

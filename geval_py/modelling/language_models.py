@@ -70,7 +70,7 @@ class Prefixed:
         """
         if self._prefix != list(prefix):
             self._prefix = []  # in case that what follows fails
-            self._first = self._begin(prefix)
+            self._first = np.array(self._behind([prefix], last=True)[0][-1])
             self._prefix = list(prefix)
         by_length = sorted(range(len(continuations)), key=lambda place: len(continuations[place]))
         for length, of_length in groupby(by_length, key=lambda place: len(continuations[place])):
@@ -86,12 +86,11 @@ class Prefixed:
                 for place, logits in zip(block, behind, strict=True):
                     yield place, [*before, *logits]
 
-    def _begin(self, prefix: Sequence[int]) -> Logits:
-        """Compute a prefix and keep it; return the logits behind it."""
-        raise NotImplementedError
+    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Logits]]:
+        """Return the logits behind each token, or the last one, of rows of equal length behind the prefix.
 
-    def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
-        """Return the logits behind each token, or the last one, of rows of equal length behind the prefix."""
+        Without a prefix, the only row becomes the prefix that is kept.
+        """
         raise NotImplementedError
 
 
@@ -133,39 +132,34 @@ class LlamaCpp(Prefixed):
         first = llama.llama_vocab_bos(self._vocabulary)
         return [*([first] if first >= 0 else []), *tokens[:size]]
 
-    def _begin(self, prefix: Sequence[int]) -> Logits:
-        self._llama.llama_memory_clear(self._memory, True)
-        return self._computed([(0, prefix)], 0, last=True)[0][0].copy()
-
-    def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
-        for place in range(len(rows)):  # which shares the prefix
-            self._llama.llama_memory_seq_cp(self._memory, 0, place + 1, -1, -1)
+    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Logits]]:
+        llama, batch, start, size = self._llama, self._batch, len(self._prefix), 0
+        copies = range(1, len(rows) + 1) if start else range(0)  # sequences that share the prefix, which is number 0
+        if not start:
+            llama.llama_memory_clear(self._memory, True)
+        for sequence in copies:
+            llama.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
         try:
-            return self._computed(list(enumerate(rows, 1)), len(self._prefix), last=last)
+            wanted: list[list[int]] = []
+            for sequence, tokens in zip(copies or [0], rows, strict=True):
+                for place, token in enumerate(tokens, start):
+                    batch.token[size], batch.pos[size] = token, place
+                    batch.n_seq_id[size], batch.seq_id[size][0] = 1, sequence
+                    batch.logits[size] = not last or place == start + len(tokens) - 1
+                    size += 1
+                wanted.append([size - 1] if last else list(range(size - len(tokens), size)))
+            batch.n_tokens = size
+            status = llama.llama_decode(self._context, batch)
+            if status:
+                raise ModelError(message=f"llama.cpp cannot compute {size} tokens: status {status}")
+            pointers = [[llama.llama_get_logits_ith(self._context, place) for place in places] for places in wanted]
+            if not all(map(all, pointers)):
+                raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
+            shape = (len(self.texts),)
+            return [[np.ctypeslib.as_array(pointer, shape) for pointer in of_row] for of_row in pointers]
         finally:
-            for place in range(len(rows)):
-                self._llama.llama_memory_seq_rm(self._memory, place + 1, -1, -1)
-
-    def _computed(self, rows: Sequence[tuple[int, Sequence[int]]], start: int, *, last: bool) -> list[list[Logits]]:
-        """Compute rows of tokens, with the numbers of their sequences; ``start`` is the place of their first."""
-        llama, batch, size = self._llama, self._batch, 0
-        wanted: list[list[int]] = []
-        for sequence, tokens in rows:
-            for place, token in enumerate(tokens, start):
-                batch.token[size], batch.pos[size] = token, place
-                batch.n_seq_id[size], batch.seq_id[size][0] = 1, sequence
-                batch.logits[size] = not last or place == start + len(tokens) - 1
-                size += 1
-            wanted.append([size - 1] if last else list(range(size - len(tokens), size)))
-        batch.n_tokens = size
-        status = llama.llama_decode(self._context, batch)
-        if status:
-            raise ModelError(message=f"llama.cpp cannot compute {size} tokens: status {status}")
-        pointers = [[llama.llama_get_logits_ith(self._context, place) for place in places] for places in wanted]
-        if not all(map(all, pointers)):
-            raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
-        shape = (len(self.texts),)
-        return [[np.ctypeslib.as_array(pointer, shape) for pointer in of_row] for of_row in pointers]
+            for sequence in copies:
+                llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
 
 
 class Causal(Prefixed):
@@ -187,22 +181,17 @@ class Causal(Prefixed):
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
         return [*self._start, *self._tokenizer(text, add_special_tokens=False)["input_ids"]]
 
-    def _begin(self, prefix: Sequence[int]) -> Logits:
-        logits, self._cache = self._forward([tuple(prefix)], None, last=True)
-        first: Logits = logits[0][-1]
-        return first
-
-    def _behind(self, rows: Sequence[Tokens], *, last: bool) -> Sequence[Sequence[Logits]]:
-        cache = copy.deepcopy(self._cache)
-        cache.batch_repeat_interleave(len(rows))
-        return list(self._forward(rows, cache, last=last)[0])
-
-    def _forward(self, rows: Sequence[Tokens], cache: Any, *, last: bool) -> tuple[Logits, Any]:
-        torch = self._torch
+    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Logits]]:
+        torch, cache = self._torch, None
+        if self._prefix:
+            cache = copy.deepcopy(self._cache)
+            cache.batch_repeat_interleave(len(rows))
         with torch.inference_mode():
             tokens = torch.tensor(rows, device=self._device)
             answer = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=int(last))
-        return answer.logits.float().cpu().numpy(), answer.past_key_values
+        if not self._prefix:
+            self._cache = answer.past_key_values
+        return list(answer.logits.float().cpu().numpy())
 
 
 def needed(module: str, extra: str) -> Any:

@@ -128,27 +128,21 @@ class Served:
         return [(b"" if SPECIAL.fullmatch(text) else text, log) for text, log in pairs if log <= 1e-3]
 
     def _all(self, settings: dict[str, Any], prompts: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the log probabilities that the server answers to each prompt, several asked at once."""
-        httpx = needed("httpx", "openai")
-        with (
-            httpx.Client(headers=self._headers, timeout=PATIENCE) as client,
-            ThreadPoolExecutor(self._parallel) as pool,
-        ):
-            return list(pool.map(lambda prompt: self._asked(client, settings | {"prompt": prompt}), prompts))
+        """Return the log probabilities that the server answers to each prompt, several asked at once.
 
-    def _asked(self, client: Any, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to one request, which is sent again if the server is busy or cannot be reached."""
+        A request is sent again if the server is busy or cannot be reached.
+        """
         tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
         sent = settings | {"temperature": 1.0, "seed": 0} | ({"model": self._model} if self._model else {})
-        tries = tenacity.Retrying(
+        retry = tenacity.retry(
             stop=tenacity.stop_after_attempt(TRIES),
             wait=tenacity.wait_exponential(multiplier=0.25, max=MAX_WAIT),
             retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
             reraise=True,
         )
 
-        def once() -> dict[str, Any]:
-            answer = client.post(self._url, json=sent)
+        def ask(prompt: str) -> dict[str, Any]:
+            answer = client.post(self._url, json=sent | {"prompt": prompt})
             if answer.status_code != 200:
                 reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
                 later = _BusyError if answer.status_code in BUSY else ModelError
@@ -159,10 +153,13 @@ class Served:
                 raise self._failed("gives no log probabilities (logprobs) with its answer") from error
 
         try:
-            logs: dict[str, Any] = tries(once)
+            with (
+                httpx.Client(headers=self._headers, timeout=PATIENCE) as client,
+                ThreadPoolExecutor(self._parallel) as pool,
+            ):
+                return list(pool.map(retry(ask), prompts))
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._failed(f"does not answer: {error or type(error).__name__}") from error
-        return logs
 
     def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
         return kind(message=f"The server {visible(self._url)} {reason}")
