@@ -55,15 +55,6 @@ def test_calibration(geval, challenge):
     ]
 
 
-def test_calibration_as_json(geval, challenge):
-    status, out, err = geval("calibration", "-t", "dev-0", "--format", "json")
-    assert (status, err) == (0, "")
-    document = json.loads(out)
-    assert (document["challenge"], document["file"], document["lines"]) == (challenge.name, "out.tsv", 4)
-    assert document["signature"].startswith("metric:PerplexityHashed|bits:10|lines:4|")
-    assert document["guess"]["found"] == pytest.approx(2 / 3)
-
-
 def test_luck(geval, challenge):
     status, out, err = geval("luck", "-t", "dev-0", "--seeds", "5")
     assert (status, err) == (0, "")
@@ -114,14 +105,6 @@ def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
 )  # fmt: skip
 def test_what_is_refused(geval, challenge, words, status, message):
     assert geval(*words) == (status, "", f"geval: {message}\n")
-
-
-@pytest.mark.parametrize("command", ["calibration", "luck"])
-def test_help(geval, command):
-    status, out, err = geval(command, "--help")
-    assert (status, err) == (0, "")
-    assert out.startswith(f"usage: geval {command} ")
-    assert out == geval("help", command)[1]
 
 
 def test_a_near_tie_is_noted(geval, challenge):

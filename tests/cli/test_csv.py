@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from geval_py import compare, evaluate, evaluate_all
+from geval_py import evaluate, evaluate_all
 
 WORDS = ["a", "b", "a", "c"]
 OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1"]  # perplexities 2, 4, 1, inf
@@ -56,13 +56,6 @@ def test_scores(challenge, rows):
     assert [float(value) for value in second[2:4]] == [score.value for score in of_second.scores]
 
 
-def test_intervals(challenge, rows):
-    head, row = rows("-o", "out-n=2.tsv", "--bootstrap", "50", "-a", "LogLoss")
-    interval = evaluate(challenge, out="n=2", metrics="LogLoss").interval(samples=50)
-    assert head == ["file", "n", "LogLoss", "LogLoss low", "LogLoss high", "lines", "error", "signature"]
-    assert [float(value) for value in row[3:5]] == [interval.low, interval.high]
-
-
 def test_lines(challenge, rows):
     found = rows("-l", "-o", "out-n=1.tsv")
     assert found == [
@@ -80,11 +73,6 @@ def test_lines_have_the_columns_of_python(challenge, geval):
     assert set(pd.read_csv(io.StringIO(out)).columns) == set(frame.columns)
 
 
-def test_lines_as_they_are_asked_for(challenge, rows):
-    assert [row[0] for row in rows("-l", "-s", "-o", "out-n=1.tsv")[1:]] == ["4", "2", "1", "3"]
-    assert [row[0] for row in rows("-l", "--filter", "exp:a", "-o", "out-n=1.tsv")[1:]] == ["1", "3"]
-
-
 def test_an_input_of_empty_lines(challenge, rows):
     write(challenge / "test-A", "in.tsv", [""] * 4)
     assert rows("-l", "-o", "out-n=1.tsv")[0] == ["line", "score", "loss", "in<score>", "expected", "output"]
@@ -97,41 +85,7 @@ def test_words_are_not_marked(challenge, geval, monkeypatch):
     assert geval(*words, "--mark-worst-features") == (0, geval(*words)[1], note)
 
 
-def test_differences(challenge, rows):
-    head, *found = rows("-o", "out-n=1.tsv", "-d", "out-n=2.tsv")
-    assert head == ["line", "difference", "score", "loss", "other_score", "other_loss", "in<score>", "Text", "3",
-                    "expected", "output", "other_output"]  # fmt: skip
-    assert [row[:3] for row in found] == [["1", "-2.0", "2.0"], ["3", "-1.0", "1.0"], ["4", "Infinity", "Infinity"]]
-    assert found[0][-3:] == ["a", OUT[0], OTHER[0]]
-
-
-@pytest.mark.parametrize("mode", [["-w"], ["--most-worsening-features", "out-n=1.tsv"]], ids=["worst", "worsening"])
-def test_features(mode, challenge, rows, geval):
-    head, *found = rows("-o", "out-n=2.tsv", *mode)
-    shown = [line.split("\t") for line in geval("-o", "out-n=2.tsv", *mode)[1].splitlines()]
-    costs = ["perplexity", "gain", "gain_low", "gain_high"] if mode == ["-w"] else []
-    assert head == ["feature", "count", "score", "p", "q", *costs]
-    assert [row[:2] for row in found] == [row[:2] for row in shown]
-    assert [float(row[3]) for row in found] == pytest.approx([float(row[3]) for row in shown])
-
-
-def test_a_comparison(challenge, rows):
-    head, *found = rows("compare", "--samples", "100", "-p", "1", "-m", "LogLoss:f<exp:a>")
-    table = compare(evaluate_all(challenge, metrics="LogLoss:f<exp:a>"), samples=100).to_frame()
-    assert head == [*table.columns, "signature"]
-    assert [row[0] for row in found] == list(table["system"])
-    assert [float(row[1]) for row in found] == list(table["score"])
-    assert [row[head.index("groups")] for row in found] == [" ".join(map(str, groups)) for groups in table["groups"]]
-    assert all(row[-1].startswith("metric:LogLoss:f<exp:a>|") for row in found)
-
-
 def test_it_is_the_same_on_a_terminal(challenge, geval):
     for words in ([], ["-l", "-o", "out-n=1.tsv"], ["-w", "-o", "out-n=2.tsv"], ["compare", "--samples", "9"]):
         piped = geval(*words, "--format", "csv")
         assert geval(*words, "--format", "csv", terminal=True) == piped
-
-
-@pytest.mark.parametrize("mode", ["--oracle-item-based", "--just-tokenize"])
-def test_not_every_mode_has_it(mode, challenge, geval):
-    message = f"geval: {mode} has no csv format; leave --format out\n"
-    assert geval(mode, "--format", "csv") == (2, "", message)

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from five_items import OUT, make_challenge, write
+from five_items import make_challenge, write
 
 import geval_py
 from geval_py import evaluate
@@ -69,20 +69,6 @@ def test_lines(challenge, document):
     assert (lines[3]["score"], lines[3]["loss"]) == ("Infinity", "Infinity")
 
 
-ORDERS = {
-    "worst first": (["-s"], [4, 2, 5, 1, 3]),
-    "best first": (["-r"], [3, 1, 2, 5, 4]),
-    "a word": (["--filter", "exp:a"], [1, 3, 5]),
-    "a metric that is filtered": (["-a", "Perplexity:f<exp:a>"], [1, 3, 5]),
-    "a column": (["--filter", "in<Year>:1902", "-s"], [4, 3]),
-}
-
-
-@pytest.mark.parametrize(("flags", "numbers"), ORDERS.values(), ids=ORDERS)
-def test_lines_keep_their_numbers(flags, numbers, challenge, document):
-    assert [line["line"] for line in document("-l", *flags)["lines"]] == numbers
-
-
 def test_lines_are_those_of_python(challenge, document):
     rows = evaluate(challenge).to_frame()
     for line, row in zip(document("-l")["lines"], rows.to_dict("records"), strict=True):
@@ -103,72 +89,23 @@ def test_words_are_not_marked(challenge, document, monkeypatch):
     assert document("-l", "--mark-worst-features", noted="geval: note: words are marked in text only\n") == plain
 
 
-def test_differences(challenge, document):
-    found = document("--diff", "other")
-    assert found["outputs"] == outputs(challenge, "out.tsv", "other")
-    assert [line["line"] for line in found["lines"]] == [1, 3, 4]
-    assert found["lines"][0] == {
-        "line": 1,
-        "difference": -2.0,
-        "score": 2.0,
-        "loss": LOG(2),
-        "other_score": 4.0,
-        "other_loss": LOG(4),
-        "input": {"Year": "1901", "Text": "New York"},
-        "expected": "a",
-        "output": OUT[0],
-        "other_output": OTHER[0],
-    }
-    assert found["lines"][2]["difference"] == "Infinity"
-    assert [line["line"] for line in document("--diff", "other", "-s")["lines"]] == [4, 3, 1]
-    assert [line["line"] for line in document("--diff", "other", "--filter", "exp:c")["lines"]] == [4]
+def test_lines_keep_their_numbers_and_infinite_figures_are_words(challenge, document):
+    assert [line["line"] for line in document("-l", "--filter", "in<Year>:1902", "-s")["lines"]] == [4, 3]
+    differences = document("--diff", "other")
+    assert differences["outputs"] == outputs(challenge, "out.tsv", "other")
+    rows = [(line["line"], line["difference"]) for line in differences["lines"]]
+    assert rows == [(1, -2.0), (3, -1.0), (4, "Infinity")]
+    note = "geval: note: 1 of 5 lines have an infinite score: so has the mean of their features\n"
+    features = {feature["feature"]: feature for feature in document("-w", noted=note)["features"]}
+    assert (features["exp:c"]["count"], features["exp:c"]["score"]) == (1, "Infinity")
 
 
-def test_no_difference(challenge, document):
+def test_no_difference_and_no_feature(challenge, document):
     note = "geval: note: no line differs in both its output and its score\n"
     assert document("-d", "out.tsv", noted=note)["lines"] == []
-
-
-COLUMNS = ["feature", "count", "score", "p", "q", "perplexity", "gain", "gain_low", "gain_high"]
-
-
-@pytest.mark.parametrize(
-    ("words", "names", "note"),
-    [
-        (["-o", "other", "-w"], ["other"], ""),
-        (["-o", "other", "-w", "--min-frequency", "2", "--bigrams"], ["other"], ""),
-        (["-w", "-r", "--cartesian"], ["out.tsv"], "1 of 5 lines have an infinite score: so has the mean of their features"),
-        (
-            ["--most-worsening-features", "other", "-o", "out.tsv"],
-            ["out.tsv", "other"],
-            "1 of 5 lines are infinite in one output: so are means, or not defined",
-        ),
-    ],
-    ids=["worst", "frequent", "best", "worsening"],
-)  # fmt: skip
-def test_features(words, names, note, challenge, document, geval):
-    """The features of the plain text, with q, and what they cost where that is not the difference of two."""
-    found = document(*words, noted=f"geval: note: {note}\n" if note else "")
-    assert found["outputs"] == outputs(challenge, *names)
-    features = found["features"]
-    assert [list(feature) for feature in features] == [COLUMNS[: 5 if len(names) > 1 else None]] * len(features)
-    rows = [line.split("\t") for line in geval(*words)[1].splitlines()]
-    assert [[feature["feature"], str(feature["count"])] for feature in features] == [row[:2] for row in rows]
-    for feature, row in zip(features, rows, strict=True):
-        assert float(feature["score"]) == pytest.approx(float(row[2]), abs=1e-8, nan_ok=True)
-        assert feature["p"] == pytest.approx(float(row[3]))
-    q_values = [feature["q"] for feature in features]
-    assert q_values == sorted(q_values)
-    assert max(q_values) <= 1
-
-
-def test_no_feature(challenge, geval):
-    status, out, err = geval("-o", "other", "-w", "--min-frequency", "9", "--format", "json")
-    assert (status, json.loads(out)["features"]) == (0, [])
-    assert err == (
-        "geval: note: no feature is shown: none is on at least 9 of 5 lines, and missing from as many "
-        "(--min-frequency)\n"
-    )
+    least = "none is on at least 9 of 5 lines, and missing from as many (--min-frequency)"
+    note = f"geval: note: no feature is shown: {least}\n"
+    assert document("-o", "other", "-w", "--min-frequency", "9", noted=note)["features"] == []
 
 
 def test_a_header_with_a_name_twice(challenge, document):

@@ -91,12 +91,6 @@ def test_an_output_at_fault_is_said_and_nothing_is_written(geval, tmp_path):
     assert not html.exists()
 
 
-def test_help_has_an_example(geval):
-    status, out, _ = geval("report", "--help")
-    assert status == 0
-    assert "geval report -t dev-0 --html report.html" in out
-
-
 # --plot-graph: GEval.OptionsParser.calibrationPlot and loessGraph of GEval.Core, of GEval 1.42.2
 
 LABELS = {
