@@ -22,10 +22,6 @@ from geval_py.tables.formats import FORMATS
 ROOT = Path(__file__).parents[2]
 
 
-def test_each_command_has_its_parser():
-    assert [parser_of(name).prog for name in COMMANDS] == [f"geval {name}" for name in COMMANDS]
-
-
 # Help
 
 HELPS = {
@@ -48,7 +44,9 @@ HELPS = {
 
 @pytest.mark.parametrize(("words", "command"), HELPS.items(), ids=HELPS)
 def test_help(words, command, geval):
-    assert geval(*words.split()) == (0, parser_of(*(command or "").split()).format_help(), "")
+    help = parser_of(*(command or "").split()).format_help()
+    assert help.startswith(f"usage: geval {command or '['}")
+    assert geval(*words.split()) == (0, help, "")
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
@@ -83,23 +81,20 @@ def test_help_lists_what_there_is(topic, names, geval):
     assert set(names) <= {row.split()[0] for row in rows}
 
 
-@pytest.mark.parametrize("name", ["E114", "e114", "not-a-number"])
-def test_help_of_a_rule(name, geval):
-    assert geval("help", name) == geval("check", "--explain", "E114")
+SAME_HELP = dict.fromkeys(["E114", "e114", "not-a-number"], "check --explain E114") | {
+    "E404": "challenge leaks --explain E404",
+    **dict.fromkeys(["evaluate", "score", "run", "eval"], "help"),
+}
 
 
-def test_help_of_a_rule_of_leaks(geval):
-    assert geval("help", "E404") == geval("challenge", "leaks", "--explain", "E404")
+@pytest.mark.parametrize(("name", "words"), SAME_HELP.items())
+def test_help_of_a_rule_and_of_plain_geval_by_other_names(name, words, geval):
+    assert geval("help", name) == geval(*words.split())
 
 
 def test_help_of_a_metric(geval):
     assert geval("help", "RMSE") == (0, "RMSE  answers' unit  lower is better  root of the mean squared error\n", "")
     assert geval("help", "LogLossHashed8")[1].split()[:2] == ["LogLossHashed8", "nats"]
-
-
-@pytest.mark.parametrize("name", ["evaluate", "score", "run", "eval"])
-def test_help_of_plain_geval_by_other_names(name, geval):
-    assert geval("help", name) == geval("help")
 
 
 FIRST_WORDS = """\
@@ -237,14 +232,11 @@ NO_HELP = {
     "help challenge make x": f"there is no command `challenge make x`\n  did you mean challenge? {OF_HELP}",
     "challenge": f"a command of geval challenge is missing\n  {OF_CHALLENGE}",
     "challenge maek": f"there is no command `geval challenge maek`\n  did you mean make? {OF_CHALLENGE}",
-    "challenge --hlep": "unrecognized arguments: --hlep\n  did you mean --help?",
+    "sample": "a folder to make is missing\n  for example geval sample gazette",
+    "completion": "a shell is missing: bash, zsh, fish\n  for example geval completion bash",
+    "--challenge a --out-directory b": "--challenge says where all is: leave --out-directory out",
+    "--challenge a -w": "--challenge goes with scores",
 }
-
-
-@pytest.mark.parametrize(("words", "message"), NO_HELP.items(), ids=[repr(words) for words in NO_HELP])
-def test_no_help(words, message, geval):
-    assert geval(*words.split(" ")) == (2, "", f"geval: {message}\n")
-
 
 # Words that mean something else
 
@@ -274,14 +266,8 @@ MEANT = {
 }
 
 
-@pytest.mark.parametrize(("word", "advice"), MEANT.items(), ids=MEANT)
-def test_what_was_meant(word, advice, tmp_path, monkeypatch, geval):
-    monkeypatch.chdir(tmp_path)
-    kind = "option" if word.startswith("-") else "argument"
-    assert geval(word) == (2, "", f"geval: Invalid {kind} `{word}'\n  {advice}\n")
-
-
 MEANT_OF_COMMANDS = {
+    "challenge --hlep": ("--hlep", "did you mean --help?"),
     "check --chalenge x": ("--chalenge", "did you mean --challenge?"),
     "check --sarif": ("--sarif", "did you mean --format sarif?"),
     "check --test-set": ("--test-set", "did you mean --test-name?"),
@@ -294,13 +280,22 @@ MEANT_OF_COMMANDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("words", "strays", "advice"),
-    [(words, *meant) for words, meant in MEANT_OF_COMMANDS.items()],
-    ids=[repr(words) for words in MEANT_OF_COMMANDS],
-)
-def test_what_was_meant_by_a_command_s_option(words, strays, advice, geval):
-    assert geval(*words.split()) == (2, "", f"geval: unrecognized arguments: {strays}\n  {advice}\n")
+REFUSED = {
+    **NO_HELP,
+    **{
+        word: f"Invalid {'option' if word[0] == '-' else 'argument'} `{word}'\n  {advice}"
+        for word, advice in MEANT.items()
+    },
+    **{
+        words: f"unrecognized arguments: {strays}\n  {advice}"
+        for words, (strays, advice) in MEANT_OF_COMMANDS.items()
+    },
+}
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=map(repr, REFUSED))
+def test_what_is_refused_says_what_was_meant(words, message, geval):
+    assert geval(*words.split(" ")) == (2, "", f"geval: {message}\n")
 
 
 def options_of_all():
@@ -353,28 +348,22 @@ def test_the_sample_replaces_nothing(kind, tmp_path, monkeypatch, geval):
     assert list(tmp_path.rglob("*")) == [place]
 
 
-def test_a_sample_that_cannot_be_copied_leaves_nothing(tmp_path, monkeypatch, geval):
+def test_a_sample_that_cannot_be_made_leaves_nothing(tmp_path, monkeypatch, geval):
     def fail(source, target):
         raise OSError(28, "No space left on device")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shutil, "copyfile", fail)
-    assert geval("sample", "g") == (1, "", "geval: cannot write `g`: No space left on device\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_sample_where_no_folder_can_be_made(tmp_path, monkeypatch, geval):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    assert geval("sample", "file/g") == (1, "", "geval: cannot write `file/g`: Not a directory\n")
-
-
-def test_a_sample_that_was_not_installed(tmp_path, monkeypatch, geval):
-    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfile", fail)
+        assert geval("sample", "g") == (1, "", "geval: cannot write `g`: No space left on device\n")
     monkeypatch.setattr(sample, "PACKAGE", tmp_path / "lib" / "geval_py")
     folder = tmp_path / "lib/geval_py/sample/gazette"
     assert geval("sample", "g") == (1, "", f"geval: Cannot read `{folder}`: it was not installed with geval-py\n")
     assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert geval("sample", "file/g") == (1, "", "geval: cannot write `file/g`: Not a directory\n")
 
 
 def test_the_sample_of_an_installed_package(tmp_path, monkeypatch, geval):
@@ -387,10 +376,6 @@ def test_the_sample_of_an_installed_package(tmp_path, monkeypatch, geval):
     assert evaluate(tmp_path / "g", "dev-0", out="bigram").line_count > 100
 
 
-def test_no_folder_is_named(geval):
-    assert geval("sample") == (2, "", "geval: a folder to make is missing\n  for example geval sample gazette\n")
-
-
 # Completions
 
 
@@ -398,17 +383,8 @@ def test_no_folder_is_named(geval):
 def test_a_completion_knows_what_there_is(shell, geval):
     status, out, err = geval("completion", shell)
     assert (status, err) == (0, "")
-    for word in (
-        *" ".join(COMMANDS).split(),
-        "by-score",
-        "baseline",
-        "rest-mass",
-        "PerplexityHashed",
-        "minimalistic",
-        "sarif",
-        "markdown",
-    ):
-        assert word in out
+    values = "by-score baseline rest-mass PerplexityHashed minimalistic sarif markdown"
+    assert [word for word in (*COMMANDS, *values.split()) if word not in out] == []
     assert "no-such-option" not in out
     assert "gonito-host" not in out
 
@@ -428,39 +404,14 @@ COMPLETIONS = {
     "geval help sam": "sample",
     "geval help f": "flags formats",
     "geval -t de": "dev-0",
-    "geval -t dev-0 -o dev-0/out": "dev-0/out-$(touch x).tsv dev-0/out-model=ola,v=2.tsv dev-0/out.tsv",
+    "geval -t dev-0 -o dev-0/out": "dev-0/out-$(touch x).tsv dev-0/out-header.tsv dev-0/out-model=ola,v=2.tsv dev-0/out.tsv",
     "geval -t dev-0 -o ": "$(touch x) ola,2 out dev-0",
     "geval -t dev-0 -o ol": "ola,2",
     "geval compare ou": "out",
     "geval compare --baseline ol": "ola,2",
     "geval baseline -t dev-0 un": "uniform unigram",
     "geval sample de": "dev-0",
-}
-
-
-def completed_by_bash(line, files, folder, geval):
-    """What bash offers for the last word of a line, in a folder with a test set of these files."""
-    (folder / "dev-0").mkdir()
-    for name in files:
-        (folder / "dev-0" / name).touch()
-    words = " ".join(repr(word) for word in line.split(" "))
-    script = (
-        f"{geval('completion', 'bash')[1]}\nCOMP_WORDS=({words}) COMP_CWORD={line.count(' ')}\n"
-        '_geval; echo "${COMPREPLY[*]}"'
-    )
-    run = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=True)
-    assert run.stderr == ""
-    return run.stdout.removesuffix("\n")
-
-
-@pytest.mark.parametrize(("line", "found"), COMPLETIONS.items(), ids=COMPLETIONS)
-def test_bash_completes(line, found, tmp_path, geval):
-    files = ("out.tsv", "out-model=ola,v=2.tsv", "out-$(touch x).tsv")
-    assert completed_by_bash(line, files, tmp_path, geval) == found
-    assert not (tmp_path / "x").exists()  # no name is a command
-
-
-WITH_EQUALS_SIGNS = {  # bash ends words at "=", too
+    # bash ends words at "=", too
     "geval -t dev-0 -o dev-0/out-model = ol": "ola,v=2.tsv",
     "geval -t dev-0 -o dev-0/out-model =": "ola,v=2.tsv",
     "geval -t dev-0 -o dev-0/out-model = ola,v =": "2.tsv",
@@ -471,10 +422,23 @@ WITH_EQUALS_SIGNS = {  # bash ends words at "=", too
 }
 
 
-@pytest.mark.parametrize(("line", "found"), WITH_EQUALS_SIGNS.items(), ids=WITH_EQUALS_SIGNS)
-def test_bash_completes_names_with_equals_signs(line, found, tmp_path, geval):
-    files = ("out.tsv", "out-model=ola,v=2.tsv", "out-header.tsv")
-    assert completed_by_bash(line, files, tmp_path, geval) == found
+def test_bash_completes(tmp_path, geval):
+    """What bash offers for the last word of each line, in a folder with a test set of some outputs."""
+    (tmp_path / "dev-0").mkdir()
+    for name in ("out.tsv", "out-model=ola,v=2.tsv", "out-$(touch x).tsv", "out-header.tsv"):
+        (tmp_path / "dev-0" / name).touch()
+    script = geval("completion", "bash")[1]
+    for line in COMPLETIONS:
+        words = " ".join(repr(word) for word in line.split(" "))
+        script += f"COMP_WORDS=({words}) COMP_CWORD={line.count(' ')} COMPREPLY=()\n"
+        script += '_geval; echo "${COMPREPLY[*]}"\n'
+    run = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stderr == ""
+    offered = dict(zip(COMPLETIONS, map(str.split, run.stdout.splitlines()), strict=True))
+    assert {line: sorted(words) for line, words in offered.items()} == {
+        line: sorted(words.split()) for line, words in COMPLETIONS.items()
+    }
+    assert not (tmp_path / "x").exists()  # no name is a command
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -484,18 +448,15 @@ def test_a_shell_takes_its_script(shell, tmp_path, geval):
     subprocess.run([shell, "-n", tmp_path / "script"], check=True)
 
 
-NO_SHELL = {
-    "completion": "a shell is missing: bash, zsh, fish\n  for example geval completion bash",
-    "completion tcsh": "argument SHELL: invalid choice: 'tcsh' (choose from 'bash', 'zsh', 'fish')\n"
-    "  geval completion --help shows the options",
-}
-
-
-@pytest.mark.parametrize(("words", "message"), NO_SHELL.items(), ids=NO_SHELL)
-def test_no_shell(words, message, geval):
+def test_no_shell(geval):
     """Python 3.12 and later do not quote the choices."""
-    status, out, err = geval(*words.split())
-    assert (status, out, err.replace("'", "")) == (2, "", f"geval: {message}\n".replace("'", ""))
+    status, out, err = geval("completion", "tcsh")
+    assert (status, out, err.replace("'", "")) == (
+        2,
+        "",
+        "geval: argument SHELL: invalid choice: tcsh (choose from bash, zsh, fish)\n"
+        "  geval completion --help shows the options\n",
+    )
 
 
 # Several challenges
@@ -538,17 +499,6 @@ def test_one_challenge_does_not_hide_another(monkeypatch, geval):
     assert err == (
         "geval: No directory with the expected results: `nowhere`\ngeval: the challenge `nowhere` is left out\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--challenge a --out-directory b", "--challenge says where all is: leave --out-directory out"),
-        ("--challenge a -w", "--challenge goes with scores"),
-    ],
-)
-def test_what_does_not_go_with_several_challenges(words, message, geval):
-    assert geval(*words.split()) == (2, "", f"geval: {message}\n")
 
 
 @pytest.mark.parametrize(
