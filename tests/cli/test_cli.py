@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from geval_py.cli import terminal
 from geval_py.cli.improve import show_written
 from geval_py.reading.lines import BLOCK_BYTES
 from geval_py.version import __version__
@@ -78,22 +79,13 @@ def test_several_outputs(challenge, geval):
     assert geval("-t", "dev-0")[1].splitlines()[0] == "File name\tepochs\tPerplexityHashed"
 
 
-def test_json(challenge, geval):
+def test_infinite_losses_in_json(challenge, geval):
     (challenge / "dev-0/out.tsv").write_text("a:0.5 :0.5\nx:1\n:1\n")
     status, out, err = geval("-t", "dev-0", "--format", "json", "-m", "LikelihoodHashed8")
-    document = json.loads(out, parse_constant=lambda name: pytest.fail(name))
+    (output,) = json.loads(out, parse_constant=lambda name: pytest.fail(name))["outputs"]
     assert (status, err) == (0, "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n")
-    assert {k: v for k, v in document.items() if k != "outputs"} == {
-        "version": __version__,
-        "challenge": challenge.name,
-        "test": "dev-0",
-    }
-    (output,) = document["outputs"]
-    assert output["file"] == "out.tsv"
-    assert output["lines"] == 3
     assert output["signature"].startswith("metric:PerplexityHashed,LikelihoodHashed8|bits:10,8|lines:3|")
-    rows = [tuple(metric.values()) for metric in output["metrics"]]
-    assert rows == [
+    assert [tuple(metric.values()) for metric in output["metrics"]] == [
         ("PerplexityHashed", "Infinity", "words", "lower", 1),
         ("LikelihoodHashed8", 0.0, "probability", "higher", 1),
     ]
@@ -220,34 +212,52 @@ def test_errors(words, status, message, challenge, geval):
     assert geval(*words) == (status, "", f"geval: {message}\n")
 
 
-def test_no_metric(challenge, geval):
-    (challenge / "config.txt").unlink()
-    assert geval("-t", "dev-0") == (
-        2,
-        "",
-        "geval: no metric given, use --metric option\n  for example -m PerplexityHashed\n",
-    )
-
-
-def test_line_counts(challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text(":1\n" * 5)
-    message = "geval: Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n"
-    assert geval("-t", "dev-0") == (1, "", message)
-    (challenge / "dev-0/out.tsv").write_text(":1\n")
-    message = "geval: Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n"
-    assert geval("-t", "dev-0") == (1, "", message)
-
-
-def test_a_malformed_line(challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text(":1\nthe:0.5 of:0,25 :0.25\n:1\n")
-    assert geval("-t", "dev-0") == (
+AT_FAULT = {  # status, file, its text, its message
+    "no metric": (2, "config.txt", "", "no metric given, use --metric option\n  for example -m PerplexityHashed\n"),
+    "another metric": (
         1,
-        "",
-        "geval: Line 2: Unexpected data [number text found after a number]\n"
+        "config.txt",
+        "--metric Foo",
+        "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n  in `./config.txt`\n",
+    ),
+    "many lines": (
+        1,
+        "dev-0/out.tsv",
+        ":1\n" * 5,
+        "Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n",
+    ),
+    "few lines": (
+        1,
+        "dev-0/out.tsv",
+        ":1\n",
+        "Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n",
+    ),
+    "a malformed line": (
+        1,
+        "dev-0/out.tsv",
+        ":1\nthe:0.5 of:0,25 :0.25\n:1\n",
+        "Line 2: Unexpected data [number text found after a number]\n"
         "  `./dev-0/out.tsv`, line 2, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
         "    the:0.5 of:0,25 :0.25\n"
         "               ^\n",
-    )
+    ),
+    "an unsafe line": (
+        1,
+        "dev-0/out.tsv",
+        ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
+        "Line 2: Unexpected data [number text found after a number]\n"
+        "  `./dev-0/out.tsv`, line 2, column 9: `0.5\\u202e` is not a number; digits were expected, such as 0.25, -1.5 or "
+        "2.5e-3\n"
+        "    \\x1b[31mka:0.5\\u202e x\n"
+        "               ^\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("status", "name", "text", "message"), AT_FAULT.values(), ids=AT_FAULT)
+def test_a_file_at_fault(status, name, text, message, challenge, geval):
+    (challenge / name).write_text(text)
+    assert geval("-t", "dev-0") == (status, "", f"geval: {message}")
 
 
 @pytest.mark.parametrize("words", [(), ("-l",), ("-w",), ("--format", "json")], ids=str)
@@ -309,32 +319,24 @@ def test_a_line_that_the_flags_made_malformed(challenge, geval):
     )
 
 
-def test_the_terminal_is_safe(challenge, geval):
-    (challenge / "dev-0/out.tsv").write_text(":1\n\x1b[31mka:0.5\u202e x\n:1\n")
-    _, _, err = geval("-t", "dev-0")
-    assert "\x1b" not in err
-    assert "\u202e" not in err
-    assert r"\x1b[31mka:0.5\u202e x" in err
-
-
-def test_words_outside_the_vocabulary_are_noted(challenge, geval):
+@pytest.mark.parametrize(
+    ("metrics", "printed"),
+    [
+        ("-a Perplexity", "Infinity\n"),
+        ("-a Perplexity -a LogLossHashed", "Perplexity\tInfinity\nLogLossHashed\t2.54\n"),
+        ("-a LogLossHashed -a Perplexity", "LogLossHashed\t2.54\nPerplexity\tInfinity\n"),
+    ],
+)
+def test_words_outside_the_vocabulary_are_noted(metrics, printed, challenge, geval):
     (challenge / "train").mkdir()
     (challenge / "train/expected.tsv").write_text("a\n")
-    assert geval("-t", "dev-0", "-a", "Perplexity") == (
+    assert geval("-t", "dev-0", *metrics.split()) == (
         0,
-        "Infinity\n",
+        printed,
         "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
         "their loss is infinite\n"
         "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n",
     )
-
-
-@pytest.mark.parametrize("metrics", [["Perplexity", "LogLossHashed"], ["LogLossHashed", "Perplexity"]], ids=" ".join)
-def test_words_outside_the_vocabulary_are_noted_whichever_metric_needs_it(metrics, challenge, geval):
-    (challenge / "train").mkdir()
-    (challenge / "train/expected.tsv").write_text("a\n")
-    words = [word for metric in metrics for word in ("-m", metric)]
-    assert "2 of 3 expected words are not in the vocabulary" in geval("-t", "dev-0", *words)[2]
 
 
 def test_version(geval):
@@ -372,7 +374,11 @@ def test_an_interrupt_ends_quietly(challenge):
 @pytest.mark.parametrize("mode", ["", "-w"], ids=["scoring", "with numpy"])
 @pytest.mark.parametrize("milliseconds", range(0, 200, 20))
 def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
-    """The shell sees that a signal ended it, and nobody sees a traceback, once Python has imported ``signal``."""
+    """After the first imports, the shell sees that a signal ended it, and nobody sees a traceback.
+
+    ``geval_py.__main__`` handles signals once it has imported the commands. Until then Python's handler would show a
+    traceback; here it is replaced by the default, which does not.
+    """
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print(flush=True); "
         "from geval_py.__main__ import main; sys.exit(main())"
@@ -404,51 +410,32 @@ def test_a_compressed_output_without_a_line(challenge, geval):
     assert geval("-t", "dev-0") == (1, "", "geval: The output file is empty: `./dev-0/out.tsv.gz`\n")
 
 
-@pytest.mark.parametrize("kind", ["terminal", "pipe"])
-def test_progress_is_shown_on_a_terminal_only(kind, monkeypatch):
-    from geval_py.cli import terminal as progress
-
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
-    monkeypatch.setenv("TERM", "xterm")
-    shown = io.StringIO()
-    shown.isatty = lambda: kind == "terminal"
-    monkeypatch.setattr(sys, "stderr", shown)
-    with progress.ProgressBar("out\x1b.tsv") as bar:
-        bar(1, 100)
-        bar(50, 100)
-    assert ("out" in shown.getvalue()) == (kind == "terminal")
-    assert os.linesep.join(shown.getvalue().split("out\x1b")) == shown.getvalue()
-
-
-@pytest.mark.parametrize(("patience", "is_shown"), [(1e9, False), (-1, True)])
+@pytest.mark.parametrize(("is_terminal", "patience"), [(True, -1), (True, 1e9), (False, -1)])
 @pytest.mark.parametrize(("unit", "amount"), [("bytes", "| 50.0/100 ["), ("items", "| 50/100 [")])
-def test_progress_is_shown_in_its_unit_after_a_while(patience, is_shown, unit, amount, monkeypatch):
-    from geval_py.cli import terminal as progress
-
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)
+def test_progress_is_shown_on_a_terminal_in_its_unit_after_a_while(is_terminal, patience, unit, amount, monkeypatch):
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", patience)
     shown = io.StringIO()
-    shown.isatty = lambda: True
+    shown.isatty = lambda: is_terminal
     monkeypatch.setattr(sys, "stderr", shown)
-    with progress.ProgressBar("out", unit=unit) as bar:
+    with terminal.ProgressBar("out\x1b.tsv", unit=unit) as bar:
         bar(30, 100)
         time.sleep(0.12)  # tqdm draws ten times a second
         bar(50, 100)
     text = re.sub("\x1b\\[[0-9;]*m", "", shown.getvalue())
-    assert (amount in text) == is_shown
+    is_shown = is_terminal and patience < 0
+    assert ("out\\x1b.tsv" in text, amount in text) == (is_shown, is_shown)
     assert ("B/s" in text) == (is_shown and unit == "bytes")
+    assert "out\x1b" not in shown.getvalue()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pseudo-terminal is Unix's")
 def test_progress_is_shown_on_a_terminal_that_reports_no_width(monkeypatch):
-    from geval_py.cli import terminal as progress
-
-    monkeypatch.setattr(progress, "PATIENCE_SECONDS", -1)
-    monkeypatch.setenv("TERM", "xterm")
-    controller, terminal = os.openpty()
-    assert os.get_terminal_size(terminal).columns == 0
-    with open(terminal, "w") as shown, monkeypatch.context() as patched:
+    monkeypatch.setattr(terminal, "PATIENCE_SECONDS", -1)
+    controller, device = os.openpty()
+    assert os.get_terminal_size(device).columns == 0
+    with open(device, "w") as shown, monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", shown)
-        with progress.ProgressBar("out") as bar:
+        with terminal.ProgressBar("out") as bar:
             bar(50, 100)
         assert b"50.0/100" in os.read(controller, 4096)
     os.close(controller)
@@ -503,16 +490,6 @@ def test_too_little_memory(challenge, geval, monkeypatch):
 
     monkeypatch.setattr(score, "run", fail)
     assert geval() == (1, "", "geval: not enough memory for what there is to read\n")
-
-
-def test_a_metric_of_config_txt_that_is_not_known(challenge, geval):
-    (challenge / "config.txt").write_text("--metric Foo")
-    assert geval("-t", "dev-0") == (
-        1,
-        "",
-        "geval: Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
-        "  in `./config.txt`\n",
-    )
 
 
 def test_answers_that_can_be_read_only_once(challenge, geval):
