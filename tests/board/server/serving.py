@@ -86,6 +86,19 @@ class Served:
             secret = accounts.make_token(connection, account.id, now=self.clock(), **more)
         return Browser(self.app, headers={"Authorization": f"Bearer {secret}"}, own=False)
 
+    def send(self, name, text, path="/upload/out.tsv?test=test-A"):
+        """Upload a file, do all that waits, and give the upload's state."""
+        program = self.token(name)
+        number = program.put(path, text).json()["number"]
+        self.work()
+        return program.get(f"/api/uploads/{number}").json()
+
+    def rows(self, query):
+        """The rows of a query; of one with a single column its values."""
+        with self.board.reading() as connection:
+            found = connection.execute(query).all()
+        return [row[0] if len(row) == 1 else row for row in found]
+
     def work(self):
         """Do all that waits; gives the number of jobs."""
         return Worker(self.board.folder, at_once=2, clock=self.clock).run(until_idle=True)

@@ -21,6 +21,7 @@ from geval_py.board.operations.notices import announce, tell_of_withdrawal
 from geval_py.board.server import accounts
 from geval_py.board.server.delivery import PAUSES, deliver_next, undelivered
 
+NOTICES = select(notices).order_by(notices.c.id)
 OUT = "/upload/out.tsv?test=test-A"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -82,11 +83,6 @@ def failures(served):
         return [(one.webhook, one.reason, one.count) for one in undelivered(connection)]
 
 
-def rows(served):
-    with served.board.reading() as connection:
-        return connection.execute(select(notices).order_by(notices.c.id)).all()
-
-
 @ON_BOTH
 def test_a_webhook_is_told_of_uploads_withdrawals_and_announcements(hooked, receiver):
     hooked.clock.now = datetime.now(UTC)  # which the signature is verified against
@@ -108,7 +104,7 @@ def test_a_webhook_is_told_of_uploads_withdrawals_and_announcements(hooked, rece
     assert told[0]["submitter"] == "anna"
     assert not {"score", "value", "reason"} & {key for one in told for key in one}
     assert len({headers["webhook-id"] for headers, _ in receiver.taken}) == 4
-    assert {row.state for row in rows(hooked)} == {"sent"}
+    assert {row.state for row in hooked.rows(NOTICES)} == {"sent"}
     headers, body = receiver.taken[0]
     with pytest.raises(WebhookVerificationError):
         signed.verify(body.replace(b"anna", b"eve"), {name.lower(): value for name, value in headers.items()})
@@ -149,9 +145,9 @@ def test_a_receiver_that_is_away_is_given_up_at_last(hooked, monkeypatch, unused
     for pause in PAUSES:
         hooked.work()
         hooked.clock.wait(seconds=pause.total_seconds())
-    assert rows(hooked)[0].state == "waiting"
+    assert hooked.rows(NOTICES)[0].state == "waiting"
     hooked.work()
-    assert [(row.state, row.reason, row.tries) for row in rows(hooked)] == [
+    assert [(row.state, row.reason, row.tries) for row in hooked.rows(NOTICES)] == [
         ("given up", "no answer (ConnectError)", 8)
     ]
 
@@ -275,9 +271,6 @@ def test_a_team_has_a_feed_with_an_address_of_its_own(served):
     secret = path.rpartition("/")[2]
     for address in ("/api/me", "/me"):  # it opens nothing else
         assert stranger.get(address, headers={"Authorization": f"Bearer {secret}"}).status_code in (303, 401)
-    with served.board.reading() as connection:
-        number = connection.execute(
-            select(secrets.c.id).where(secrets.c.data["scope"].as_string() == accounts.FEED)
-        ).scalar_one()
+    (number,) = served.rows(select(secrets.c.id).where(secrets.c.data["scope"].as_string() == accounts.FEED))
     browser.post(f"/me/tokens/{number}")
     assert stranger.get(path).status_code == 404

@@ -12,7 +12,6 @@ from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
-OUT = "/upload/out.tsv?test=test-A"
 CHANGES = ("announce", "take-back", "withdraw", "note", "close", "invite", "rescore")
 PAGES = ("", "/log", "/alike")
 
@@ -23,27 +22,17 @@ def organiser(served):
     return served.signed_in("olga", role="organiser")
 
 
-def scored(served, name, text=GOOD):
-    """Upload and score an output; give the code of its submission."""
-    program = served.token(name)
-    number = program.put(OUT, text).json()["number"]
-    served.work()
-    return program.get(f"/api/uploads/{number}").json()["code"]
-
-
 def log(served):
-    with served.board.reading() as connection:
-        return [(row.who, row.action, row.subject) for row in connection.execute(select(audit).order_by(audit.c.id))]
+    return served.rows(select(audit.c.who, audit.c.action, audit.c.subject).order_by(audit.c.id))
 
 
 def withdrawal(served, code):
-    with served.board.reading() as connection:
-        return connection.execute(select(submissions.c.withdrawal).where(submissions.c.code == code)).scalar_one()
+    return served.rows(select(submissions.c.withdrawal).where(submissions.c.code == code))[0]
 
 
 @ON_BOTH
 def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
-    code = scored(served, "anna")
+    code = served.send("anna", GOOD)["code"]
     answers = [
         organiser.post(f"{HOME}/announce", data={"text": "**Soon**: test-B <b>opens</b>"}),
         organiser.post(f"{HOME}/note", data={"code": code, "remark": "a bigram"}),
@@ -71,7 +60,7 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
 @ON_BOTH
 def test_what_cannot_be_logged_is_not_done(served, organiser, monkeypatch):
     """A server that is killed between a change and its line in the audit log has done neither."""
-    code = scored(served, "anna")
+    code = served.send("anna", GOOD)["code"]
 
     def killed(*_, **__):
         raise OSError("killed")
@@ -129,8 +118,6 @@ def test_others_change_nothing(served, organiser, change):
     form = {"text": "x", "number": "1", "code": "0" * 12, "reason": "x", "name": "anna", "remark": "x"}
     assert served.signed_in("anna").post(f"{HOME}/{change}", data=form).status_code == 404
     assert served.browser().post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
-    other = {"Sec-Fetch-Site": "cross-site"}
-    assert organiser.post(f"{HOME}/{change}", data=form, headers=other).status_code == 403
     assert organiser.get(f"{HOME}/{change}").status_code == 404
     assert {action for _, action, _ in log(served)} == {"signed in"}
 
@@ -146,7 +133,7 @@ def test_no_token_opens_the_organisers_page(served, organiser):
 
 @ON_BOTH
 def test_an_organiser_rescores(served, organiser):
-    scored(served, "anna")
+    served.send("anna", GOOD)
     answers = Path(served.board.settings.answers, "test-A", "expected.tsv")
     words = answers.read_text(encoding="utf-8").splitlines(keepends=True)
     answers.write_text("".join([*words[1:], words[0]]), encoding="utf-8")
@@ -156,9 +143,7 @@ def test_an_organiser_rescores(served, organiser):
         again = organiser.post(f"{HOME}/rescore", data=form)
         assert (again.status_code, "a rescoring waits or is at work already" in again.text) == (422, True)
         assert served.work() == 1
-        with served.board.reading() as connection:
-            latest = connection.execute(select(jobs).order_by(jobs.c.id.desc())).first()
-        return latest.dry, latest.state, latest.reason
+        return served.rows(select(jobs.c.dry, jobs.c.state, jobs.c.reason).order_by(jobs.c.id.desc()))[0]
 
     changed = "again: 2, since the challenge, its answers or the seed changed\nno place"
     assert rescored(dry="yes") == (True, "done", f"to be scored {changed} would change\n")
@@ -168,7 +153,7 @@ def test_an_organiser_rescores(served, organiser):
 
 
 def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser):
-    scored(served, "anna")
+    served.send("anna", GOOD)
     Path(served.board.settings.answers, "test-A", "expected.tsv").unlink()
     organiser.post(f"{HOME}/rescore")
     for _ in range(queue.MAX_LEASES):
@@ -180,8 +165,8 @@ def test_a_rescoring_that_cannot_be_done_fails_with_its_reason(served, organiser
 
 
 def test_a_team_withdraws_its_own_submission_alone(served):
-    code, anna = scored(served, "anna"), served.signed_in("anna")
-    other = scored(served, "bob", OTHER)
+    code, anna = served.send("anna", GOOD)["code"], served.signed_in("anna")
+    other = served.send("bob", OTHER)["code"]
     answer = anna.post("/me/withdraw", data={"code": other})
     assert (answer.status_code, withdrawal(served, other)) == (403, "")
     assert anna.post("/me/withdraw", data={"code": code}).headers["location"] == "/me"
@@ -204,7 +189,7 @@ def test_a_team_withdraws_nothing_that_shows_or_decides_more(served, old, new, r
     settings = Path(served.board.folder, "board.yaml")
     assert old in settings.read_text()
     settings.write_text(settings.read_text().replace(old, new))
-    code, anna = scored(served, "anna"), served.signed_in("anna")
+    code, anna = served.send("anna", GOOD)["code"], served.signed_in("anna")
     served.clock.wait(hours=2)
     answer = anna.post("/me/withdraw", data={"code": code})
     assert (answer.status_code, withdrawal(served, code)) == (422, "")

@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from samples import NOW, ON_BOTH, output
+from samples import NOW, ON_BOTH, count, output
 from serving import Clock, set_keys
 from sqlalchemy import func, insert, select, update
 
@@ -180,8 +180,7 @@ def sent(served, number=1, name="anna"):
 
 
 def states(served):
-    with served.board.reading() as connection:
-        return connection.execute(select(jobs.c.state).order_by(jobs.c.id)).scalars().all()
+    return served.rows(select(jobs.c.state).order_by(jobs.c.id))
 
 
 def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
@@ -200,8 +199,7 @@ def test_a_worker_that_loses_its_lease_stores_nothing(served, monkeypatch):
     served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
     assert served.work() == 1
     assert states(served) == ["done"]
-    with served.board.reading() as connection:
-        assert connection.execute(select(func.count()).select_from(submissions)).scalar_one() == 1
+    assert count(served.board, submissions) == 1
 
 
 def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
@@ -273,9 +271,7 @@ def test_the_content_of_an_upload_stays_as_long_as_it_is_needed(served):
     sent(served, 1, "bob")  # the same file as anna's first
     served.work()
     assert states(served) == ["done", "done", "done"]
-    with served.board.reading() as connection:
-        digests = set(connection.execute(select(blobs.c.sha256)).scalars())
-    assert len(digests) == 2  # the files of the submissions
+    assert len(set(served.rows(select(blobs.c.sha256)))) == 2  # the files of the submissions
 
 
 def test_an_upload_of_the_same_file_as_a_trial_before_it_has_its_content(served):
@@ -309,8 +305,7 @@ def test_a_worker_waits_for_a_database_that_is_away(served, monkeypatch, sandbox
     thread.join(30)
     assert (len(tried), len(sandbox_jobs.scored)) == (3, 1)
     assert states(served) == ["done"]
-    with served.board.reading() as connection:
-        assert connection.execute(select(jobs.c.lease)).scalars().all() == [1]
+    assert served.rows(select(jobs.c.lease)) == [1]
 
 
 def stored_together(served, monkeypatch, wait):
@@ -322,12 +317,7 @@ def stored_together(served, monkeypatch, wait):
     ticks = map(datetime.fromtimestamp, itertools.count(NOW.timestamp()), itertools.repeat(UTC))
     assert Worker(served.board.folder, at_once=4, clock=lambda: next(ticks)).run(until_idle=True) == 4
     assert states(served) == ["done"] * 4
-    with served.board.reading() as connection:
-        return (
-            connection.execute(select(func.count()).select_from(jobs).group_by(jobs.c.ended).order_by(jobs.c.ended))
-            .scalars()
-            .all()
-        )
+    return served.rows(select(func.count()).select_from(jobs).group_by(jobs.c.ended).order_by(jobs.c.ended))
 
 
 def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
