@@ -162,12 +162,12 @@ def broken(one, index):
     return one
 
 
-def view(number=40, submitters=12, *, digits=4, changes=None, **others):
-    """A whole site of made-up submissions."""
-    found = submissions_of(number, submitters)
+def view(found=None, *, digits=4, changes=None, among=lambda _: True, **others):
+    """A whole site of submissions in the order of time, by default made-up ones, with those ``among`` in the tables."""
+    found = submissions_of(40, 12) if found is None else found
     own = settings(**(changes or {}))
     standings = {
-        (test.name, phase): standings_of(found, test.name, phase=phase, digits=digits)
+        (test.name, phase): standings_of(found, test.name, phase=phase, digits=digits, among=among)
         for test in own.tests
         for phase in own.phase_names
     }

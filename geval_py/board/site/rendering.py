@@ -193,7 +193,7 @@ def markdown_html(text: str) -> Markup:
 
     Tables and code stand in boxes that scroll, by keyboard too; styles, which the policy refuses, become classes.
     """
-    markdown = _markdown()
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens: list[Token] = []
     for token in markdown.parse(text):
         if token.type == "table_open":
@@ -211,10 +211,6 @@ def markdown_html(text: str) -> Markup:
         if token.type == "table_close":
             tokens.append(Token("html_block", "", 0, content="</div>\n"))
     return Markup(markdown.renderer.render(tokens, markdown.options, {}))
-
-
-def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _inline(tokens: Iterable[Token]) -> Iterator[Token]:

@@ -83,7 +83,7 @@ def compared(rows):
     return {(row.one_id, row.other_id) for row in rows.rows(comparisons)}
 
 
-def test_all_pairs_that_are_ranked_are_compared_once(rows):
+def test_all_pairs_that_are_ranked_are_compared_once(rows, monkeypatch):
     systems = [some_losses(seed) for seed in range(4)]
     for number, losses in enumerate(systems[:3]):
         rows.submit(f"s{number}", losses)
@@ -94,12 +94,6 @@ def test_all_pairs_that_are_ranked_are_compared_once(rows):
     after = rows.rows(comparisons)
     assert stored_p_values(rows) == expected_p_values(systems, 50, 12345)
     assert set(before) < set(after)
-
-
-def test_nothing_is_computed_twice(rows, monkeypatch):
-    for number in range(3):
-        rows.submit(f"s{number}", some_losses(number))
-    rows.refresh()
     monkeypatch.setattr("geval_py.board.ranking.uncertainty.compare_pairs", None)
     rows.refresh()
 

@@ -24,8 +24,7 @@ def view():
         replace(one, affiliation="ETH <b>Zürich</b>", links=links_of(one) or one.links)
         for one in site_views.submissions_of(40, 12)
     ]
-    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
-    return site_views.view(submissions=tuple(reversed(found)), standings=standings)
+    return site_views.view(found)
 
 
 def links_of(one):
@@ -74,8 +73,7 @@ def test_pages_lead_to_the_page_of_a_submitter(view, files):
 
 def test_of_very_many_submissions_of_one_submitter_the_latest_are_listed():
     found = site_views.submissions_of(270, 1)
-    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
-    text = page_of(made(site_views.view(submissions=tuple(reversed(found)), standings=standings)), "Team 000")
+    text = page_of(made(site_views.view(found)), "Team 000")
     number = sum(one.submitter == "Team 000" for one in found)
     assert number > 250
     assert f"{number} submissions" in Reader(text).words
@@ -92,8 +90,7 @@ def test_affiliations_and_links_stand_in_the_table(files):
 def test_of_many_links_the_first_stand_in_the_table():
     links = tuple((f"link {number}", f"https://example.org/{number}") for number in range(MAX_LINKS + 1))
     found = [replace(one, links=links) for one in site_views.submissions_of(3, 2)]
-    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
-    page = made(site_views.view(submissions=tuple(reversed(found)), standings=standings))["index.html"]
+    page = made(site_views.view(found))["index.html"]
     assert set(re.findall(r">(link \d)<", page)) == {f"link {number}" for number in range(MAX_LINKS)}
 
 
@@ -101,8 +98,7 @@ def test_nothing_of_a_withdrawn_submission_is_on_the_page_of_its_submitter():
     one = site_views.submissions_of(4, 1)[3]
     assert one.withdrawn
     shy = replace(one, description="shy", affiliation="nowhere", links=(("shy", "https://example.org/shy"),))
-    standings = {(test, ""): site_views.standings_of([], test) for test in ("test-A", "dev-0")}
-    files = made(site_views.view(submissions=(shy,), standings=standings))
+    files = made(site_views.view([shy]))
     assert "withdrawn" in Reader(page_of(files, one.submitter)).words
     assert [path for path, text in html_of(files).items() if "shy" in text or "nowhere" in text] == []
 

@@ -31,14 +31,7 @@ def files():
 def many():
     """A board with pages that must be cut: each submission has an entry of its own."""
     found = site_views.submissions_of(560, 550)
-    standings = {
-        (test, ""): site_views.standings_of(found, test, among=lambda one: True) for test in ("test-A", "dev-0")
-    }
-    return made(site_views.view(submissions=tuple(reversed(found)), standings=standings))
-
-
-def test_the_same_bytes_when_built_twice(files):
-    assert made(site_views.view()) == files
+    return made(site_views.view(found))
 
 
 def test_each_page_has_the_policy_and_keeps_it(files):
@@ -136,8 +129,7 @@ def test_long_texts_do_not_make_a_page_large(submissions):
         )
         for number, one in enumerate(site_views.submissions_of(submissions, submissions - 1))
     ]
-    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
-    files = made(site_views.view(submissions=tuple(reversed(found)), standings=standings))
+    files = made(site_views.view(found))
     sizes = {path: len(text.encode()) for path, text in html_of(files).items()}
     assert {path: size for path, size in sizes.items() if size >= MAX_BYTES} == {}
 
@@ -153,6 +145,7 @@ def test_nothing_of_a_withdrawn_submission_is_shown_but_that(files):
 
 @pytest.mark.parametrize(("state", "says"), [
     ("rejected", "Rejected, not ranked. test-A/out.tsv, line 7: the probabilities sum to 1.2"),
+    ("rejected", "E101 test-A/out.tsv 7 the probabilities sum to 1.2"),
     ("failed", "Failed, not ranked. scoring took more than 600 seconds"),
 ])  # fmt: skip
 def test_what_is_not_ranked_is_listed_with_its_reason(files, state, says):
@@ -160,13 +153,6 @@ def test_what_is_not_ranked_is_listed_with_its_reason(files, state, says):
     assert says in Reader(files[f"submissions/{row['code']}.html"]).words
     assert row["code"] in files["submissions.html"]
     assert row["code"] not in files["index.html"]
-
-
-def test_problems_of_the_check_are_listed(files):
-    row = next(row for row in json.loads(files["data/submissions.json"])["rows"] if row["state"] == "rejected")
-    assert (
-        "E101 test-A/out.tsv 7 the probabilities sum to 1.2" in Reader(files[f"submissions/{row['code']}.html"]).words
-    )
 
 
 def hidden(one):
@@ -239,20 +225,14 @@ def test_the_feed_is_atom_with_tag_ids(files):
 
 
 def test_the_feed_of_a_board_without_an_address_and_without_submissions():
-    feed = ElementTree.fromstring(
-        made(site_views.view(submissions=(), standings=empty(), changes={"url": ""}))["feed.xml"]
-    )
+    feed = ElementTree.fromstring(made(site_views.view([], changes={"url": ""}))["feed.xml"])
     assert re.fullmatch(r"tag:geval\.invalid,2026:board/[0-9a-f]{16}", feed.findtext(f"{ATOM}id"))
     assert feed.find(f"{ATOM}link").get("href") == "feed.xml"
     assert feed.findall(f"{ATOM}entry") == []
 
 
-def empty():
-    return {(test, ""): site_views.standings_of([], test) for test in ("test-A", "dev-0")}
-
-
 def test_an_empty_board_has_all_pages():
-    files = made(site_views.view(submissions=(), standings=empty()))
+    files = made(site_views.view([]))
     assert "There are no entries yet." in Reader(files["index.html"]).words
     assert "There is no score to draw yet." in Reader(files["progress.test-A.html"]).words
     assert "No parameter has two values yet." in Reader(files["parameters.test-A.html"]).words
@@ -272,11 +252,13 @@ def test_a_shared_place_has_a_sign_unless_ties_are_plain(files):
     assert "3=" not in Reader(plain).words
 
 
-def test_phases_have_a_table_each():
+def test_phases_have_a_table_and_a_best_each():
     view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
     files = made(view)
     assert "This is the table of the phase “post-deadline”, which is open." in Reader(files["index.html"]).words
     assert "This is the table of the phase “main”." in Reader(files["board.test-A.main.html"]).words
+    assert "best after the deadline, " in Reader(files["index.html"]).words
+    assert "best, " in Reader(files["board.test-A.main.html"]).words
     assert "data/leaderboard.test-A.main.csv" in files
 
 
@@ -319,12 +301,6 @@ def test_submissions_are_compared_with_those_of_their_phase():
     assert len({row["data-code"] for row in rows}) == len(rows)
 
 
-def test_the_best_is_the_best_of_its_phase():
-    files = made(site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline"))
-    assert "best after the deadline, " in Reader(files["index.html"]).words
-    assert "best, " in Reader(files["board.test-A.main.html"]).words
-
-
 LINE = {"line": 7, "score": 1024.0, "expected": "<b>fox</b>", "before": "the quick", "after": "jumps"}
 
 
@@ -342,7 +318,7 @@ def test_of_very_many_outputs_some_are_left_to_the_data():
     one = site_views.submissions_of(2, 1)[1]
     output = one.outputs[0]
     outputs = tuple(replace(output, id=number, variant=f"k={number}") for number in range(MAX_OUTPUTS + 3))
-    files = made(site_views.view(submissions=(replace(one, outputs=outputs),), standings=empty()))
+    files = made(site_views.view([replace(one, outputs=outputs)]))
     assert "3 outputs more in CSV." in Reader(files[f"submissions/{one.code}.html"]).words
 
 
@@ -362,7 +338,7 @@ def test_likenesses_are_the_organisers_alone(files):
     )  # fmt: skip
     own = site_views.submissions_of(3, 2)
     named = tuple(replace(one, code=code * 12) for one, code in zip(own, "012", strict=True))
-    private = made(site_views.view(submissions=named, standings=empty(), likenesses=(pair,)))
+    private = made(site_views.view(named, likenesses=(pair,)))
     assert "59 of 60 lines 0.9998" in Reader(private["likenesses.html"]).words
     assert all("do not publish it" in text for text in html_of(private).values())
     assert "likenesses.html" not in files
@@ -408,8 +384,7 @@ def worse():
         arrived=last.arrived + timedelta(days=1),
         outputs=tuple(replace(output, figures=infinite) for output in last.outputs),
     )
-    standings = {(test, ""): site_views.standings_of(found, test) for test in ("test-A", "dev-0")}
-    return site_views.view(submissions=tuple(reversed(found)), standings=standings)
+    return site_views.view(found)
 
 
 def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
