@@ -87,9 +87,6 @@ def tell(folder, database, patch):
     said["refused"] += story("final", board, finals["team40"][0])[2]
     said["private"] = story.fine("show", board)
     _correct(story, board, said)
-    story.fine("export", board, folder / "board.tar.zst")
-    story.fine("import", folder / "imported", folder / "board.tar.zst")
-    said["imported"] = story.fine("show", folder / "imported")
     return Told(folder, said, finals)
 
 
@@ -163,7 +160,3 @@ def test_the_private_scores_are_those_of_the_scorer(told):
     rows = list(csv.DictReader(io.StringIO(table)))
     assert {row["submitter"]: float(row["score"]) for row in rows} == expected
     assert [float(row["score"]) for row in rows] == sorted(expected.values())
-
-
-def test_an_imported_board_says_the_same(told):
-    assert told.said["imported"] == told.said["corrected"]

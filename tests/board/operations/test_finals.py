@@ -49,11 +49,8 @@ def ranked(rows, now=OVER):
 
 
 def test_the_named_submissions_decide(rows, four):
-    receipts = final(rows, four[0], four[3])
-    assert [(receipt.code, receipt.note) for receipt in receipts] == [
-        (four[0], "a final submission"),
-        (four[3], "a final submission"),
-    ]
+    receipts = [(receipt.code, receipt.note) for receipt in final(rows, four[0], four[3])]
+    assert receipts == [(four[0], "a final submission"), (four[3], "a final submission")]
     assert [code for _, name, code in ranked(rows) if name == "ann"] == [four[0], four[3]]
     assert rows.table(now=OVER) == [(1, "ann", 7.39), (2, "bob", 66.7)]
     notes = rows.standings(now=OVER).notes

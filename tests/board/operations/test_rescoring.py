@@ -28,25 +28,39 @@ def places(board):
 @pytest.fixture
 def ranked(board, submission):
     """A board with two submissions, the first of which is the better one not in the first half of the lines."""
-    add(board, str(submission("ann", 0.5)), now=NOW)
-    add(board, str(submission("bob", 0.4)), now=NOW)
-    return board
+    return with_two(board, submission)
 
 
 @pytest.fixture
 def ranked_in_sqlite(sqlite_board, submission):
     """A board on SQLite with two submissions."""
-    add(sqlite_board, str(submission("ann", 0.5)), now=NOW)
-    add(sqlite_board, str(submission("bob", 0.4)), now=NOW)
-    return sqlite_board
+    return with_two(sqlite_board, submission)
+
+
+def with_two(board, submission):
+    for name, skill in (("ann", 0.5), ("bob", 0.4)):
+        add(board, str(submission(name, skill)), now=NOW)
+    return board
+
+
+def write_answers(tmp_path, words):
+    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
 
 
 def change_answers(tmp_path):
     """Make every answer another word."""
-    words = words_of("test-A")
-    changed = [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words]
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in changed))
+    changed = [WORDS[(WORDS.index(word) + 1) % len(WORDS)] for word in words_of("test-A")]
+    write_answers(tmp_path, changed)
     return changed
+
+
+def fail_all(board, tmp_path, sandbox_jobs):
+    """Let every submission fail in a rescore; return what came of it."""
+    change_answers(tmp_path)
+    sandbox_jobs.unscored |= {"ann", "bob"}
+    rescored = rescore(board, now=LATER)
+    sandbox_jobs.unscored.clear()
+    return rescored
 
 
 @ON_BOTH
@@ -72,7 +86,7 @@ def worse_for_ann(ranked, tmp_path, submission):
     """Store a submission that is better than Ann's once the answers have changed."""
     changed = change_answers(tmp_path)
     original = words_of("test-A")
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in original))
+    write_answers(tmp_path, original)
     folder = submission("eve", 0.1)
     lines = (f"{new}:0.6 {old}:0.05 :0.35\n" for new, old in zip(changed, original, strict=True))
     write(folder / "test-A" / "out.tsv", "".join(lines))
@@ -81,19 +95,13 @@ def worse_for_ann(ranked, tmp_path, submission):
     change_answers(tmp_path)
 
 
-CHANGES = (
-    PlaceChange(test="test-A", phase="", submitter="eve", entry="", before=3, after=1),
-    PlaceChange(
-        test="test-A", phase="", submitter="ann", entry="", before=1, after=2
-    ),  # beside bob: both are worse than knowing nothing now
-)
-
-
 def test_a_dry_run_shows_whose_place_would_change_and_changes_nothing(ranked, tmp_path, submission, sandbox_jobs):
     worse_for_ann(ranked, tmp_path, submission)
     before = places(ranked)
     dry = rescore(ranked, now=LATER, dry_run=True)
-    assert dry.changes == CHANGES
+    # Ann is beside Bob now: both are worse than knowing nothing.
+    moved = [("eve", 3, 1), ("ann", 1, 2)]
+    assert dry.changes == tuple(PlaceChange("test-A", "", name, "", *ranks) for name, *ranks in moved)
     assert places(ranked) == before
     assert (count(ranked, history), status_of(ranked, NOW).outdated) == (0, {CHANGED: 6})
     sandbox_jobs.scored.clear()
@@ -107,9 +115,8 @@ def test_a_new_metric(ranked):
     board = replace(ranked, settings=settings)
     assert status_of(board, NOW).outdated == {"it was not scored by this metric": 2}
     rescore(board, now=LATER)
-    assert [set(entry.others) for entry in standings(board, now=NOW).entries] == [
-        {"LikelihoodHashed", "LogLossHashed"}
-    ] * 2
+    others = {"LikelihoodHashed", "LogLossHashed"}
+    assert [set(entry.others) for entry in standings(board, now=NOW).entries] == [others] * 2
     assert count(board, history) == 0
 
 
@@ -140,17 +147,16 @@ def test_another_version(ranked, monkeypatch):
 
 def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     words = words_of("test-A")
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words[:-1]))
+    write_answers(tmp_path, words[:-1])
     rescored = rescore(ranked, now=LATER)
     reason = "`test-A/out.tsv`: the output has 60 lines, there are 59 items [E104]"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("rejected", reason)] * 2
     assert (places(ranked), count(ranked, scores), count(ranked, history)) == ([], 0, 4)
     assert rescore(ranked, now=LATER).outdated == ()
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    write_answers(tmp_path, words)
     again = rescore(ranked, now=LATER)
-    assert {one.reason for one in again.outdated} == {
-        "it was rejected, and the challenge, its answers or geval-py changed"
-    }
+    changed = "it was rejected, and the challenge, its answers or geval-py changed"
+    assert {one.reason for one in again.outdated} == {changed}
     assert [receipt.state for receipt in again.receipts] == ["scored", "scored"]
     assert [entry[1] for entry in places(ranked)] == ["ann", "bob"]
 
@@ -179,9 +185,7 @@ def test_an_output_stays_one_of_the_test_that_it_was_taken_for(sqlite_board, tmp
 
 def test_what_cannot_be_scored_again_has_failed_and_no_old_score_stands(ranked_in_sqlite, tmp_path, sandbox_jobs):
     board = ranked_in_sqlite
-    change_answers(tmp_path)
-    sandbox_jobs.unscored |= {"ann", "bob"}
-    rescored = rescore(board, now=LATER)
+    rescored = fail_all(board, tmp_path, sandbox_jobs)
     reason = "it took more than 600 seconds"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("failed", reason)] * 2
     assert (places(board), count(board, scores), count(board, history)) == ([], 0, 4)
@@ -210,11 +214,10 @@ def test_of_two_runs_at_once_the_slower_one_changes_nothing(ranked_in_sqlite, tm
 
 def test_answers_that_change_during_a_run_are_those_that_count(ranked, tmp_path):
     change_answers(tmp_path)
-    original = "".join(f"{word}\n" for word in words_of("test-A"))
     before = places(ranked)
 
     def meanwhile(done, total):
-        write(tmp_path / "answers" / "test-A" / "expected.tsv", original)
+        write_answers(tmp_path, words_of("test-A"))
 
     rescore(ranked, now=LATER, progress=meanwhile)
     assert (places(ranked), status_of(ranked, NOW).outdated, count(ranked, history)) == (before, {}, 0)
@@ -241,15 +244,7 @@ def test_where_it_had_another_content_all_of_that_is_forgotten(ranked_in_sqlite,
     assert [count(board, table) for table in (submissions, files, outputs, scores, history)] == [2, 2, 2, 2, 2]
 
 
-def fail_all(board, tmp_path, sandbox_jobs):
-    """Let every submission fail in a rescore."""
-    change_answers(tmp_path)
-    sandbox_jobs.unscored |= {"ann", "bob"}
-    rescore(board, now=LATER)
-    sandbox_jobs.unscored.clear()
-
-
-LATER_TEST = "test-B"
+LATER_TEST, LEFT_OUT = "test-B", "its outputs for test-B are left out: "
 
 
 @pytest.fixture
@@ -308,11 +303,8 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     board = name_it(with_later_test, tmp_path)
     before, old_scores = places(board), kept(board, scores)
     (receipt,) = rescore(board, now=LATER).receipts
-    assert (receipt.code, receipt.state, receipt.reason) == (
-        code,
-        "scored",
-        "its outputs for test-B are left out: `test-B/out.tsv`: what follows the last colon is not a number [E114]",
-    )
+    reason = "`test-B/out.tsv`: what follows the last colon is not a number [E114]"
+    assert (receipt.code, receipt.state, receipt.reason) == (code, "scored", LEFT_OUT + reason)
     assert (places(board), count(board, history)) == (before, 0)
     assert before[0][:2] == (1, "ann")
     assert set(old_scores) < set(kept(board, scores))
@@ -337,10 +329,7 @@ def test_what_failed_of_a_test_that_comes_later_is_tried_again(with_later_test, 
     sandbox_jobs.unscored.add("ann")
     (receipt,) = rescore(board, now=LATER).receipts
     sandbox_jobs.unscored.clear()
-    assert (receipt.state, receipt.reason) == (
-        "scored",
-        "its outputs for test-B are left out: it took more than 600 seconds",
-    )
+    assert (receipt.state, receipt.reason) == ("scored", f"{LEFT_OUT}it took more than 600 seconds")
     assert (places(board), count(board, history)) == (before, 0)
     assert rescore(board, now=LATER).outdated == ()
     (receipt,) = rescore(board, now=LATER, again=True).receipts
@@ -352,8 +341,7 @@ def test_all_scores_that_are_taken_away_are_in_the_history(sqlite_board, submiss
     """Those of a test that did not change too: nothing is known of them else."""
     board = sqlite_board
     add(board, str(submission("ann", tests=("test-A", "dev-0"))), now=NOW)
-    words = words_of("test-A")[:-1]
-    write(tmp_path / "answers" / "test-A" / "expected.tsv", "".join(f"{word}\n" for word in words))
+    write_answers(tmp_path, words_of("test-A")[:-1])
     (receipt,) = rescore(board, now=LATER).receipts
     assert receipt.state == "rejected"
     with board.reading() as connection:
@@ -374,10 +362,6 @@ def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, 
     before = places(with_later_test)
     board = name_it(with_later_test, tmp_path)
     (receipt,) = rescore(board, now=LATER).receipts
-    assert (receipt.code, receipt.state, receipt.reason) == (
-        code,
-        "scored",
-        "its outputs for test-B are left out: `test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one "
-        "of them can be there",
-    )
+    reason = "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one of them can be there"
+    assert (receipt.code, receipt.state, receipt.reason) == (code, "scored", LEFT_OUT + reason)
     assert (places(board), status_of(board, LATER).outdated) == (before, {})

@@ -32,12 +32,8 @@ def states(receipts):
     return [(receipt.submitter, receipt.state) for receipt in receipts]
 
 
-def many(name, count):
-    return "".join(f"- {name}{number}\n" for number in range(count))
-
-
-def mapping(count, name="p", indent=""):
-    return "".join(f"{indent}{name}{number}: {number}\n" for number in range(count))
+def mapping(count, name):
+    return "{" + ", ".join(f"{name}{number}: {number}" for number in range(count)) + "}\n"
 
 
 @pytest.fixture
@@ -65,10 +61,8 @@ def test_a_limit_rejects_and_a_good_one_beside_it_is_scored(sqlite_board, upload
 
 
 def test_what_is_just_within_the_limits_is_scored(sqlite_board, uploads):
-    gonito = (
-        f"tags:\n{many('t', 20)}params:\n{mapping(96, indent=' ')}links:\n{'- url: http://x' + chr(10)}"
-        f"param-files: [{', '.join(['a.yaml'] * 20)}]\n"
-    )
+    tags, files = (", ".join(names) for names in ([f"t{number}" for number in range(20)], ["a.yaml"] * 20))
+    gonito = f"tags: [{tags}]\nparams: {mapping(96, 'p')}links: [url: http://x]\nparam-files: [{files}]\n"
     uploads("ann", {"gonito.yaml": gonito, "a.yaml": mapping(2, "q"), "test-A/out-r=1,s=2.tsv": ""})
     source = uploads("ann", {})
     shutil.copy(source / "test-A" / "out.tsv", source / "test-A" / "out-r=1,s=2.tsv")
@@ -159,13 +153,11 @@ def test_stalling_submissions_make_way_for_all_others(board, uploads, submission
             stalling.free.set()
 
     receipts = scan(board, uploads.folder, now=NOW, progress=progress)
+    stalls = [f"stall{number}" for number in range(5)]
     assert seen[0] == ["good"] or seen[0] == ["good", "zoe"]
     assert sorted(seen[-1][:2]) == ["good", "zoe"]
-    assert sorted(stalling.order[:7]) == ["good", *(f"stall{number}" for number in range(5)), "zoe"]
-    assert sorted(stalling.order[7:]) == [f"stall{number}" for number in range(5)]
-    assert states(receipts) == [
-        ("good", "scored"), *((f"stall{number}", "failed") for number in range(5)), ("zoe", "scored"),
-    ]  # fmt: skip
+    assert (sorted(stalling.order[:7]), sorted(stalling.order[7:])) == (["good", *stalls, "zoe"], stalls)
+    assert states(receipts) == [("good", "scored"), *((name, "failed") for name in stalls), ("zoe", "scored")]
 
 
 def test_two_that_stall_on_two_cores_have_all_time_where_nobody_waits(sqlite_board, submission, tmp_path, stalling):
