@@ -6,7 +6,7 @@ import re
 import pytest
 
 from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
-from geval_py.authoring.init import data_files, init_challenge, readme, samples
+from geval_py.authoring.init import init_challenge, readme, samples
 from geval_py.authoring.validate import validate_challenge
 from geval_py.reading.config import Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
@@ -37,13 +37,8 @@ def files_in(folder):
 def test_the_files_of_a_new_challenge(challenge):
     init(challenge, "PerplexityHashed")
     assert files_in(challenge) == sorted(FILES)
+    assert (challenge / ".gitignore").read_text() == "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"  # GEval's
     assert b"\r" not in b"".join(path.read_bytes() for path in challenge.rglob("*") if path.is_file())
-
-
-def test_gitignore(challenge):
-    """GEval 1.42.2: an empty line, then a pattern a line."""
-    init(challenge, "LogLoss")
-    assert (challenge / ".gitignore").read_text() == "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 
 
 @pytest.mark.parametrize(("metric", "in_header", "out_header"), [
@@ -148,8 +143,7 @@ OF_OTHER_TASKS = [
 def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
     init(challenge, metric)
     assert validate_challenge(str(challenge)).faults == ()
-    for name, item in zip(("dev-0", "test-A"), range(2), strict=True):
-        del item
+    for name in ("dev-0", "test-A"):
         words = (challenge / name / "expected.tsv").read_text().splitlines()
         plain = words[0] in "01" or metric == "Accuracy" or metric not in OF_WORD_GAPS
         make = find_metric(metric).perfect or (str if plain else "{}:0.9 :0.1".format)
@@ -230,13 +224,3 @@ def test_what_cannot_be_written_leaves_nothing(challenge, monkeypatch):
         init(challenge, "LogLossHashed")
     assert str(caught.value) == f"Cannot write `{challenge}/dev-0`: No space left on device"
     assert not challenge.exists()
-
-
-def test_the_data_of_a_sample_is_tidy():
-    for name, train, test in (("", 4, 2), ("LogLoss", 4, 3)):
-        sample = samples()[name]
-        texts = data_files(sample, "test-A")
-        assert [text.count("\n") for text in texts.values()] == [train, train, test, test, test, test]
-        assert [*texts] == FILES[5:]
-        widths = {line.count("\t") + 1 for name, text in texts.items() if "/in" in name for line in text.splitlines()}
-        assert widths == {len(sample.in_header)}

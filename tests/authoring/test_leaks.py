@@ -84,13 +84,6 @@ def test_made_up_texts_leak_nothing(tmp_path_factory, seed, context, items, nois
 # Answers in public
 
 
-def test_answers_in_public(folder, windows):
-    (folder / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])
-    assert found(folder) == {("test-A/expected.tsv", "E401"): 1}
-    (folder / "test-A/expected.tsv.xz").write_bytes(lzma.compress(b"x\n"))
-    assert len(found(folder)) == 2
-
-
 def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
     assert found(folder, answers=tmp_path / "answers") == {}
@@ -104,7 +97,9 @@ def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     leaks = {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
     assert found(folder, answers=tmp_path / "answers") == leaks
     (folder / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])  # others than those in the folder of answers
-    assert found(folder, answers=tmp_path / "answers") == leaks | {("test-A/expected.tsv", "E401"): 1}
+    (folder / "test-A/expected.tsv.xz").write_bytes(lzma.compress(b"x\n"))
+    leaks |= {(f"test-A/expected.tsv{ending}", "E401"): 1 for ending in ("", ".xz")}
+    assert found(folder, answers=tmp_path / "answers") == leaks
 
 
 @pytest.mark.parametrize("name", WRITE)

@@ -105,25 +105,6 @@ def test_an_order_beyond_the_longest_sentence(tmp_path):
     assert found.counts == (5, 6, 4, 2, 0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    "text", [[[]], [[], [b"a"]], [[b"a", b"b"], [b"a", b"a", b"c"]]], ids=["no word", "one", "some"]
-)
-@pytest.mark.parametrize(
-    "how",
-    [{}, {"interpolate_unigrams": False}, {"prune": (0, 1)}, {"vocabulary": [b"a"]}],
-    ids=["plain", "as SRILM", "pruned", "vocabulary"],
-)
-def test_probabilities_sum_to_one(text, how):
-    """All words' p(. | h), with </s> and <unk>, without <s>, sum to 1, whatever the context."""
-    model = estimate(Corpus.of(text), Estimation(order=3, fallback=(0.5, 1.0, 1.5), **how)).model()
-    words = [number for number in range(len(model.words)) if number != 1]
-    for context in ([1], [1, 0], *([1, word] for word in words), *([word, word] for word in words)):
-        tokens = np.array([[*context, word] for word in words], np.int32)
-        depths = np.tile(np.arange(len(context) + 1, dtype=np.int32), len(words))
-        logs, _ = model.token_scores(tokens.ravel(), depths)
-        assert (10 ** logs[depths == len(context)]).sum() == pytest.approx(1, abs=1e-12)
-
-
 WRONG = {
     "order": ({"order": 0}, "the order is a whole number from 1 to 100, not 0"),
     "a higher order": ({"order": 101}, "the order is a whole number from 1 to 100, not 101"),

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,6 @@ SERVER = Path(__file__).parent / "letters_server.py"
 @pytest.fixture
 def server():
     """Start servers: a function of their options that returns an address."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
 
         def start(*options):

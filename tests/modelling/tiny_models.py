@@ -8,24 +8,8 @@ from geval_py.modelling.word_search import WHITE, NextTokens
 
 # One token can be a space, a piece of a word, the end of one word with the beginning of another, or a line end.
 PIECES = (
-    b"",
-    b" a",
-    b" ab",
-    b" ",
-    b"a",
-    b"b",
-    b"ab",
-    b"ba",
-    b"\n",
-    b".",
-    b" c",
-    b"c",
-    b"c d",
-    b"d",
-    "é".encode(),
-    b"\xc3",
-    b"\xa9",
-)
+    b"", b" a", b" ab", b" ", b"a", b"b", b"ab", b"ba", b"\n", b".", b" c", b"c", b"c d", b"d", "é".encode(), b"\xc3", b"\xa9",
+)  # fmt: skip
 ENDS = frozenset({0})
 
 
