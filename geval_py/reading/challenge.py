@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from geval_py.reading.schemes import EvaluationScheme
 
 README_FILE = "README.md"
+_NOT_BLANK = r"[^\S\n]*\S.*"  # a line
 ITEMS_SHOWN, MAX_LENGTH_SHOWN = 5, 100  # in a notebook; the latter are characters of a text
 
 
@@ -217,20 +218,11 @@ class Challenge:
     def _readme(self) -> tuple[str, str]:
         """Return the first heading (# or underlined) of README.md, and the first paragraph after it."""
         path = os.path.join(self.path, README_FILE)
-        lines = list(read_lines(path)) if sources.is_regular(path) else []
-        title, body = "", lines
-        for number, line in enumerate(lines):
-            below = lines[number + 1] if number + 1 < len(lines) else ""
-            if line.startswith("#"):
-                title, body = re.sub(r"^#+\s*|\s+#*\s*$", "", line), lines[number + 1 :]
-                break
-            if line.strip() and re.fullmatch(r"(=+|-+)\s*", below):
-                title, body = line.strip(), lines[number + 2 :]
-                break
-        paragraph: list[str] = []
-        for line in body:
-            if line.strip() and not line.startswith("#"):
-                paragraph.append(line.strip())
-            elif paragraph:
-                break
-        return title, " ".join(paragraph)
+        text = "\n".join(read_lines(path)) if sources.is_regular(path) else ""
+        heading = re.search(rf"^(#.*)$|^({_NOT_BLANK})\n(?:=+|-+)\s*$", text, re.MULTILINE)
+        title, body = "", text
+        if heading:
+            title = re.sub(r"^#+\s*|\s+#*\s*$", "", heading[1]) if heading[1] else heading[2].strip()
+            body = text[heading.end() :]
+        paragraph = re.search(rf"(?:^(?!#){_NOT_BLANK}\n?)+", body, re.MULTILINE)
+        return title, " ".join(line.strip() for line in paragraph[0].split("\n")).strip() if paragraph else ""

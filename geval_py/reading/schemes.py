@@ -51,16 +51,19 @@ class EvaluationScheme(NamedTuple):
     flags: tuple[Flag, ...] = ()
     tokenizer: str | None = None
 
+    def _arguments(self, letter: str) -> list[str]:
+        return [flag.arguments[0] for flag in self.flags if flag.letter == letter]
+
     @property
     def name(self) -> str:
         """The display name: from the ``N`` flags, else the metric and its other flags as written."""
-        names = [flag.arguments[0] for flag in self.flags if flag.letter == "N"]
+        names = self._arguments("N")
         return " ".join(names) if names else self.text.removesuffix(":")
 
     @property
     def priority(self) -> int:
         """The display priority, from the last ``P`` flag; 1 is shown first."""
-        return next((int(flag.arguments[0]) for flag in reversed(self.flags) if flag.letter == "P"), 1)
+        return int(["1", *self._arguments("P")][-1])
 
     @property
     def text_flags(self) -> tuple[Flag, ...]:
@@ -75,12 +78,12 @@ class EvaluationScheme(NamedTuple):
     @property
     def filters(self) -> tuple[str, ...]:
         """The features that a line must have to be scored."""
-        return tuple(flag.arguments[0] for flag in self.flags if flag.letter == "f")
+        return tuple(self._arguments("f"))
 
     @property
     def percentage(self) -> float | None:
         """The percentage of lines that are scored, those with most confidence, in (0, 100]; None for all."""
-        return next((float(flag.arguments[0]) for flag in self.flags if flag.letter == "p"), None)
+        return next(map(float, self._arguments("p")), None)
 
     @property
     def selecting_flags(self) -> tuple[Flag, ...]:

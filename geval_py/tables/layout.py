@@ -69,30 +69,31 @@ def laid_out(
     def fits(widths: Sequence[int]) -> bool:
         return sum(widths[n] + len(SPACE) for n in kept) - len(SPACE) <= width
 
-    names = {n: list(dict.fromkeys(row[n] for row in first)) for n in kept if kinds[n] == "middle"}
     needs = [needed(n, [row[n] for row in first]) for n in kept]
-    ends = {n: ("", "") if fits(needs) else shared_ends(of_column) for n, of_column in names.items()}
-    inner = {
-        n: [name.removeprefix(ends[n][0]).removesuffix(ends[n][1]) for name in of_column]
-        for n, of_column in names.items()
-    }
-    for n in inner:
-        needs[n] = needed(n, inner[n])
+    # What is shown of each name, and what is said below the table about the ends that all of them have.
+    names = {n: {row[n]: row[n] for row in first} for n in kept if kinds[n] == "middle"}
+    ends: dict[int, str] = {}
+    for n in names if not fits(needs) else ():
+        beginning, ending = shared_ends(list(names[n]))
+        names[n] = {name: name.removeprefix(beginning).removesuffix(ending) for name in names[n]}
+        needs[n] = needed(n, names[n].values())
+        sides = [f"{visible(end)} {side}" for end, side in ((beginning, "before"), (ending, "after")) if end]
+        if sides:
+            ends[n] = f"{headings[n]}: each name is shown without {' and '.join(sides)} it."
+    readable = [READABLE_CONTEXT if kind == "around" else READABLE_WIDTH for kind in kinds]
+    least = [min(need, readable[n]) if is_text[n] else need for n, need in enumerate(needs)]
     while True:
         widths = _shared_widths(needs, kept, is_text, width)
-        shown = {n: cut_names(inner[n], widths[n]) for n in inner if n in kept}
+        shown = {n: cut_names(names[n].values(), widths[n]) for n in names if n in kept}
         are_distinct = all(len({*texts.values()}) == len(texts) for texts in shown.values())
-        readable = [READABLE_CONTEXT if kind == "around" else READABLE_WIDTH for kind in kinds]
-        least = [min(need, readable[n]) if is_text[n] else need for n, need in enumerate(needs)]
         if not to_drop or (fits(least) and are_distinct):
             break
         dropped.append(to_drop.pop())
         kept.remove(dropped[-1])
-    cells_of: dict[int, dict[str, str]] = {}  # what is shown of each name
-    for n, of_column in shown.items():
-        times = Counter(of_column.values())
-        wholes = {one: "\n".join(_pieces(one, max(2, widths[n]))) for one, cut in of_column.items() if times[cut] > 1}
-        cells_of[n] = {name: (of_column | wholes)[one] for name, one in zip(names[n], inner[n], strict=True)}
+    for n, texts in shown.items():  # names that would look equal are shown whole, in several lines
+        times = Counter(texts.values())
+        texts |= {one: "\n".join(_pieces(one, max(2, widths[n]))) for one in texts if times[texts[one]] > 1}
+        names[n] = {name: texts[one] for name, one in names[n].items()}
 
     def line(row: Sequence[str], *, is_head: bool = False) -> str:
         own = list(widths)
@@ -100,7 +101,7 @@ def laid_out(
         excess = sum(max(0, _width(row[n]) - own[n]) for n in kept if not is_text[n])
         if excess and texts:
             own[texts[-1]] = max(min(own[texts[-1]], MIN_TEXT_WIDTH), own[texts[-1]] - excess)
-        cells = [row[n] if is_head else cells_of.get(n, {}).get(row[n], row[n]) for n in kept]
+        cells = [row[n] if is_head else names.get(n, {}).get(row[n], row[n]) for n in kept]
         lines = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
         written = ""
         for parts in lines:
@@ -112,10 +113,7 @@ def laid_out(
     yield from [head] if header else []
     for number, row in enumerate(chain(first, rows)):
         yield (head if number and number % ROWS_PER_SCREEN == 0 else "") + line(row)
-    notes = []
-    for n in shown:
-        parts = [f"{visible(end)} {where}" for end, where in zip(ends[n], ("before", "after"), strict=True) if end]
-        notes += [f"{headings[n]}: each name is shown without {' and '.join(parts)} it."] if parts else []
+    notes = [ends[n] for n in ends if n in kept]
     without = {headings[n] for n in dropped} - {headings[n] for n in kept}
     if dropped:
         listed = ", ".join(dict.fromkeys(headings[n] for n in sorted(dropped)))
