@@ -86,4 +86,9 @@ def result(split, metrics, **keywords):
         found = evaluate_output(split, split.outputs[0], schemes, frozenset(), sign=True, texts="memory", **keywords)
     except GevalError as error:
         return type(error), str(error), getattr(error, "line", None)
-    return found.signature, found.scores, array("d", found.line_losses).tobytes(), list(found.read_outputs())
+    return (
+        found.signature,
+        found.scores,
+        array("d", found.line_losses).tobytes(),
+        [item.output for item in found.read_items()],
+    )

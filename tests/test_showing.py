@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -81,7 +82,10 @@ def test_a_challenge_and_its_sets_are_tables_in_notebooks():
     ],
 )
 def test_what_is_a_number_in_a_name(values, wanted):
-    assert list(score_tables._numbers_or_texts(values)) == wanted
+    split = SimpleNamespace(expected="challenge/dev-0/expected.tsv")
+    outputs = [SimpleNamespace(name="out.tsv", parameters={} if value is None else {"k": value}) for value in values]
+    evaluations = [SimpleNamespace(output=output, split=split) for output in outputs]
+    assert score_tables.score_columns(evaluations, [{}] * len(values))["k"] == wanted
 
 
 def test_an_output_at_fault_does_not_hide_the_others(tmp_path):

@@ -29,8 +29,6 @@ from geval_py.text import shown
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.scoring.arrays import Predictions
-
     Inputs: TypeAlias = Iterable[str | Mapping[str, object]] | pd.DataFrame
 
 LINES_AT_ONCE = 4096  # of text, in a piece
@@ -77,7 +75,7 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name
     lines: Callable[[], Iterable[bytes]]
     if is_of_arrays(predictions):
         expected = predictions.words(expected)
-        lines = partial(_lines_of_arrays, predictions)
+        lines = partial(prediction_lines, predictions)
     else:
         lines = partial(iter, _pieces(prediction_lines(predictions)))
     header: tuple[str, ...] = ()
@@ -103,7 +101,9 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name
 
 
 def prediction_lines(predictions: Any) -> Iterator[bytes]:
-    """Yield predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
+    """Return predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
+    if is_of_arrays(predictions):
+        return (f"{line}\n".encode() for line in predictions)
     if isinstance(predictions, str | bytes | Mapping):
         raise UsageError(message=f"predictions are a list with one for each line, not {shown(predictions)}")
     return encoded_lines((str(one) if isinstance(one, int | float) else one for one in predictions), "predictions")
@@ -117,10 +117,6 @@ def expected_lines(expected: Any) -> Iterator[bytes]:
         encoded_text("expected", index, str(text) if isinstance(text, int | float) else text)
         for index, text in enumerate(expected)
     )
-
-
-def _lines_of_arrays(predictions: Predictions) -> Iterator[bytes]:
-    return (f"{line}\n".encode() for line in predictions)
 
 
 def _pieces(lines: Iterable[bytes]) -> list[bytes]:
@@ -185,23 +181,26 @@ class Accumulator:
         """
         if lines is None:
             lines = max(self._lines, default=0) + 1
-        of_arrays = is_of_arrays(predictions)
-        if of_arrays and self.metric.bits:
+        is_scored_as_arrays = is_of_arrays(predictions) and self.metric.bits is not None
+        outputs = [] if is_scored_as_arrays else list(prediction_lines(predictions))
+        count = len(predictions if is_scored_as_arrays else outputs)
+        numbers = array("q", range(lines, lines + count) if isinstance(lines, int) else map(int, lines))
+        if len(numbers) != count:
+            raise UsageError(message=f"{count} predictions, but {len(numbers)} line numbers")
+        if count and min(numbers) < 1:
+            raise UsageError(message=f"lines has the number {min(numbers)}; lines are counted from 1")
+        if is_scored_as_arrays:
             from geval_py.scoring.arrays import numbers_of_lines
 
-            numbers = _numbers(lines, len(predictions))
-            seeds = numbers_of_lines(numbers, 1, len(predictions))
-            added = predictions.statistics(expected, seeds, self.metric.bits)
+            added = predictions.statistics(expected, numbers_of_lines(numbers, 1, count), self.metric.bits)
         else:
-            outputs = list(_lines_of_arrays(predictions) if of_arrays else prediction_lines(predictions))
-            answers = list(expected_lines(predictions.words(expected) if of_arrays else expected))
-            numbers = _numbers(lines, len(outputs))
-            if len(answers) != len(outputs):
-                raise UsageError(message=f"{len(outputs)} predictions, but {len(answers)} expected words")
+            answers = list(expected_lines(predictions.words(expected) if is_of_arrays(predictions) else expected))
+            if len(answers) != count:
+                raise UsageError(message=f"{count} predictions, but {len(answers)} expected words")
             added = LineStatistics()
             first = 0
-            for place in range(1, len(numbers) + 1):  # of consecutive numbers together
-                if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
+            for place in range(1, count + 1):  # of consecutive numbers together
+                if place == count or numbers[place] != numbers[place - 1] + 1:
                     run = b"".join(outputs[first:place]), b"".join(answers[first:place])
                     added.extend(self._column.statistics(*run, numbers[first]))
                     first = place
@@ -236,13 +235,3 @@ class Accumulator:
 
     def __repr__(self) -> str:
         return f"<Accumulator of {self.name}: {len(self)} lines>"
-
-
-def _numbers(lines: int | Iterable[int], count: int) -> array[int]:
-    """Return the numbers of lines, given as the first one's or each one's; raises UsageError."""
-    numbers = array("q", range(lines, lines + count) if isinstance(lines, int) else map(int, lines))
-    if len(numbers) != count:
-        raise UsageError(message=f"{count} predictions, but {len(numbers)} line numbers")
-    if count and min(numbers) < 1:
-        raise UsageError(message=f"lines has the number {min(numbers)}; lines are counted from 1")
-    return numbers

@@ -290,7 +290,10 @@ def short_name(name: str) -> str:
 def score_columns(
     evaluations: Sequence[ScoredOutput], scores: Sequence[Mapping[str, float]]
 ) -> dict[str, Sequence[Any]]:
-    """Return columns of outputs: the challenge, if there are several, the name, the parameters, and the scores."""
+    """Return columns of outputs: the challenge, if there are several, the name, the parameters, and the scores.
+
+    The values of a parameter are numbers if all that are there are finite numbers; whole numbers stay whole.
+    """
     names = list(dict.fromkeys(name for row in scores for name in row))
     keys = list(dict.fromkeys(key for one in evaluations for key in one.output.parameters))
     folders = list(map(_folder, evaluations))
@@ -298,21 +301,17 @@ def score_columns(
     columns |= {"output": [short_name(one.output.name) for one in evaluations]}
     for key in keys:
         name = f"{key} (parameter)" if key in {"challenge", "output", *names} else key
-        columns[name] = list(_numbers_or_texts([one.output.parameters.get(key) for one in evaluations]))
+        texts = [one.output.parameters.get(key) for one in evaluations]
+        columns[name] = texts
+        if all(text is None or re.fullmatch(_NUMBER, text, re.ASCII) for text in texts):
+            numbers = [None if text is None else int(text) if text.isdigit() else float(text) for text in texts]
+            columns[name] = numbers if all(map(math.isfinite, filter(None, numbers))) else texts
     return columns | {name: [row.get(name) for row in scores] for name in names}
 
 
 def _folder(evaluation: ScoredOutput) -> str:
     """Return the folder of the challenge."""
     return os.path.normpath(os.path.join(os.fspath(evaluation.split.expected), "..", ".."))
-
-
-def _numbers_or_texts(values: Sequence[str | None]) -> Sequence[float | str | None]:
-    """Turn values into numbers if all that are there are finite numbers; whole numbers stay whole."""
-    if not all(value is None or re.fullmatch(_NUMBER, value, re.ASCII) for value in values):
-        return values
-    numbers = [None if value is None else int(value) if value.isdigit() else float(value) for value in values]
-    return numbers if all(map(math.isfinite, filter(None, numbers))) else values
 
 
 def scores_table(

@@ -200,10 +200,6 @@ class ScoredOutput:
         """Return the texts of the scored lines as lists; raises as :meth:`read_items`."""
         return ItemColumns(*map(list, self._scored_sides()))
 
-    def read_outputs(self) -> Iterator[str]:
-        """Yield each scored line of the output; raises UsageError if the texts were not kept."""
-        return self._scored(self.kept_texts().outputs.lines())
-
     def input_width(self) -> int:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
         if self.split.input is None:
@@ -220,10 +216,10 @@ class ScoredOutput:
         outputs, expected = self.kept_texts()
         self.input.check_lines(self.file_lines)
         inputs = islice(self.input.lines(), self.file_lines)
-        return map(self._scored, (inputs, expected.lines(), outputs.lines()))
+        return map(self.scored_lines, (inputs, expected.lines(), outputs.lines()))
 
-    def _scored(self, texts: Iterator[str]) -> Iterator[str]:
-        """Yield the texts of the scored lines, in scoring order."""
+    def scored_lines(self, texts: Iterator[str]) -> Iterator[str]:
+        """Yield the scored lines among the texts of all lines, in scoring order."""
         if self.line_numbers is None:
             return texts
         numbers = frozenset(self.line_numbers)

@@ -85,25 +85,17 @@ def test_probabilities_against_a_vector_of_buckets(entries, expected, bits, line
 @pytest.mark.parametrize(
     ("text", "expected", "want"),
     [
-        (":1", "x", math.log(1024)),
-        (":0", "x", math.log(1024)),
-        ("x:1", "x", 0.0),
-        ("x:0", "x", 0.0),
-        ("x:1", "y", math.inf),
-        ("x:0.25 y:0.25 x:0.5", "x", -math.log(0.75)),
-        ("x:1 y:1", "y", math.log(2)),
+        (":1", "x", math.log(1024)), (":0", "x", math.log(1024)), ("x:1", "x", 0.0), ("x:0", "x", 0.0),
+        ("x:1", "y", math.inf), ("x:0.25 y:0.25 x:0.5", "x", -math.log(0.75)), ("x:1 y:1", "y", math.log(2)),
         ("x:-1e-9 y:0.5", "x", math.log(math.exp(-1e-9) + math.exp(0.5)) + 1e-9),
-        ("x:800", "x", 0.0),
-        ("x:800 y:799", "y", 1 + math.log1p(math.exp(-1))),
-        ("x:-800", "x", math.log(1024)),
-        ("x:-800", "y", math.log(1024)),
-        ("x:-800 :-900", "x", 0.0),
+        ("x:800", "x", 0.0), ("x:800 y:799", "y", 1 + math.log1p(math.exp(-1))), ("x:-800", "x", math.log(1024)),
+        ("x:-800", "y", math.log(1024)), ("x:-800 :-900", "x", 0.0),
         ("x:-1e308 :-1e308", "y", math.log(1024) + math.log(2)),
         ("x:1e308 y:-1e308", "x", 0.0),
         ("x:1e-320 :1e-320", "x", math.log(2 / (1 + 1 / 1024))),
         ("x:1e-400", "x", 0.0),
     ],
-)
+)  # fmt: skip
 def test_loss_of_a_line(text, expected, want, kernel):
     """Where GEval's plain exp overflows or underflows, the answer is the right one."""
     assert math.isclose(loss(kernel, text, expected), want, rel_tol=1e-9, abs_tol=1e-9)
@@ -119,13 +111,11 @@ def test_lines_are_seeded_by_their_number(kernel):
 @pytest.mark.parametrize(
     ("outputs", "expected"),
     [
-        (b"a:0.5\r :0.5\n", b"a\n"),
-        (b"a:0.\r5 :0.5\n", b"a\n"),
-        (b"a:0.5 :0.5", b"a"),
+        (b"a:0.5\r :0.5\n", b"a\n"), (b"a:0.\r5 :0.5\n", b"a\n"), (b"a:0.5 :0.5", b"a"),
         (b"a:0.5 :0.5\r\n", b"\ra\r\n"),
     ],
     ids=["inside", "in a number", "no final line end", "in both"],
-)
+)  # fmt: skip
 def test_carriage_returns_and_the_last_line_end_do_not_matter(outputs, expected, kernel):
     assert (
         kernel.bounded_losses(outputs, expected, 10, 1)[0] == kernel.bounded_losses(b"a:0.5 :0.5\n", b"a\n", 10, 1)[0]
@@ -175,27 +165,17 @@ def test_draws_out_of_range(draws):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("", "input does not start with a digit"),
-        ("ka", "input does not start with a digit"),
-        ("ka:", "input does not start with a digit"),
-        ("ka:.5", "input does not start with a digit"),
-        ("ka:+", "input does not start with a digit"),
-        ("ka:5.", "number text found after a number"),
-        ("ka:1e", "number text found after a number"),
-        ("ka:1e+", "number text found after a number"),
-        ("ka:1.5.2", "number text found after a number"),
-        ("ka:0.5\t", "number text found after a number"),
-        ("ka:0.5 ", "colon expected"),
-        (" ka:0.5", "colon expected"),
-        ("ka:0.5  lo:0.5", "colon expected"),
-        ("ka:0.5 lo", "colon expected"),
-        ("0.5 0.5", "unexpected number of log probs"),
-        ("0.5 x", "input does not start with a digit"),
-        ("ka:1e400", "number too large"),
-        ("ka:0.5 lo:-1e309", "number too large"),
-        ("1e309 1e309", "number too large"),
+        ("", "input does not start with a digit"), ("ka", "input does not start with a digit"),
+        ("ka:", "input does not start with a digit"), ("ka:.5", "input does not start with a digit"),
+        ("ka:+", "input does not start with a digit"), ("ka:5.", "number text found after a number"),
+        ("ka:1e", "number text found after a number"), ("ka:1e+", "number text found after a number"),
+        ("ka:1.5.2", "number text found after a number"), ("ka:0.5\t", "number text found after a number"),
+        ("ka:0.5 ", "colon expected"), (" ka:0.5", "colon expected"), ("ka:0.5  lo:0.5", "colon expected"),
+        ("ka:0.5 lo", "colon expected"), ("0.5 0.5", "unexpected number of log probs"),
+        ("0.5 x", "input does not start with a digit"), ("ka:1e400", "number too large"),
+        ("ka:0.5 lo:-1e309", "number too large"), ("1e309 1e309", "number too large"),
     ],
-)
+)  # fmt: skip
 def test_malformed_lines_are_named(line, reason, kernel):
     with pytest.raises(MalformedLineError) as caught:
         kernel.bounded_losses(f":1\n{line}\n:1\n".encode(), b"a\nb\nc\n", 10, 41)[0]

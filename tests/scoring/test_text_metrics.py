@@ -109,11 +109,13 @@ def test_a_number_may_end_a_name(name):
     "name",
     [
         *("F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10, "Soft-F", "Soft2D-F-1"),
-        *("BIO-Weighted-F2", "ClippEU2", "Improvement@", "Improvement@--1", "Soft-F1\n"),
+        *("BIO-Weighted-F2", "ClippEU2", "Improvement@", "Improvement@--1", "Soft-F1\n", "Hit@", "Hit@0", "Hit@1.5"),
+        *("Hit@-1", "Hit@" + "9" * 10, "Hit3", "KeystrokesSaved", "MRR5", "KullbackLeiblerHashed0"),
+        *("KullbackLeiblerHashed25", "CalibrationError0", "CalibrationError101", "RankCorrelationHashed8"),
     ],
 )
 def test_other_numbers_make_no_name(name):
-    with pytest.raises(SchemeError):
+    with pytest.raises(SchemeError, match=r"^Unknown or broken metric definition: "):
         find_metric(name)
 
 

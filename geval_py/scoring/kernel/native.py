@@ -60,7 +60,7 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
     return _native.row_losses(*buffers, expected, bits, first_line)
 
 
-class NativeTokenTable:
+class TokenTable:
     """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.tokens.TokenTable`."""
 
     def __init__(self, tokens: Sequence[str] = ()) -> None:
@@ -70,8 +70,8 @@ class NativeTokenTable:
     def __len__(self) -> int:
         return _native.count_tokens(self._table)
 
-    def __reduce__(self) -> tuple[type[NativeTokenTable], tuple[list[str]]]:
-        return NativeTokenTable, (self.names(array("q", range(len(self)))),)
+    def __reduce__(self) -> tuple[type[TokenTable], tuple[list[str]]]:
+        return TokenTable, (self.names(array("q", range(len(self)))),)
 
     def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
         return _native.number_tokens(self._table, text, separators)
@@ -81,6 +81,3 @@ class NativeTokenTable:
 
     def sorted(self, numbers: array[int]) -> array[int]:
         return _native.sort_tokens(self._table, numbers)
-
-
-TokenTable = NativeTokenTable
