@@ -96,22 +96,21 @@ def test_the_worst_lines_where_higher_is_better(challenge):
 
 
 @pytest.mark.parametrize(
-    ("filter", "message"),
+    ("arguments", "message"),
     [
-        ("exp:B", "No item has the feature `exp:B'\n  did you mean exp:b?"),
-        (["exp:a", "exp:b"], "No item has the features `exp:a' and `exp:b' together"),
-        ("b", "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"),
-        (
-            "in<left>:x",
-            "Unknown column `left' in the feature `in<left>:x'\n"
-            "  did you mean in<Left>? the columns are Left, output",
-        ),
+        ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
+        ({"filter": ["exp:a", "exp:b"]}, "No item has the features `exp:a' and `exp:b' together"),
+        ({"filter": "b"},
+         "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"),
+        ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
+         "  did you mean in<Left>? the columns are Left, output"),
+        ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),
     ],
     ids=str,
-)
-def test_lines_of_a_feature_that_there_is_not(filter, message, challenge):
-    with pytest.raises(geval_py.UsageError) as caught:
-        evaluate(challenge, "dev-0").lines(filter=filter)
+)  # fmt: skip
+def test_lines_that_cannot_be_chosen(arguments, message, challenge):
+    with pytest.raises(UsageError) as caught:
+        evaluate(challenge, "dev-0").lines(**arguments)
     assert str(caught.value) == message
 
 
@@ -245,9 +244,3 @@ def test_several_outputs_need_a_choice(challenge):
     assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with out=…"
     chosen = evaluate(Challenge.open(challenge), "dev-0", out="out-x=1.tsv")
     assert chosen.output.parameters == {"x": "1"}
-
-
-def test_lines_are_sorted_by_nothing_else(challenge):
-    with pytest.raises(UsageError) as caught:
-        evaluate(challenge, "dev-0").lines(sort="loss")
-    assert str(caught.value) == "lines are sorted by the worst or the best first, not by 'loss'"

@@ -308,7 +308,7 @@ def test_hashed_log_losses():
 
 def test_the_seed_is_the_line_number():
     """A shard of a file must know its first line number."""
-    outputs, words = ["a:0.5 b:0.25 c:0.25"] * 40, ["b"] * 40
+    outputs, words = ["a:0.5 b:0.25 c:0.25"] * 100, ["b"] * 100  # more than are scored at once
     whole = list(hashed_log_losses(outputs, words, bits=2))
     parts = [*hashed_log_losses(outputs[:15], words[:15], bits=2)]
     parts += hashed_log_losses(outputs[15:], words[15:], bits=2, first_line=16)

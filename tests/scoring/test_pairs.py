@@ -74,28 +74,16 @@ REFUSED = {
     "no path": (("a", 1), {}, "a pair of paths is (output, expected), not ('a', 1)"),
     "a test set": ((OUTPUT, EXPECTED), {"test": "dev-0"}, "with a pair of paths there is no test=… or out=…"),
     "another output": ((OUTPUT, EXPECTED), {"out": "o"}, "with a pair of paths there is no test=… or out=…"),
-    "no output": (
-        ("sub/min.tsv", "sub/exp.tsv"),
-        {"metrics": "Accuracy"},
-        "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv",
-    ),
+    "no output": (("sub/min.tsv", "sub/exp.tsv"), {"metrics": "Accuracy"},
+        "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv"),
     "no answers": ((OUTPUT, "no.tsv"), {"metrics": "Accuracy"}, "No file with the expected results: `no.tsv`"),
-    "a folder": (
-        ("sub", EXPECTED),
-        {"metrics": "Accuracy"},
-        "No file with the test results: `sub/out.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv",
-    ),
-    "no input": (
-        (OUTPUT, "test-A/sub/expected.tsv"),
-        {"metrics": "Accuracy:f<in<1>:x>"},
-        "No file with the input: `test-A/sub/in.tsv`\n  `test-A/sub` holds expected.tsv, mine.tsv",
-    ),
-    "standard input twice": (
-        ("-", "-"),
-        {"metrics": "Accuracy"},
-        "standard input (-) can be read only once: give one file as -",
-    ),
-}
+    "a folder": (("sub", EXPECTED), {"metrics": "Accuracy"},
+        "No file with the test results: `sub/out.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv"),
+    "no input": ((OUTPUT, "test-A/sub/expected.tsv"), {"metrics": "Accuracy:f<in<1>:x>"},
+        "No file with the input: `test-A/sub/in.tsv`\n  `test-A/sub` holds expected.tsv, mine.tsv"),
+    "standard input twice": (("-", "-"), {"metrics": "Accuracy"},
+        "standard input (-) can be read only once: give one file as -"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("pair", "keywords", "message"), REFUSED.values(), ids=REFUSED)

@@ -367,8 +367,9 @@ def test_what_is_right_is_the_rest_of_what_is_wrong(right):
     ("word", "label"),
     [
         ("a:0.0", ("a", 0.0)), ("a:1.0", ("a", 1.0)), ("a:0.25", ("a", 0.25)), ("a:b:0.5", ("a:b", 0.5)),
-        *((word, (word, 1.0)) for word in ("a:1.1", "a:-0.1", "a:.5", "a:5e-1", "a:0_0.5", "a:0", "a:1", ":0.5", "a",
-            "0.5")),
+        ("a:+0.5", ("a", 0.5)),
+        *((word, (word, 1.0)) for word in ("a:1.1", "a:-0.1", "a:.5", "a:5.", "a:0,5", "a:1.0e999", "a:5e-1", "a:1e-3",
+            "a:0_0.5", "a:0", "a:1", ":0.5", "a", "0.5")),
     ],
 )  # fmt: skip
 def test_a_label_has_a_probability_with_a_point(word, label):
