@@ -241,9 +241,7 @@ def rank_scores(scores: Array, *, greatest_first: bool) -> Array:
     distinct, of_near = np.unique(rounded[near], return_inverse=True)
     rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in distinct.tolist()])[of_near]
     rounded[np.abs(rounded) < MIN_SCORE] = 0.0
-    _, place, tied = np.unique(-rounded if greatest_first else rounded, return_inverse=True, return_counts=True)
-    mean_ranks: Array = np.cumsum(tied) - (tied - 1) / 2
-    return mean_ranks[place]
+    return centred_ranks(-rounded if greatest_first else rounded) + (len(rounded) + 1) / 2
 
 
 def rank_sum_z(counts: Integers | Array, rank_sums: Integers | Array, items: int) -> Array:

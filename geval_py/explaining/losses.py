@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers
-from geval_py.reading import features, preparation, wordprobs
-from geval_py.reading.items import ItemColumns, ScoredItem
+from geval_py.reading import features, wordprobs
+from geval_py.reading.items import ScoredItem
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COLUMNS
 
@@ -64,15 +64,6 @@ class OutcomeShare:
     share_of_lines: float
     share_of_loss: float
     mean_loss: float
-
-
-def prepared_items(evaluation: ScoredOutput) -> ItemColumns:
-    """Return the scored lines, outputs and answers as the metric's flags leave them; raises as read_items."""
-    prepare = preparation.preparation_of(evaluation.scores[0].scheme)
-    items = evaluation.read_columns()
-    if prepare is None:
-        return items
-    return ItemColumns(items.inputs, list(map(prepare, items.expected)), list(map(prepare, items.outputs)))
 
 
 def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:

@@ -82,6 +82,22 @@ LOGARITHMIC_FROM = 8.0  # a scale is logarithmic if the greatest value is so man
 Tick = tuple[float, str]  # a value, and what is written at it, in several rows if there are line ends
 
 
+def tick_text(value: float) -> str:
+    """Write a round value as briefly as possible.
+
+    >>> tick_text(150.0), tick_text(1024.0), tick_text(0.30000000000000004)
+    ('150', '1,024', '0.3')
+    """
+    if value and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3g}".replace("-", "−")
+    text = f"{value:,.6f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−")
+
+
+def _percent_tick(value: float) -> str:
+    return f"{100 * value:g} %"
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Maps values from ``low`` to ``high`` to pixels from ``start`` to ``end``."""
@@ -99,10 +115,10 @@ class Scale:
         part = 0.5 if high == low else (at - low) / (high - low)
         return round(self.start + part * (self.end - self.start), 1)
 
-    def ticks(self, most: int = 5, write: Callable[[float], str] | None = None) -> list[Tick]:
+    def ticks(self, most: int = 5, write: Callable[[float], str] = tick_text) -> list[Tick]:
         """Return round values on the scale, at most ``most``, and their texts."""
         values = (log_ticks if self.logarithmic else round_ticks)(self.low, self.high, most)
-        return [(value, (write or tick_text)(value)) for value in values]
+        return [(value, write(value)) for value in values]
 
 
 def scale_of(
@@ -145,22 +161,6 @@ def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(power * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (power * factor) <= most)
     return [round(n * step, 12) for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def tick_text(value: float) -> str:
-    """Write a round value as briefly as possible.
-
-    >>> tick_text(150.0), tick_text(1024.0), tick_text(0.30000000000000004)
-    ('150', '1,024', '0.3')
-    """
-    if value and not 1e-4 <= abs(value) < 1e7:
-        return f"{value:.3g}".replace("-", "−")
-    text = f"{value:,.6f}".rstrip("0").rstrip(".")
-    return text.replace("-", "−")
-
-
-def _percent_tick(value: float) -> str:
-    return f"{100 * value:g} %"
 
 
 # A chart and its elements
@@ -362,7 +362,7 @@ def dots(
     counts = any(row.lines is not None for row in rows)
     x = scale_of(ends, middle + (COUNTS + 12 if counts else 0), WIDTH - 10, margin=0.06, logarithmic=logarithmic)
     y = Scale(0, len(rows), 2, 2 + ROW * len(rows))
-    parts = _axes(x, y, x.ticks(write=_percent_tick if write is percent else None), (), title)
+    parts = _axes(x, y, x.ticks(write=_percent_tick if write is percent else tick_text), (), title)
     if counts:
         parts.append(_unsaid(_text(middle, y.end + 11, "lines", SOFT)))
     if rule is not None:
@@ -433,22 +433,21 @@ def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], tit
     highest = max([block.end for block in blocks] + [at for at, _ in marks], default=1.0)
     lowest = 0.0 if title is None else min([block.start for block in blocks], default=0.0)
     x = Scale(lowest, highest, 44, 392)
-    stacked: dict[float, float] = {}
+    tops: dict[float, float] = {}  # of the blocks that stand on each other
+    bottoms = []
     for block in blocks:
-        stacked[block.start] = stacked.get(block.start, 0.0) + block.share
-    most = max(stacked.values(), default=1.0)
+        bottoms.append(tops.get(block.start, 0.0))
+        tops[block.start] = bottoms[-1] + block.share
+    most = max(tops.values(), default=1.0)
     # About four round values from 0, of which the last is not below the highest share.
     step = (round_ticks(0.0, most, 4)[1:2] or [most or 1.0])[0]
     shares = [round(n * step, 12) for n in range(math.ceil(most / step - 1e-9) + 1)]
     y = Scale(0.0, shares[-1], 220, 30)
     # Two rows of labels: nats, and below them the perplexity of a line with that loss.
-    ticks = x.ticks(6, (lambda value: f"{value:g}\n{figure(exp(value))}") if title is None else None)
+    ticks = x.ticks(6, tick_text if title else lambda value: f"{value:g}\n{figure(exp(value))}")
     title_of_x = title or "loss of the line in nats; below, its perplexity"
     parts = _axes(x, y, ticks, [(share, _percent_tick(share)) for share in shares], title_of_x)
-    below: dict[float, float] = {}
-    for block in blocks:
-        start = below.get(block.start, 0.0)
-        below[block.start] = start + block.share
+    for block, start in zip(blocks, bottoms, strict=True):
         left, bottom, up = x.at(block.start), y.at(start), y.at(start + block.share)
         width = max(1.0, x.at(block.end) - left - 1)
         parts.append(_mark("rect", "bar", block.said, x=left + 0.5, y=up, width=width, height=bottom - up,
@@ -551,12 +550,10 @@ def reliability(
     x_ticks, y_ticks = (powers if logarithmic else scale.ticks(write=_percent_tick) for scale in (x, y))
     rows = points.to_dict()
     upper, lower, curve = ([(x.at(row["x"]), y.at(row[name])) for row in rows] for name in ("high", "low", "y"))
-    diagonal = [(x.at(end), y.at(end)) for end in (low, min(right, top))]
-    shapes = [_element("path", d=_path(diagonal), stroke=SOFT, stroke_dasharray=DASHED, fill="none")]
+    shapes = [_diagonal(x, y)]
     if rows:
-        shapes.insert(
-            0, _element("path", d=f"{_path([*upper, *reversed(lower)])}Z", fill=ACCENT, fill_opacity="0.16")
-        )
+        band = f"{_path([*upper, *reversed(lower)])}Z"
+        shapes.insert(0, _element("path", d=band, fill=ACCENT, fill_opacity="0.16"))
         shapes.append(_element("path", d=_path(curve), stroke=ACCENT, stroke_width=2.5 if steps else 1, fill="none"))
     parts = [*_axes(x, y, x_ticks, y_ticks, x_title, y_title), _unsaid(*shapes)]
     for row, (at, height) in zip(rows, curve, strict=True):
@@ -573,6 +570,12 @@ def reliability(
     return _with_legend(y.start + BELOW, parts, [] if steps else legend)
 
 
+def _diagonal(x: Scale, y: Scale) -> str:
+    """Draw where both axes have the same value."""
+    points = [(x.at(end), y.at(end)) for end in (x.low, min(x.high, y.high))]
+    return _element("path", d=_path(points), stroke=SOFT, stroke_dasharray=DASHED, fill="none")
+
+
 def _quarters(values: Sequence[float]) -> float:
     """Return the least multiple of 1/4 that no share exceeds, at least 1/4.
 
@@ -587,11 +590,10 @@ def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: s
     x = Scale(0.0, 1.0, 46, 386)
     y = Scale(0.0, 1.0, 386, 46)
     ticks = x.ticks(write=_percent_tick)
-    diagonal = _path([(x.at(0.0), y.at(0.0)), (x.at(1.0), y.at(1.0))])
     parts = [
         _unsaid(_text(x.start, 12, short(title, 56), INK)),
         *_axes(x, y, ticks, ticks, "given probability", "came true"),
-        _unsaid(_element("path", d=diagonal, stroke=SOFT, stroke_dasharray=DASHED, fill="none")),
+        _unsaid(_diagonal(x, y)),
     ]
     colours = (ACCENT, BAD, GOOD, NONE, INK, LISTED)
     legend: list[LegendEntry] = [("perfect", {"stroke": SOFT, "stroke_dasharray": DASHED})]
@@ -625,13 +627,10 @@ def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
 
     The first file has the name given, the others a number before its ending.
     """
-    graphs: dict[tuple[int, str], list[tuple[str, list[tuple[float, float]]]]] = {}
-    for evaluation, name in zip(evaluations, unique_names([of.output for of in evaluations]), strict=True):
-        for place, score in enumerate(evaluation.scores):
-            if score.metric.has_curve:
-                curve = calibration_curve(score.statistics)
-                graphs.setdefault((place, score.name), []).append((visible(name), curve))
-    stem = path.removesuffix(".svg")
-    for number, ((_, name), series) in enumerate(graphs.items()):
-        chart = curves(series, f"calibration, {visible(name)}")
-        chart.save(f"{stem}-{number}.svg" if number else path)
+    names, number = [visible(name) for name in unique_names([of.output for of in evaluations])], 0
+    for scores in zip(*(evaluation.scores for evaluation in evaluations), strict=True):
+        if scores[0].metric.has_curve:
+            series = list(zip(names, (calibration_curve(score.statistics) for score in scores), strict=True))
+            chart = curves(series, f"calibration, {visible(scores[0].name)}")
+            chart.save(f"{path.removesuffix('.svg')}-{number}.svg" if number else path)
+            number += 1

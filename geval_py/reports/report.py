@@ -31,6 +31,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
+from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ChartRow
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import exp
@@ -99,7 +100,11 @@ class Report:
     @cached_property
     def items(self) -> ItemColumns:
         """The texts of the scored lines; those of distributions over words as the metric's flags leave them."""
-        return losses.prepared_items(self.evaluation) if self.of_losses else self.evaluation.read_columns()
+        items = self.evaluation.read_columns()
+        prepare = preparation_of(self.score.scheme) if self.of_losses else None
+        if prepare is None:
+            return items
+        return ItemColumns(items.inputs, list(map(prepare, items.expected)), list(map(prepare, items.outputs)))
 
     @cached_property
     def interval(self) -> Interval:
