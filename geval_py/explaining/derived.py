@@ -121,10 +121,10 @@ class ByLine:
         """Read the result of :meth:`to_dict`; raises KeyError, TypeError and ValueError for anything else."""
         columns = [tuple(map(float, values[name])) for name in ("centres", "scales", "lambda", "nu")]
         figures = len(line_figures((), 0.0))
-        if [len(column) for column in columns] != [figures, figures, figures + 1, figures + 1]:
-            raise ValueError("the numbers by line are too many or too few")
-        if not all(map(math.isfinite, chain(*columns))) or min(columns[1]) < MIN_SCALE:
-            raise ValueError("a number by line is out of range")
+        are_finite = all(map(math.isfinite, chain(*columns)))
+        lengths = [len(column) for column in columns]
+        if lengths != [figures, figures, figures + 1, figures + 1] or not are_finite or min(columns[1]) < MIN_SCALE:
+            raise ValueError("the numbers by line are too many, too few, or out of range")
         return cls(centres=columns[0], scales=columns[1], lambda_=columns[2], nu=columns[3])
 
 
@@ -149,12 +149,6 @@ class Parameters:
         """All numbers by their names, for JSON."""
         by_line = {} if self.by_line is None else {BY_LINE: self.by_line.to_dict()}
         return {"temperature": self.temperature, "lambda": self.lambda_, "nu": self.nu} | by_line
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """The names of the parameters that change something."""
-        unchanged = Parameters().numbers
-        return tuple(name for name, value in self.numbers.items() if value != unchanged.get(name))
 
     @property
     def uses_words(self) -> bool:
@@ -221,12 +215,16 @@ class Parameters:
             bits=int(values["bits"]),
             by_line=ByLine.of_dict(values[BY_LINE]) if BY_LINE in values else None,
         )
-        if not (made.temperature > 0.0 and 0.0 <= made.lambda_ <= 1.0 and 0.0 <= made.nu <= 1.0):
-            raise ValueError("a parameter is out of range")
-        if not (schemes.MIN_BITS <= made.bits <= schemes.MAX_BITS and all(map(wordprobs.is_listable, frequent))):
-            raise ValueError("the bits, or a word, cannot be used")
-        if not (0.0 <= made.frequent.total <= 1.0 + 1e-9 and all(share >= 0.0 for share in made.frequent.shares)):
-            raise ValueError("the shares of the frequent words are out of range")
+        if not (
+            made.temperature > 0.0
+            and 0.0 <= made.lambda_ <= 1.0
+            and 0.0 <= made.nu <= 1.0
+            and schemes.MIN_BITS <= made.bits <= schemes.MAX_BITS
+            and all(map(wordprobs.is_listable, frequent))
+            and made.frequent.total <= 1.0 + 1e-9
+            and all(share >= 0.0 for share in made.frequent.shares)
+        ):
+            raise ValueError("a parameter, a word or a share is out of range")
         return made
 
 
@@ -386,8 +384,9 @@ def derived_output(sources: Sequence[str], name: str, parameter: str, folder: st
 
 def tuned_output(parameters: Parameters, path: str, folder: str, header: str | None) -> Derived:
     """Return the tuned version of an output, in a folder."""
-    name = output_at(path).name
-    return derived_output([path], name, f"tuned={'-'.join(parameters.changed)}", folder, header)
+    unchanged = Parameters().numbers
+    changed = (name for name, value in parameters.numbers.items() if value != unchanged.get(name))
+    return derived_output([path], output_at(path).name, f"tuned={'-'.join(changed)}", folder, header)
 
 
 def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:

@@ -128,9 +128,8 @@ def scale_of(
 
     If that is not told, a scale is logarithmic where its greatest value is at least eight times the least, above 0.
     """
-    finite = [value for value in values if value is not None and math.isfinite(value)]
-    finite = [value for value in finite if value > 0 or not logarithmic] or [1.0, 10.0]
-    low, high = min(finite), max(finite)
+    finite = [one for one in values if one is not None and math.isfinite(one) and (one > 0 or not logarithmic)]
+    low, high = min(finite, default=1.0), max(finite, default=10.0)
     if logarithmic or (logarithmic is None and low > 0 and high / low >= LOGARITHMIC_FROM):
         room = max((high / low) ** margin, 1.02)
         return Scale(low / room, high * room, start, end, logarithmic=True)
@@ -147,7 +146,8 @@ def log_ticks(low: float, high: float, most: int = 5) -> list[float]:
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     ticks: list[float] = []
     for factors in ((1,), (1, 3), (1, 2, 5)):
-        inside = [f * 10.0**power for power in powers for f in factors if low <= f * 10.0**power <= high]
+        round_values = (factor * 10.0**power for power in powers for factor in factors)
+        inside = [value for value in round_values if low <= value <= high]
         if len(inside) > most and ticks:
             break
         ticks = inside

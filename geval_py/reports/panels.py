@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.luck import Luck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Panel:
     """A question and its answer: a sentence, a chart (None without anything to draw), its data, the method.
 
@@ -158,8 +158,8 @@ def quality_panel(report: Report) -> Panel:
             lower, upper = (figure(min(max(end, least), greatest)) for end in ends)
             sentences.append(f"Another set of as many lines would score {lower} to {upper}.")
     return Panel(
-        key="quality",
-        question="How good is it, and how sure is that?",
+        "quality",
+        "How good is it, and how sure is that?",
         sentence=" ".join([*sentences, *(f"{note[0].upper()}{note[1:]}." for note in report.notes)]),
         chart=dots(rows, title=report.value_name, logarithmic=report.of_losses) if rows else None,
         table=table_of(
@@ -207,8 +207,8 @@ def comparison_panel(report: Report) -> Panel | None:
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows = difference_rows(comparison)
     return Panel(
-        key="comparison",
-        question=question,
+        "comparison",
+        question,
         sentence=" ".join(sentences),
         finding=_verdict(first, comparison),
         chart=differences_chart(comparison),
@@ -328,8 +328,8 @@ def spread_panel(report: Report) -> Panel | None:
         for row, block in zip(rows, blocks, strict=True):
             row.insert(2, block.name)
     return Panel(
-        key="spread",
-        question=question,
+        "spread",
+        question,
         sentence=sentence,
         chart=histogram(blocks, marks, None if of_losses else f"{name} of the line"),
         table=table_of(head, rows),
@@ -365,8 +365,8 @@ def costs_panel(report: Report) -> Panel:
             blocks.append(BarPart(end - share, end, share, said, name=name, colour=colour))
         bars.append((f"share of the {what}", blocks))
     return Panel(
-        key="costs",
-        question="Which kind of miss costs most?",
+        "costs",
+        "Which kind of miss costs most?",
         sentence=f"{costs}: their perplexity is {figure(exp(worst.mean_loss))}.",
         finding=f"{costs}.",
         chart=charts.stacked_bars(bars),
@@ -457,8 +457,8 @@ def _rows_panel(
         "The perplexity is e to the mean loss" if report.of_losses else "The score is that of the lines of the group"
     )
     return Panel(
-        key=key,
-        question=question,
+        key,
+        question,
         sentence=sentence,
         chart=group_chart(report, rows),
         table=table_of(
@@ -529,8 +529,8 @@ def features_panel(report: Report) -> Panel | None:
         chart = dots(rows, title=report.value_name, rule=report.mean)
         method = ". Means are of the scores of lines. geval -w lists all."
     return Panel(
-        key="culprits",
-        question="What goes with bad lines?",
+        "culprits",
+        "What goes with bad lines?",
         sentence=sentence,
         finding=finding,
         chart=chart if names else None,
@@ -556,8 +556,8 @@ def documents_panel(report: Report) -> Panel | None:
     bins = losses.bins_of(means)
     title, median = "mean loss of a document in nats", (float(np.median(means)), "median")
     return Panel(
-        key="documents",
-        question="Do documents differ?",
+        "documents",
+        "Do documents differ?",
         sentence=f"Half of the {len(means):,} documents by {short(report.documents.column)} have a perplexity of "
         f"{figure(low)} to {figure(high)}; by chance alone it would be {figure(dealt_low)} to {figure(dealt_high)}.",
         chart=histogram(_blocks(bins, len(means), "document", " nats"), [median], title),
@@ -599,8 +599,8 @@ def words_panel(calibration: Calibration) -> Panel | None:
         sets = f"How often the smallest sets of words with such a probability hold the word{where}: {held}."
     x_title = "probability given to a listed word"
     return Panel(
-        key="honest",
-        question="Are the probabilities honest?",
+        "honest",
+        "Are the probabilities honest?",
         sentence=f"{_claimed_and_true(part, 'Listed words claim', 'and are right')} {told}",
         finding=told if claim.is_significant else "",
         chart=reliability(part.bins, logarithmic=True, x_title=x_title, y_title="share right"),
@@ -617,8 +617,8 @@ def guess_panel(calibration: Calibration) -> Panel | None:
     x_title = "probability given to the first guess"
     off = f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
     return Panel(
-        key="guess",
-        question="Can its first guess be trusted?",
+        "guess",
+        "Can its first guess be trusted?",
         sentence=f"{_claimed_and_true(part, 'First guesses claim', 'and are right')} {off}",
         chart=reliability(corp.curve, steps=True, x_title=x_title, y_title="share right"),
         table=_points_table("probability", corp.curve),
@@ -633,8 +633,8 @@ def rest_panel(calibration: Calibration) -> Panel | None:
     if part is None:
         return None
     return Panel(
-        key="rest",
-        question="Is the rest large enough?",
+        "rest",
+        "Is the rest large enough?",
         sentence=_claimed_and_true(part, "The rest holds", "where there is a guess; the word was not listed"),
         chart=reliability(part.bins, x_title="rest of the line", y_title="word not listed"),
         table=_points_table("rest", part.bins),
@@ -681,8 +681,8 @@ def help_panel(report: Report) -> Panel | None:
     if mixture is not None and mixture.taken:
         sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
     return Panel(
-        key="help",
-        question="What would help without another model?",
+        "help",
+        "What would help without another model?",
         sentence=sentence,
         finding=finding,
         chart=help_chart(tuning, mixture),
@@ -749,8 +749,8 @@ def luck_panel(report: Report) -> Panel | None:
     z = luck.z or 0.0
     seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
     return Panel(
-        key="luck",
-        question="How much is luck of the hash?",
+        "luck",
+        "How much is luck of the hash?",
         sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
         chart=luck_chart(luck, interval, score.value),
         table=table_of(
