@@ -546,9 +546,8 @@ def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, f
     )
     against = badness[:, [baseline]]
     tied = np.isclose(badness, against, rtol=NOISE, atol=NOISE) | np.isnan(badness) | np.isnan(against)
-    won, lost = ~tied & (badness < against), ~tied & (badness > against)
-    shares = np.stack([won, lost, tied]).mean(axis=1).T
-    return [(float(one), float(two), float(three)) for one, two, three in shares]
+    outcomes = ~tied & (badness < against), ~tied & (badness > against), tied
+    return list(zip(*(lines.mean(axis=0).tolist() for lines in outcomes), strict=True))
 
 
 # Small p-values of approximate randomisation, smaller than counting samples can tell

@@ -500,11 +500,12 @@ def features_panel(report: Report) -> Panel | None:
     features, of_losses = report.features, report.of_losses
     columns = {name: column.tolist() for name, column in features.columns.items()}
     names, counts, explained = features.names, columns["count"], columns["explained"]
-    head: list[tuple[str, Writer]] = [("mean score", figure)]
-    shown = ["score"]
+    head: list[tuple[str, Writer]]
     if of_losses:
         head = [("perplexity", figure), ("fall", percent), ("from", percent), ("to", percent)]
         shown = ["perplexity", "gain", "gain_low", "gain_high"]
+    else:
+        head, shown = [("mean score", figure)], ["score"]
     figures = list(zip(*(columns[name] for name in shown), strict=True))
     q_values = list(map(p_text, columns["q"]))
     rows = []

@@ -12,7 +12,7 @@ from geval_py import evaluate
 from geval_py.explaining.significance import MIN_LINES, Interval
 from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, ChartRow
-from geval_py.reports.page import charts, page
+from geval_py.reports.page import page
 from geval_py.reports.report import Report
 from geval_py.scoring.metrics import METRICS
 
@@ -112,12 +112,6 @@ def perfect(folder, metric):
     path = folder / "perfect.tsv"
     path.write_text("".join(f"{perfect_line(line, metric)}\n" for line in lines), encoding="utf-8")
     return path
-
-
-def test_charts_alone(made):
-    drawn = dict(charts(made("BLEU", "middling", "good", "bad")))
-    assert list(drawn) == ["quality", "comparison", "spread", "expected", "culprits", "column-1", "column-2"]
-    assert all("var(--" not in text for text in drawn.values())
 
 
 def test_at_most_eight_columns_have_a_panel(tmp_path):
