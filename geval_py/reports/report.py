@@ -222,7 +222,7 @@ class Report:
         of_luck = [] if has_buckets else luck_schemes(scheme, DEFAULT_SEEDS, exact=False)[1:]
         profiled = reread(self.evaluation, [*calibration_schemes(scheme), *of_luck])
         calibration = calibration_of(profiled, documents=self.column)
-        luck = None if has_buckets or not calibration.claim.lines else luck_of(profiled, 0)
+        luck = None if has_buckets else luck_of(profiled, 0)
         return calibration, luck if luck is not None and luck.lines else None
 
     @cached_property

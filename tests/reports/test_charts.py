@@ -152,6 +152,20 @@ def test_the_highest_bar_is_below_the_last_tick(share, last):
     assert height == pytest.approx(190 * share / last, abs=0.11)
 
 
+def test_blocks_of_a_bin_stand_on_each_other():
+    blocks = [BarPart(start=0.0, end=1.0, share=share, said="bar") for share in (0.125, 0.25, 0.25)]
+    rects = re.findall(
+        r'<rect [^>]* y="([\d.]+)" width="[\d.]+" height="([\d.]+)"[^>]*><title>', histogram(blocks, []).svg
+    )
+    (low, _), (middle, height), (high, highest) = [(float(y), float(size)) for y, size in rects]
+    assert (middle + height, high + highest) == pytest.approx((low, middle))
+
+
+def test_the_diagonal_ends_where_the_shorter_axis_does():
+    points = Points(x=[0.2], y=[0.6], low=[0.1], high=[0.7], n=[9])
+    assert 'd="M46 224L386 157.3"' in reliability(points, x_title="x", y_title="y").svg
+
+
 def test_all_stays_inside_of_a_chart():
     rows = [ChartRow(label="a" * 40, value=1.0, low=1e-9, high=1e9, lines=3, points=(1e-12, 1e12))] * 3
     points = [(1e-9, 5.0), (1e9, -5.0)]
