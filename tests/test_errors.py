@@ -73,37 +73,24 @@ def test_no_byte_of_a_message_may_move_the_cursor_change_a_colour_or_reverse_the
     assert visible(text).isprintable()
 
 
-@pytest.mark.parametrize(
-    ("text", "width"),
-    [
-        ("", 0),
-        ("the", 3),
-        ("żółw", 4),
-        ("e\N{COMBINING ACUTE ACCENT}", 1),
-        ("水", 2),
-        ("Ａ", 2),
-        ("ｱ", 1),
-        ("🙂", 2),
-        ("水e\N{COMBINING ACUTE ACCENT}x", 4),
-    ],
-)
-def test_display_width(text, width):
-    assert display_width(text) == width
+WIDTHS = {
+    "": 0, "the": 3, "żółw": 4, "e\u0301": 1, "水": 2, "Ａ": 2, "ｱ": 1, "🙂": 2, "水e\u0301x": 4,
+}  # fmt: skip
+SHORTENED = {
+    "": "",
+    "the": "the",
+    "x" * 40: "x" * 40,
+    "a" * 20 + "b" * 21: "a" * 20 + "…" + "b" * 19,
+    "0123456789" * 10: "01234567890123456789…1234567890123456789",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("", ""),
-        ("the", "the"),
-        ("x" * 40, "x" * 40),
-        ("a" * 20 + "b" * 21, "a" * 20 + "…" + "b" * 19),
-        ("0123456789" * 10, "01234567890123456789…1234567890123456789"),
-    ],
-    ids=["empty", "short", "as long as the limit", "one too long", "long"],
-)
-def test_shorten(text, shown):
-    assert shorten(text) == shown
+def test_display_width():
+    assert {text: display_width(text) for text in WIDTHS} == WIDTHS
+
+
+def test_shorten():
+    assert {text: shorten(text) for text in SHORTENED} == SHORTENED
 
 
 @PROPERTY
@@ -162,16 +149,13 @@ EXCERPTS = {
     "long, at the end": (("a" * 100 + "!", 101), "…" + "a" * 38 + "!\n" + " " * 39 + "^"),
     "long and wide": (("水" * 100 + "!", 101), "…" + "水" * 38 + "!\n" + " " * 77 + "^"),
     "exactly the width": (("x" * 76, 1), "x" * 76 + "\n^"),
+    "another width": (("abcdefghij", 6, 4), "…defg…\n   ^"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "picture"), EXCERPTS.values(), ids=EXCERPTS)
 def test_excerpt(arguments, picture):
     assert excerpt(*arguments) == picture
-
-
-def test_excerpt_of_another_width():
-    assert excerpt("abcdefghij", 6, width=4) == "…defg…\n   ^"
 
 
 @PROPERTY
@@ -305,27 +289,15 @@ ERRORS = {  # one or more of each class, with its sentence
         "  RMSE and MSE:N<\\x1b> cannot read the line",
     ),
 }
-each_error = pytest.mark.parametrize(("error", "sentence"), ERRORS.values(), ids=ERRORS)
 
 
-@each_error
-def test_sentence(error, sentence):
+@pytest.mark.parametrize(("error", "sentence"), ERRORS.values(), ids=ERRORS)
+def test_an_error(error, sentence):
+    """Exit status: 1 the data, or an output, is at fault, 2 the command line is. Errors reach another process whole."""
     assert str(error) == sentence
-
-
-@each_error
-def test_exit_status(error, sentence):
-    """Exit status: 1 the data, or an output, is at fault, 2 the command line is at fault."""
     assert error.exit_status == (2 if isinstance(error, UsageError) and not getattr(error, "path", "") else 1)
-
-
-@each_error
-@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
-def test_errors_survive_the_way_to_another_process(error, sentence, again):
-    copied = again(error)
-    assert type(copied) is type(error)
-    assert str(copied) == sentence
-    assert vars(copied) == vars(error)
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert (type(copied), str(copied), vars(copied)) == (type(error), sentence, vars(error))
 
 
 def subclasses(cls):
@@ -334,11 +306,8 @@ def subclasses(cls):
     return {cls}.union(*map(subclasses, here))
 
 
-def test_every_class_has_its_sentence_here():
+def test_every_class_has_its_sentence_here_and_is_public():
     assert {type(error) for error, _ in ERRORS.values()} == subclasses(GevalError)
-
-
-def test_every_error_is_public():
     assert {cls.__name__ for cls in subclasses(GevalError)} <= set(geval_py.__all__)
 
 
@@ -352,12 +321,8 @@ def test_the_drawn_tree_is_the_tree():
     assert drawn == {(cls.__name__, cls.__base__.__name__) for cls in subclasses(GevalError)}
 
 
-def test_errors_are_told_apart_by_what_they_are_and_not_by_what_they_say():
-    assert UsageError(message="x") != UsageError(message="x")
+def test_errors_take_their_data_by_name_and_are_not_told_apart_by_it():
     assert len({UsageError(message="x"), UsageError(message="x")}) == 2
-
-
-def test_errors_take_their_data_by_name():
     with pytest.raises(TypeError, match="positional"):
         UsageError("take one")
 

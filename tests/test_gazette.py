@@ -128,34 +128,20 @@ def test_every_file_has_line_feed_ends_and_a_final_one():
     assert wrong == []
 
 
-def test_the_text_has_enough_words():
+def test_the_text_has_enough_words_and_each_item_an_id_and_a_set_of_its_own():
     assert sum(len(text.split()) for text in items().values()) >= 6000
-
-
-def test_every_item_has_an_id_of_its_own():
     headings = re.findall(r"^#.*", "\n".join(lines("gazette.txt")), re.MULTILINE)
     assert len({heading.split(" ")[1] for heading in headings}) == len(headings) == len(items())
-
-
-def test_no_item_is_in_two_sets():
     ids = [{file_id for file_id, *_ in gaps(name)} for name in MINIMUM_GAPS]
     assert sum(map(len, ids)) == len(set.union(*ids)) == len(items())
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_no_window_of_a_hidden_set_overlaps_another(name):
+def test_no_answer_of_a_hidden_set_can_be_read_in_an_input_or_in_the_training_text(name):
     others = [window for other in MINIMUM_GAPS for window in windows(other)]
     overlapping = [pair for pair in product(windows(name), others) if overlap(*pair)]
     assert overlapping == [(window, window) for window in windows(name)]
-
-
-@pytest.mark.parametrize("name", HIDDEN)
-def test_no_answer_of_a_hidden_set_can_be_read_in_an_input(name):
     assert read_elsewhere(name, [run for other in MINIMUM_GAPS for run in shown(other)]) == []
-
-
-@pytest.mark.parametrize("name", HIDDEN)
-def test_no_answer_of_a_hidden_set_can_be_read_in_the_training_text(name):
     assert read_elsewhere(name, answered("train")) == []
 
 
@@ -163,53 +149,29 @@ def test_answers_can_be_read_where_windows_overlap():
     assert len(read_elsewhere("train", shown("train"))) > 0.9 * len(gaps("train"))
 
 
-def test_the_readme_gives_the_numbers_of_gaps_and_items():
+def test_the_readme_gives_the_numbers_of_gaps_items_and_words():
     sets = [gaps(name) for name in MINIMUM_GAPS]
     train, dev, test = map(len, sets)
     sources = "{}, {} and {} items".format(*(len({gap[0] for gap in name}) for name in sets))
-    assert f"{train}, {dev} and {test} gaps, from {sources}" in "\n".join(lines("README.md"))
-
-
-def test_the_readme_gives_the_size_of_the_text():
-    texts = items().values()
-    words = round(sum(len(text.split()) for text in texts), -2)
-    assert f"holds {len(texts)} items, some {words:,} words" in "\n".join(lines("README.md"))
+    readme = "\n".join(lines("README.md"))
+    assert f"{train}, {dev} and {test} gaps, from {sources}" in readme
+    words = round(sum(len(text.split()) for text in items().values()), -2)
+    assert f"holds {len(items())} items, some {words:,} words" in readme
 
 
 @pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_a_set_has_enough_gaps(name):
-    assert len(gaps(name)) >= MINIMUM_GAPS[name]
-
-
-@pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_an_input_line_has_the_columns_of_the_header(name):
-    columns = lines("in-header.tsv")[0].split("\t")
+def test_the_gaps_of_a_set(name):
+    """Enough lines with the header's columns, contexts of eight words, and a word, not half of one, that fits there."""
+    columns, texts, rows = lines("in-header.tsv")[0].split("\t"), items(), gaps(name)
+    assert len(rows) >= MINIMUM_GAPS[name]
     assert columns == ["FileId", "Year", "LeftContext", "RightContext"]
-    assert {len(fields) - 1 for fields in gaps(name)} == {len(columns)}
-
-
-@pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_an_expected_word_is_one_word(name):
-    assert [word for *_, word in gaps(name) if word.split() != [word]] == []
-
-
-@pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_the_word_put_back_gives_the_text(name):
-    texts = items()
-    for file_id, year, left, right, word in gaps(name):
+    assert {len(fields) - 1 for fields in rows} == {len(columns)}
+    for file_id, year, left, right, word in rows:
+        assert word.split() == [word]
         assert put_back(left, word, right) in texts[file_id, year]
-
-
-@pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_no_gap_is_half_of_a_hyphenated_word(name):
-    halves = [fields for fields in gaps(name) if fields[2].endswith(r"-\n") or fields[4].endswith("-")]
-    assert halves == []
-
-
-@pytest.mark.parametrize("name", MINIMUM_GAPS)
-def test_a_context_has_eight_words(name):
-    contexts = (context for _, _, left, right, _ in gaps(name) for context in (left, right))
-    assert {len(words_of(context)) for context in contexts} == {CONTEXT_WORDS}
+        assert not left.endswith(r"-\n")
+        assert not word.endswith("-")
+        assert (len(words_of(left)), len(words_of(right))) == (CONTEXT_WORDS, CONTEXT_WORDS)
 
 
 @pytest.mark.parametrize("model", MODELS)

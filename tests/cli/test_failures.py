@@ -65,21 +65,19 @@ def test_it_has_its_error_in_csv(challenge, geval):
     assert [row["error"] for row in rows] == ["", " ".join(map(str.strip, MESSAGE.split("\n")[:2])), "", SHORT]
 
 
-def test_it_is_last_by_score(challenge, geval):
-    status, out, _ = geval("-t", "dev-0", "--by-score")
-    assert (status, [row.split("\t")[0] for row in out.splitlines()]) == (1, ["n", "3", "1", "2", "4"])
-
-
-def test_it_has_no_interval(challenge, geval):
-    status, out, _ = geval("-t", "dev-0", "--bootstrap", "10", "-a", "PerplexityHashed")
-    assert (status, out) == (1, "n\tPerplexityHashed\n1\t2.00\n2\terror\n3\t1.00\n4\terror\n")
-
-
-def test_all_are_malformed(challenge, geval):
-    words = ["-t", "dev-0", "-o", "out-n=2.tsv", "-o", "out-n=4.tsv"]
-    status, out, err = geval(*words)
-    assert (status, out) == (1, "n\tPerplexityHashed\tLikelihoodHashed\n2\terror\terror\n4\terror\terror\n")
-    assert err == f"geval: {MESSAGE}\ngeval: {SHORT}\n"
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ("--by-score -a PerplexityHashed", "n\tPerplexityHashed\n3\t1.00\n1\t2.00\n2\terror\n4\terror\n"),
+        ("--bootstrap 10 -a PerplexityHashed", "n\tPerplexityHashed\n1\t2.00\n2\terror\n3\t1.00\n4\terror\n"),
+        ("-o out-n=2.tsv -o out-n=4.tsv", "n\tPerplexityHashed\tLikelihoodHashed\n2\terror\terror\n4\terror\terror\n"),
+    ],
+    ids=["last by score", "no interval", "all"],
+)  # fmt: skip
+def test_it_has_no_score(words, printed, challenge, geval):
+    status, out, err = geval("-t", "dev-0", *words.split())
+    assert (status, out) == (1, printed)
+    assert err.startswith(f"geval: {MESSAGE}\ngeval: {SHORT}\n")
 
 
 @pytest.mark.parametrize(
@@ -106,9 +104,9 @@ def test_the_metrics_that_failed_are_named(metrics, failed, challenge, geval):
     )
 
 
-def test_the_only_output(challenge, geval):
-    for words in ([], ["--format", "json"], ["-l"]):
-        assert geval("-t", "dev-0", "-o", "out-n=2.tsv", *words) == (1, "", f"geval: {MESSAGE}\n")
+def test_the_only_output_and_modes_end_at_the_first(challenge, geval):
+    for words in ("n=2", "n=2 --format json", "n=2 -l", "n=1 -d out-n=2.tsv", "n=1 -d n=2"):
+        assert geval("-t", "dev-0", "-o", *words.split()) == (1, "", f"geval: {MESSAGE}\n")
 
 
 def test_an_output_that_cannot_be_decompressed(challenge, geval):
@@ -153,6 +151,7 @@ def test_a_filter_selects_no_line_of_some_outputs(challenge, geval):
     words = ("-t", "dev-0", "-a", OF_OUTPUTS)
     rows = "n\tLogLossHashed:f<out:b>\n1\terror\n2\t0.69\n3\terror\n"
     assert geval(*words) == (1, rows, f"geval: {NO_LINE.format(1)}\ngeval: {NO_LINE.format(3)}\n")
+    assert geval(*words, "-o", "out-n=1.tsv") == (1, "", f"geval: {NO_LINE.format(1)}\n")
     _, out, _ = geval(*words, "--format", "json")
     error = {"message": NO_LINE.format(1), "line": None, "column": None}
     assert json.loads(out)["outputs"][0]["error"] == error
@@ -162,11 +161,6 @@ def test_a_filter_selects_no_line_of_some_outputs(challenge, geval):
         "",
         "No item has the feature `out:b' in `./dev-0/out-n=3.tsv`",
     ]
-
-
-def test_a_filter_selects_no_line_of_the_only_output(challenge, geval):
-    words = ("-t", "dev-0", "-o", "out-n=1.tsv", "-a", OF_OUTPUTS)
-    assert geval(*words) == (1, "", f"geval: {NO_LINE.format(1)}\n")
 
 
 @pytest.fixture
@@ -217,11 +211,8 @@ def test_so_it_does_in_json(two, geval):
         "error": {"message": NO_LINE.format(1), "line": None, "column": None},
     }
     assert [metric["value"] for metric in one["metrics"]] == [None, pytest.approx(0.69, abs=0.01), None]
-    assert [("interval" in metric, "error" in metric) for metric in one["metrics"]] == [
-        (False, True),
-        (True, False),
-        (False, True),
-    ]
+    assert ["interval" in metric for metric in one["metrics"]] == [False, True, False]
+    assert ["error" in metric for metric in one["metrics"]] == [True, False, True]
     assert one["signature"].startswith("metric:LogLossHashed|bits:10|lines:2|")
     assert [metric["name"] for metric in one["metrics"]] == [metric["name"] for metric in other["metrics"]]
     assert not any("error" in metric for metric in other["metrics"])
@@ -231,18 +222,9 @@ def test_so_it_does_in_csv(two, geval):
     status, out, err = geval(*two, "--format", "csv", "--bootstrap", "10")
     one, other = csv.DictReader(io.StringIO(out))
     assert (status, err) == (1, ONCE + WITHOUT_INTERVAL)
-    given = {name: value for name, value in one.items() if value}
-    assert list(given) == [
-        "file",
-        "n",
-        "LogLossHashed",
-        "LogLossHashed low",
-        "LogLossHashed high",
-        "lines",
-        "error",
-        "signature",
-    ]
-    assert (given["lines"], given["error"]) == ("2", NO_LINE.format(1).replace("\n  ", " "))
+    filled = "file,n,LogLossHashed,LogLossHashed low,LogLossHashed high,lines,error,signature"
+    assert ",".join(name for name, value in one.items() if value) == filled
+    assert (one["lines"], one["error"]) == ("2", NO_LINE.format(1).replace("\n  ", " "))
     assert [name for name, value in other.items() if not value] == ["error"]
 
 
@@ -280,11 +262,6 @@ def test_what_is_wrong_in_a_metric_is_no_output_s_fault(metric, challenge, geval
     status, out, err = geval("-t", "dev-0", "-a", metric)
     assert (status, out) == (2, "")
     assert "out-n=" not in err
-
-
-def test_modes_end_at_the_first(challenge, geval):
-    for other in ("out-n=2.tsv", "n=2"):
-        assert geval("-t", "dev-0", "-o", "out-n=1.tsv", "-d", other) == (1, "", f"geval: {MESSAGE}\n")
 
 
 LEFT_OUT = "`./dev-0/out-n={}.tsv` could not be scored and is left out"

@@ -42,7 +42,7 @@ def server_of(port, *options):
     return served([sys.executable, str(SERVER), str(port), *options], port)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address():
     port = free_port()
     with server_of(port):
