@@ -15,7 +15,7 @@ import pytest
 FROZEN = Path(__file__).parent / "frozen"
 CHALLENGES = Path(__file__).parent.parent / "challenges"
 FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
-MAX_LINES = 60
+MAX_LINES, LINES_OF_LONGER = 90, 30
 GAZETTE = "--expected-directory gazette --out-directory gazette -t dev-0"
 MADE = GAZETTE.replace("gazette", "made")  # where outputs are written
 BIGRAM, UNIGRAM = "out-model=bigram.tsv", "out-model=unigram.tsv"
@@ -170,6 +170,6 @@ def shortened(text):
         return text if not text or text.endswith("\n") else f"{text}\n"
     digest = hashlib.sha256(text.encode()).hexdigest()
     return (
-        "".join(f"{line[:150].rstrip()}\n" for line in lines[: MAX_LINES // 2])
+        "".join(f"{line[:150].rstrip()}\n" for line in lines[:LINES_OF_LONGER])
         + f"… {len(lines)} lines in all, SHA-256 {digest}\n"
     )
