@@ -119,11 +119,13 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
         sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width_of(sys.stdout)))
         return report.status
     names = ("path", "line", "column", "rule", "name", "severity", "message")
-    rows = [
-        (path, place.line or None, place.column or None, rule.code, rule.name, rule.severity, place.message)
-        for path, rule, problem in ((problem.path, problem.rule, problem) for problem in report.problems)
-        for place in problem_formats.places_of(problem)
-    ]
+    rows = []
+    for problem in report.problems:
+        of_rule = (problem.rule.code, problem.rule.name, problem.rule.severity)
+        rows += [
+            (problem.path, place.line or None, place.column or None, *of_rule, place.message)
+            for place in problem_formats.places_of(problem)
+        ]
 
     def write(value: object) -> str:
         return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
@@ -169,6 +171,8 @@ def run_check(args: argparse.Namespace) -> int:
 
 def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace) -> bool:
     """Mend the outputs, or show what would change; returns whether one could not be mended."""
+    from geval_py.checking import fixes  # which no check needs
+
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
         raise UsageError(message="--fix and --diff mend files: standard input is none")
     failed = False
@@ -179,36 +183,31 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
             _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
             continue
         problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, args.max_bytes)
-        if problem is None:
-            failed |= not _mend(path, codes, args)
-        elif args.diff:
-            _complain(f"`{visible(path)}`: {visible(problem.summary)}")
+        if problem is not None:
+            if args.diff:
+                _complain(f"`{visible(path)}`: {visible(problem.summary)}")
+                failed = True
+            continue
+        try:
+            fixed = fixes.fix_file(
+                path, rest_mass=args.rest_mass, backup=not args.no_backup, write=not args.diff, rules=codes
+            )
+        except GevalError as error:
+            _complain(str(error))
             failed = True
+            continue
+        name = visible(fixed.path)
+        if args.diff:
+            shown = fixed.diff[: args.max_problems or len(fixed.diff)]
+            for line, before, after in shown:
+                print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+            if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
+                print("…")
+        changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
+        done = f"{'would mend' if args.diff else 'mended'} {changes}" if changes else "nothing to mend"
+        kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
+        print(f"geval: `{name}`: {done}{kept}", file=sys.stderr)
     return failed
-
-
-def _mend(path: str, codes: frozenset[str], args: argparse.Namespace) -> bool:
-    """Mend an output, or show what would change; returns whether that worked."""
-    from geval_py.checking import fixes  # which no check needs
-
-    write = not args.diff
-    try:
-        fixed = fixes.fix_file(path, rest_mass=args.rest_mass, backup=not args.no_backup, write=write, rules=codes)
-    except GevalError as error:
-        _complain(str(error))
-        return False
-    name = visible(fixed.path)
-    if args.diff:
-        shown = fixed.diff[: args.max_problems or len(fixed.diff)]
-        for line, before, after in shown:
-            print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
-        if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
-            print("…")
-    changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
-    done = f"{'would mend' if args.diff else 'mended'} {changes}" if changes else "nothing to mend"
-    kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
-    print(f"geval: `{name}`: {done}{kept}", file=sys.stderr)
-    return True
 
 
 def _complain(message: str) -> None:

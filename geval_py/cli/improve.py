@@ -180,11 +180,12 @@ def run_mix(args: argparse.Namespace) -> int:
     challenge = Challenge(path=task.directory, task=task)
     outputs = [evaluation.output for evaluation in evaluations]
     sources = _sources_of(challenge, [task.test_name, *args.apply], outputs, task.test_name)
-
-    def plan(paths: Sequence[str], folder: str) -> derived.Derived:
-        return derived.mixed_output(paths, folder, split.output_header, [mixing.TRAIN] if args.words else [])
-
-    plans = _planned(challenge, sources, plan, force=args.force)
+    more = [mixing.TRAIN] if args.words else []
+    mixed = {
+        test: derived.mixed_output(paths, challenge[test].directory, split.output_header, more)
+        for test, paths in sources.items()
+    }
+    plans = _planned(challenge, mixed, force=args.force)
     mixture = mixing.mix(
         evaluations, words=args.words, documents=settings.documents_by, seed=settings.seed, force=args.force
     )
@@ -219,28 +220,19 @@ def _sources_of(
     }
 
 
-def _planned(
-    challenge: Challenge,
-    sources: Mapping[str, Sequence[str]],
-    plan: Callable[[Sequence[str], str], derived.Derived],
-    *,
-    force: bool,
-) -> Plans:
-    """Plan a new output in the folder of each test set, made of the outputs that lie there.
+def _planned(challenge: Challenge, new_outputs: Mapping[str, derived.Derived], *, force: bool) -> Plans:
+    """Return the new outputs, by test sets, with their numbers of lines.
 
-    ``sources`` are the outputs' paths, by the name of a test set; ``plan`` names the new output of some paths in a
-    folder. Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
+    Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
     """
     plans: Plans = []
-    for name, paths in sources.items():
-        test = challenge[name]
-        new = plan(paths, test.directory)
+    for test, new in new_outputs.items():
         try:
             new.check_free(force)
         except ExistingFileError as error:
             hint = "" if force else "\n  --force writes over it"
             raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
-        plans.append((new, new.check_lines(test)))
+        plans.append((new, new.check_lines(challenge[test])))
     return plans
 
 
@@ -252,10 +244,11 @@ def _write_tuned(
     *,
     force: bool,
 ) -> list[str]:
-    def plan(paths: Sequence[str], folder: str) -> derived.Derived:
-        return derived.tuned_output(parameters, paths[0], folder, kept.get("header"))
-
-    return _write(_planned(challenge, sources, plan, force=force), parameters.tune_lines, kept)
+    tuned = {
+        test: derived.tuned_output(parameters, path, challenge[test].directory, kept.get("header"))
+        for test, (path,) in sources.items()
+    }
+    return _write(_planned(challenge, tuned, force=force), parameters.tune_lines, kept)
 
 
 def _write(plans: Plans, make: derived.LineMaker, kept: Mapping[str, Any]) -> list[str]:
