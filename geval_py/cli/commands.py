@@ -85,9 +85,10 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "mix": ("the best weights of a mixture of models", "geval_py.cli.lm"),
     },
 }
-# The packages of the extras that a board needs; with another package missing, a command ends by that error.
-BOARD_PACKAGES = ("alembic", "jinja2", "markdown_it", "sqlalchemy")
-SERVER_PACKAGES = ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn")
+EXTRAS = {  # the packages of those that a board needs; with another package missing, a command ends by that error
+    "board": ("alembic", "jinja2", "markdown_it", "sqlalchemy"),
+    "server": ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn"),
+}
 HELP = ("-h", "--help")
 STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
 PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
@@ -140,14 +141,12 @@ def _extras_named(*command: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if command[0] == "board" and package in BOARD_PACKAGES:
-            what, extra = "geval board", "board"
-        elif _module_of(*command) == SERVER and package in SERVER_PACKAGES:
-            what, extra = f"geval {' '.join(command)}", "server"
-        else:
-            raise
-        raise UsageError(message=f"{what} needs {error.name}, of the extra {extra}: {installs(extra)}") from error
+        for extra, packages in EXTRAS.items():
+            if command[0] == "board" and (error.name or "").partition(".")[0] in packages:
+                what = "board" if extra == "board" else " ".join(command)
+                message = f"geval {what} needs {error.name}, of the extra {extra}: {installs(extra)}"
+                raise UsageError(message=message) from error
+        raise
 
 
 def unknown_subcommand(command: str, word: str | None = None) -> UsageError:

@@ -115,20 +115,8 @@ def run_completion(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError."""
     if args.shell is None:
         raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")
-    sys.stdout.write(script(args.shell))
-    return 0
-
-
-def script(shell: str) -> str:
-    """Return the script for a shell."""
     import shtab
 
-    written = shtab.complete(_whole_parser(), shell, preamble=OUTPUT_NAMES[shell]) + "\n"
-    return written + (WHOLE_WORDS if shell == "bash" else "")
-
-
-def _whole_parser() -> argparse.ArgumentParser:
-    """Make the parser of the plain command line, with the commands below it and completions of all values."""
     parser = commands.parser_of()
     _complete_values(parser)
     below = parser.add_subparsers(metavar="COMMAND")
@@ -145,7 +133,9 @@ def _whole_parser() -> argparse.ArgumentParser:
                 below_command.add_parser(subcommand, parents=parents, help=summary_of_it)
         _complete_values(own)
         below.add_parser(name, parents=[own], help=summary)
-    return parser
+    script = shtab.complete(parser, args.shell, preamble=OUTPUT_NAMES[args.shell])
+    sys.stdout.write(f"{script}\n{WHOLE_WORDS if args.shell == 'bash' else ''}")
+    return 0
 
 
 def _complete_values(parser: argparse.ArgumentParser) -> None:
