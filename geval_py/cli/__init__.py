@@ -41,11 +41,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GevalError as error:
         show_error(error)
         return error.exit_status
-    except BrokenPipeError:
-        _forget_output()
-        return CLOSED_PIPE_STATUS
     except OSError as error:
-        _forget_output()
+        # Drop buffered output that cannot be written, else the interpreter tries again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return CLOSED_PIPE_STATUS
         what = f"cannot use `{visible(str(error.filename))}`" if error.filename else "cannot write the output"
         print(f"geval: {what}: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -53,11 +53,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("geval: not enough memory for what there is to read", file=sys.stderr)
         return 1
     return status
-
-
-def _forget_output() -> None:
-    """Drop buffered output that cannot be written, else the interpreter tries again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from geval_py.authoring import corpora, leaks, make
@@ -49,9 +50,6 @@ LEAKS_EXAMPLES = """\
                                        with the answers, which are in another folder
   geval challenge leaks --explain E404 what a rule means, and what to do
 """
-RULES_STATUS = (
-    "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
-)
 INIT_INSTRUCTIONS = """
 Run:
     geval --init --expected-directory CHALLENGE --metric METRIC-NAME --precision NUMBER-OF-DIGITS
@@ -73,6 +71,7 @@ def make_make_parser() -> commands.CommandParser:
     what = "Cut a word-gap challenge from texts: train, dev-0 and test-A."
     parser = commands.command_parser("challenge make", what, MAKE_EXAMPLES)
     add = parser.add_argument
+    add_number = partial(add, type=commands.number_type, metavar="N")
     add("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either")
     _add_common(parser)
     add("--group", metavar="COLUMN",
@@ -84,21 +83,16 @@ def make_make_parser() -> commands.CommandParser:
         metavar="COLUMN",
         help=f"the texts in .jsonl and .tsv (default: {corpora.TEXT})",
     )
-    add("--context", type=commands.number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
+    add_number("--context", default=corpora.DEFAULT_CONTEXT,
         help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})")  # fmt: skip
-    add(
-        "--every",
-        type=commands.number_type,
-        metavar="N",
-        help="words from a gap to the next, at least (default: a window's)",
-    )
-    add("--train-every", type=commands.number_type, metavar="N", help="the same in train, where windows may overlap")
+    add_number("--every", help="words from a gap to the next, at least (default: a window's)")
+    add_number("--train-every", help="the same in train, where windows may overlap")
     add("--random", action="store_true", help="draw the words to the next gap: from --every to twice as many")
     add("--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
         help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})")  # fmt: skip
     add("--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
         help="matches somewhere in each word that may be a gap (default: a letter or a digit)")  # fmt: skip
-    add("--least-frequency", type=commands.number_type, default=1, metavar="N",
+    add_number("--least-frequency", default=1,
         help="only words that stand N times or more in the texts may be gaps (default: 1)")  # fmt: skip
     return parser
 
@@ -225,7 +219,7 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
 def make_leaks_parser() -> commands.CommandParser:
     """Make the parser of ``geval challenge leaks``."""
     what = "Find what a challenge gives away: answers in public, and what one part shows of another."
-    parser = commands.command_parser("challenge leaks", what, LEAKS_EXAMPLES, RULES_STATUS)
+    parser = commands.command_parser("challenge leaks", what, LEAKS_EXAMPLES, check.STATUS)
     add = parser.add_argument
     add("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)")
     add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")

@@ -52,8 +52,7 @@ def make_compare_parser() -> commands.CommandParser:
     digits = "digits after the point (default: as many as the intervals make worth showing)"
     config.add_options(parser, precision=digits)
     commands.add_format(parser)
-    config.add_options(parser, "names")
-    config.add_options(parser, "threads", "cluster")
+    config.add_options(parser, "names", "threads", "cluster")
     return parser
 
 

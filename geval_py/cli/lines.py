@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain, compress, islice
-from math import isclose
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -60,16 +59,17 @@ def show_features(task: Task, settings: Settings) -> None:
             note(f"{infinite} of {len(scores)} lines are infinite in one output: so are means, or not defined")
         features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
         lines = len(scores) - undefined
-    if settings.distinct and len(features):
-        note(f"together, these explain {features.columns['explained'][-1]:.1%} of how lines differ")
+    if len(features):
+        if settings.distinct:
+            note(f"together, these explain {features.columns['explained'][-1]:.1%} of how lines differ")
     elif settings.distinct:
         note("no feature is shown: none explains more of how lines differ than chance does")
-    elif not len(features) and lines < 2:
+    elif lines < 2:
         note(f"no feature is shown: there {'is 1 line' if lines else 'are 0 lines'} to rank, and it takes 2")
-    elif not len(features) and settings.min_frequency > 1:
+    elif settings.min_frequency > 1:
         least = f"at least {settings.min_frequency} of {lines} lines"
         note(f"no feature is shown: none is on {least}, and missing from as many (--min-frequency)")
-    elif not len(features):
+    else:
         note(f"no feature is shown: each is on all {lines} lines")
     note(*features.notes)
     is_on_screen = settings.format == "text" and sys.stdout.isatty()
@@ -155,26 +155,28 @@ def show_lines(task: Task, settings: Settings) -> None:
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
         rows = sorted(rows, key=attrgetter("difference" if others else "score"), reverse=greatest_first)
-    lines = map(_preparation(evaluation, task, settings), rows)
+    lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else iter(rows)
     first = list(islice(lines, 1))
     if not first:
         note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
         evaluations=evaluations, lines=chain(first, lines), for_terminal=_escapes(settings)
     )
-    if settings.mark_worst_features and settings.format != "text":
-        note("words are marked in text only")
-    elif settings.mark_worst_features and shows_colours(sys.stdout):
-        features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
-        marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
-        p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
-        tokens = kinds_of(task, settings).tokens
-        listing = replace(listing, marker=line_by_line.Marker(p_values, Fields(evaluation.split.in_header), tokens))
-        note(f"marked words go with bad lines: {line_by_line.marks_text()}, not corrected for their number")
-    elif settings.mark_worst_features and colours_are_unwanted():
-        note("words are marked by colours, and NO_COLOR is set")
-    elif settings.mark_worst_features:
-        note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
+    if settings.mark_worst_features:
+        if settings.format != "text":
+            note("words are marked in text only")
+        elif shows_colours(sys.stdout):
+            features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
+            marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
+            p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
+            tokens = kinds_of(task, settings).tokens
+            marker = line_by_line.Marker(p_values, Fields(evaluation.split.in_header), tokens)
+            listing = replace(listing, marker=marker)
+            note(f"marked words go with bad lines: {line_by_line.marks_text()}, not corrected for their number")
+        elif colours_are_unwanted():
+            note("words are marked by colours, and NO_COLOR is set")
+        else:
+            note("words are marked on a terminal only; FORCE_COLOR=1 marks them everywhere")
     show_of_task(task, listing, settings)
 
 
@@ -189,7 +191,7 @@ def show_best(task: Task, settings: Settings) -> None:
     outputs = zip(*(one.scored_lines(one.kept_texts().outputs.lines()) for one in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)
-        ties = (index for index, score in enumerate(of_line) if isclose(score, best, rel_tol=NOISE))
+        ties = (index for index, score in enumerate(of_line) if math.isclose(score, best, rel_tol=NOISE))
         line = candidates[max(ties, default=0)]  # none ties where a single line has no score
         sys.stdout.write((visible(line) if for_terminal else line) + "\n")
 
@@ -227,15 +229,13 @@ def _escapes(settings: Settings) -> bool:
 
 
 def _preparation(
-    evaluation: ScoredOutput, task: Task, settings: Settings
+    evaluation: ScoredOutput, task: Task
 ) -> Callable[[line_by_line.ScoredLine], line_by_line.ScoredLine]:
-    """Return the function that prepares a line to be shown, with flags and tokenizer if options ask for it.
+    """Return the function that prepares a line to be shown, with flags and tokenizer.
 
     As in GEval, the tokenizer splits the input of any metric, and flags change it for a metric that needs it.
     """
     scheme, metric = evaluation.scores[0].scheme, evaluation.scores[0].metric
-    if not settings.show_preprocessed:
-        return lambda line: line
     of_answers: Callable[[str], str] = preparation_of(scheme) or str
     flags = scheme.flags if metric.needs_input else ()
     of_input: Callable[[str], str] = preparation_of(scheme._replace(flags=flags, tokenizer=task.tokenizer)) or str

@@ -30,7 +30,6 @@ from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from geval_py.explaining.documents import Documents
