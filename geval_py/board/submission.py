@@ -12,7 +12,7 @@ import sys
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeAlias
@@ -255,22 +255,17 @@ def parcel_of(document: YamlDocument) -> Parcel:
     return Parcel(**document | values)
 
 
-def scored_document(scored: Scored) -> YamlDocument:
-    """Convert a score to a document; losses are bytes, written in base 64."""
-    return asdict(scored) | {"losses": None if scored.losses is None else b64encode(scored.losses).decode("ascii")}
-
-
 def scored_of(document: YamlDocument) -> Scored:
-    """Convert a document to a score."""
+    """Convert the document of a score, whose losses are written in base 64, to the score."""
     losses = document["losses"]
-    return Scored(**document | {"losses": None if losses is None else b64decode(losses)})
+    return Scored(**document | {"losses": losses and b64decode(losses)})
 
 
 def write_document(path: str, document: YamlDocument) -> None:
     """Write a document to a temporary file and rename that, so that no half of it is ever read."""
     new = f"{path}.new"
     with open(new, "w", encoding="ascii") as file:
-        json.dump(document, file)
+        json.dump(document, file, default=lambda data: b64encode(data).decode("ascii"))
     os.replace(new, path)
 
 

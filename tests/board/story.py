@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+from base64 import b64encode
 from dataclasses import asdict
 
 from geval_py.board.intake import child
@@ -47,7 +48,7 @@ def run_here(job, arguments, *, limits, place):
     document = json.loads(json.dumps({"job": job, "arguments": arguments, "limits": asdict(limits)}))
     answer = child.answer(document, place)
     if "result" in answer:
-        return json.loads(json.dumps(answer["result"]))
+        return json.loads(json.dumps(answer["result"], default=lambda data: b64encode(data).decode()))
     kind = FailedError if "failed" in answer else RejectedError
     raise kind(path=place, reason=answer[kind.__name__.removesuffix("Error").lower()], aside=answer.get("aside", ""))
 

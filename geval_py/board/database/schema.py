@@ -17,7 +17,28 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    false,
+    text,
+    true,
+)
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import TypeEngine
 
@@ -28,13 +49,13 @@ Kind: TypeAlias = TypeEngine[Any] | type[TypeEngine[Any]]
 ROLES = (ORGANISER, SUBMITTER, READER) = ("organiser", "submitter", "reader")
 
 
-class Moment(sa.TypeDecorator[datetime]):
+class Moment(TypeDecorator[datetime]):
     """A moment: in Python with its zone; stored in UTC as text of fixed length, which sorts by time."""
 
-    impl = sa.String(27)
+    impl = String(27)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, _: sa.Dialect) -> str | None:
+    def process_bind_param(self, value: datetime | None, _: Dialect) -> str | None:
         """Convert a moment to text; raises ValueError for one without a zone."""
         if value is None:
             return None
@@ -42,12 +63,12 @@ class Moment(sa.TypeDecorator[datetime]):
             raise ValueError(f"{value} has no zone")
         return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
-    def process_result_value(self, value: str | None, _: sa.Dialect) -> datetime | None:
+    def process_result_value(self, value: str | None, _: Dialect) -> datetime | None:
         """Convert text to a moment in UTC."""
         return None if value is None else datetime.fromisoformat(value)
 
 
-METADATA = sa.MetaData(
+METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -58,43 +79,43 @@ METADATA = sa.MetaData(
 )
 
 
-def _table(name: str, *items: SchemaItem) -> sa.Table:
+def _table(name: str, *items: SchemaItem) -> Table:
     """Make a table; without another primary key it has an ``id``."""
-    has_key = any(isinstance(item, sa.Column) and item.primary_key for item in items)
-    return sa.Table(name, METADATA, *([] if has_key else [_key("id", sa.Integer)]), *items)
+    has_key = any(isinstance(item, Column) and item.primary_key for item in items)
+    return Table(name, METADATA, *([] if has_key else [_key("id", Integer)]), *items)
 
 
-def _key(name: str, kind: Kind, **more: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, primary_key=True, **more)
+def _key(name: str, kind: Kind, **more: Any) -> Column[Any]:
+    return Column(name, kind, primary_key=True, **more)
 
 
-def _reference(name: str, table: str, *, nullable: bool = False, primary_key: bool = False) -> sa.Column[int]:
-    key = sa.ForeignKey(f"{table}.id", ondelete="RESTRICT")
-    return sa.Column(name, key, nullable=nullable, primary_key=primary_key)
+def _reference(name: str, table: str, *, nullable: bool = False, primary_key: bool = False) -> Column[int]:
+    key = ForeignKey(f"{table}.id", ondelete="RESTRICT")
+    return Column(name, key, nullable=nullable, primary_key=primary_key)
 
 
-def _needed(kind: Kind, *names: str, **more: Any) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind, nullable=False, **more) for name in names]
+def _needed(kind: Kind, *names: str, **more: Any) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False, **more) for name in names]
 
 
-def _optional(*names: str) -> list[sa.Column[str]]:
-    return _needed(sa.Text, *names, server_default="")
+def _optional(*names: str) -> list[Column[str]]:
+    return _needed(Text, *names, server_default="")
 
 
-def _nullable(kind: Kind, *names: str) -> list[sa.Column[Any]]:
-    return [sa.Column(name, kind) for name in names]
+def _nullable(kind: Kind, *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
 
 
-def _by_output() -> tuple[sa.Column[Any], ...]:
-    key = _reference("output_id", "outputs", primary_key=True), _key("metric", sa.Text)
+def _by_output() -> tuple[Column[Any], ...]:
+    key = _reference("output_id", "outputs", primary_key=True), _key("metric", Text)
     return *key, _reference("evaluation_id", "evaluations")
 
 
 # ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
 submitters = _table(
     "submitters",
-    *_needed(sa.Text, "key", unique=True),
-    *_needed(sa.Text, "name"),
+    *_needed(Text, "key", unique=True),
+    *_needed(Text, "name"),
 )
 
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
@@ -107,39 +128,39 @@ submitters = _table(
 # ``final`` is when the submitter named it as one that decides.
 submissions = _table(
     "submissions",
-    *_needed(sa.String(12), "code", unique=True),
+    *_needed(String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
-    *_needed(sa.Text, "name", "source", "charge", "scorer"),
+    *_needed(Text, "name", "source", "charge", "scorer"),
     *_optional("description", "author", "affiliation", "revision"),
     *_optional("arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal"),
-    *_needed(sa.String(64), "digest"),
+    *_needed(String(64), "digest"),
     *_needed(Moment, "arrived", "added"),
-    *_needed(sa.String(8), "state"),
-    *_needed(sa.Boolean, "baseline", server_default=sa.false()),
-    *_needed(sa.Integer, "cost", server_default="1"),
-    *_needed(sa.JSON, "tags", "params", "links", "problems"),
+    *_needed(String(8), "state"),
+    *_needed(Boolean, "baseline", server_default=false()),
+    *_needed(Integer, "cost", server_default="1"),
+    *_needed(JSON, "tags", "params", "links", "problems"),
     *_nullable(Moment, "withdrawn", "final"),
-    sa.CheckConstraint(f"state IN {STATES}", name="state"),
-    sa.Index(None, "submitter_id", "arrived"),
-    sa.Index(None, "digest"),
+    CheckConstraint(f"state IN {STATES}", name="state"),
+    Index(None, "submitter_id", "arrived"),
+    Index(None, "digest"),
 )
 
 # The files of a submission, under their submitted names.
 files = _table(
     "files",
     _reference("submission_id", "submissions"),
-    *_needed(sa.Text, "name"),
-    *_needed(sa.String(64), "sha256", index=True),
-    *_needed(sa.BigInteger, "bytes"),
-    sa.UniqueConstraint("submission_id", "name"),
+    *_needed(Text, "name"),
+    *_needed(String(64), "sha256", index=True),
+    *_needed(BigInteger, "bytes"),
+    UniqueConstraint("submission_id", "name"),
 )
 
 # The content of files by digest, compressed by Zstandard as one stream and cut into parts.
 blobs = _table(
     "blobs",
-    _key("sha256", sa.String(64)),
-    _key("part", sa.Integer),
-    *_needed(sa.LargeBinary, "data"),
+    _key("sha256", String(64)),
+    _key("part", Integer),
+    *_needed(LargeBinary, "data"),
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
@@ -148,10 +169,10 @@ outputs = _table(
     "outputs",
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    *_needed(sa.Text, "test", "variant"),
-    *_needed(sa.JSON, "params"),
-    *_needed(sa.String(64), "output_sha256"),
-    sa.UniqueConstraint("submission_id", "test", "variant"),
+    *_needed(Text, "test", "variant"),
+    *_needed(JSON, "params"),
+    *_needed(String(64), "output_sha256"),
+    UniqueConstraint("submission_id", "test", "variant"),
 )
 
 # A content scored with a metric. ``output_sha256`` is of the decompressed output, ``reference`` of all files of the
@@ -160,18 +181,18 @@ outputs = _table(
 # board.submission.pack; ``low`` and ``high`` are the ends of its 95 % interval.
 evaluations = _table(
     "evaluations",
-    *_needed(sa.Text, "test", "metric", "version", "signature"),
-    *_needed(sa.String(64), "output_sha256", "reference"),
-    *_needed(sa.Integer, "lines"),
-    *_nullable(sa.Double, "score", "low", "high"),
-    *_nullable(sa.LargeBinary, "losses"),
+    *_needed(Text, "test", "metric", "version", "signature"),
+    *_needed(String(64), "output_sha256", "reference"),
+    *_needed(Integer, "lines"),
+    *_nullable(Double, "score", "low", "high"),
+    *_nullable(LargeBinary, "losses"),
     *_needed(Moment, "made"),
-    sa.UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
+    UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
 scores = _table(
     "scores",
     *_by_output(),
-    sa.Index(None, "evaluation_id"),
+    Index(None, "evaluation_id"),
 )
 
 # The earlier evaluations of an output, each with the reason why it was scored again.
@@ -179,9 +200,9 @@ history = _table(
     "history",
     _reference("output_id", "outputs"),
     _reference("evaluation_id", "evaluations"),
-    *_needed(sa.Text, "metric", "reason"),
+    *_needed(Text, "metric", "reason"),
     *_needed(Moment, "replaced"),
-    sa.Index(None, "output_id"),
+    Index(None, "output_id"),
 )
 
 # Approximate randomisation of two evaluations (the lesser id first) of one test and metric; two-sided p.
@@ -189,10 +210,10 @@ comparisons = _table(
     "comparisons",
     _reference("one_id", "evaluations", primary_key=True),
     _reference("other_id", "evaluations", primary_key=True),
-    _key("samples", sa.Integer),
+    _key("samples", Integer),
     # SQLite's integers have 64 bits anyway.
-    _key("seed", sa.BigInteger().with_variant(sa.Integer(), "sqlite")),
-    *_needed(sa.Double, "p"),
+    _key("seed", BigInteger().with_variant(Integer(), "sqlite")),
+    *_needed(Double, "p"),
 )
 
 # The public figures of an output, which rank it: those of its evaluation (with a ladder, perhaps of an earlier
@@ -200,49 +221,49 @@ comparisons = _table(
 disclosures = _table(
     "disclosures",
     *_by_output(),
-    *_nullable(sa.Double, "value", "low", "high"),
+    *_nullable(Double, "value", "low", "high"),
 )
 
 # The ladder of a submitter (or, negative, of a baseline's submission) in the table of a phase and test: its steps in
 # order of arrival, each with the evaluation it was climbed with and the output that is shown from then on. A cache.
 rungs = _table(
     "rungs",
-    _key("phase", sa.Text),
-    _key("test", sa.Text),
-    _key("climber", sa.Integer, autoincrement=False),
-    _key("step", sa.Integer, autoincrement=False),
-    *_needed(sa.Integer, "output_id", "evaluation_id", "shown_id"),
+    _key("phase", Text),
+    _key("test", Text),
+    _key("climber", Integer, autoincrement=False),
+    _key("step", Integer, autoincrement=False),
+    *_needed(Integer, "output_id", "evaluation_id", "shown_id"),
 )
 
 # The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
 # outcome depended on: the same path is tried again once that has changed.
 scanned = _table(
     "scanned",
-    _key("path", sa.Text),
-    *_needed(sa.Text, "fingerprint", "outcome"),
+    _key("path", Text),
+    *_needed(Text, "fingerprint", "outcome"),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
 announcements = _table(
     "announcements",
     *_needed(Moment, "moment"),
-    *_needed(sa.Text, "text"),
+    *_needed(Text, "text"),
 )
 
 # Who may sign in to the board's server. ``key`` is the casefolded name. An account submits as ``submitter_id``, its
 # team, whose ``owner`` may invite others into it; organisers and readers may have none.
 accounts = _table(
     "accounts",
-    *_needed(sa.Text, "key", unique=True),
-    *_needed(sa.Text, "name"),
+    *_needed(Text, "key", unique=True),
+    *_needed(Text, "name"),
     *_optional("email"),
-    *_needed(sa.String(9), "role"),
+    *_needed(String(9), "role"),
     _reference("submitter_id", "submitters", nullable=True),
-    *_needed(sa.Boolean, "owner", server_default=sa.false()),
+    *_needed(Boolean, "owner", server_default=false()),
     *_needed(Moment, "made"),
     *_nullable(Moment, "disabled"),
-    *_needed(sa.Boolean, "mailed", server_default=sa.true()),
-    sa.CheckConstraint(f"role IN {ROLES}", name="role"),
+    *_needed(Boolean, "mailed", server_default=true()),
+    CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
 # Secrets are random, and stored as their sha256 alone. An invitation is used once: it makes an account with the name,
@@ -250,20 +271,20 @@ accounts = _table(
 # account's; a sign-in is of somebody who is away at another site, with what is known of them.
 secrets = _table(
     "secrets",
-    *_needed(sa.String(64), "digest", unique=True),
-    *_needed(sa.String(10), "kind"),
+    *_needed(String(64), "digest", unique=True),
+    *_needed(String(10), "kind"),
     _reference("account_id", "accounts", nullable=True),
-    *_needed(sa.JSON, "data"),
+    *_needed(JSON, "data"),
     *_needed(Moment, "made", "expires"),
     *_nullable(Moment, "used"),
-    sa.Index(None, "account_id"),
+    Index(None, "account_id"),
 )
 
 # The accounts of other sites that sign in to accounts here.
 identities = _table(
     "identities",
-    _key("issuer", sa.Text),
-    _key("subject", sa.Text),
+    _key("issuer", Text),
+    _key("subject", Text),
     _reference("account_id", "accounts"),
     *_needed(Moment, "made"),
 )
@@ -278,27 +299,27 @@ identities = _table(
 # one job of a submitter is leased at a time.
 jobs = _table(
     "jobs",
-    *_needed(sa.String(9), "kind"),
-    *_needed(sa.String(16), "number", unique=True),
+    *_needed(String(9), "kind"),
+    *_needed(String(16), "number", unique=True),
     _reference("account_id", "accounts", nullable=True),
     _reference("submitter_id", "submitters", nullable=True),
     *_optional("who", "name", "test", "sha256", "reason", "receipt"),
-    *_needed(sa.Integer, "lease", "deaths", server_default="0"),
-    *_needed(sa.BigInteger, "bytes", server_default="0"),
-    *_needed(sa.Boolean, "dry", server_default=sa.false()),
-    *_needed(sa.String(8), "state"),
+    *_needed(Integer, "lease", "deaths", server_default="0"),
+    *_needed(BigInteger, "bytes", server_default="0"),
+    *_needed(Boolean, "dry", server_default=false()),
+    *_needed(String(8), "state"),
     _reference("submission_id", "submissions", nullable=True),
-    *_needed(sa.JSON, "problems", server_default="[]"),
+    *_needed(JSON, "problems", server_default="[]"),
     *_needed(Moment, "arrived", "due"),
     *_nullable(Moment, "started", "leased_until", "ended"),
-    sa.Index(None, "state", "due"),
-    sa.Index(None, "submitter_id", "arrived"),
-    sa.Index(
+    Index(None, "state", "due"),
+    Index(None, "submitter_id", "arrived"),
+    Index(
         "uq_jobs_leased_submitter",
         "submitter_id",
         unique=True,
-        sqlite_where=sa.text("state = 'leased'"),
-        postgresql_where=sa.text("state = 'leased'"),
+        sqlite_where=text("state = 'leased'"),
+        postgresql_where=text("state = 'leased'"),
     ),
 )
 
@@ -306,29 +327,29 @@ jobs = _table(
 # may get it twice. A try moves ``due`` to the next one.
 notices = _table(
     "notices",
-    *_needed(sa.String(16), "number", unique=True),
+    *_needed(String(16), "number", unique=True),
     *_optional("webhook", "email", "reason"),
-    *_needed(sa.JSON, "event"),
+    *_needed(JSON, "event"),
     *_needed(Moment, "made", "due"),
-    *_needed(sa.Integer, "tries"),
-    *_needed(sa.String(8), "state"),
-    sa.Index(None, "state", "due"),
+    *_needed(Integer, "tries"),
+    *_needed(String(8), "state"),
+    Index(None, "state", "due"),
 )
 
 # What organisers and submitters did on the server.
 audit = _table(
     "audit",
     *_needed(Moment, "moment"),
-    *_needed(sa.Text, "who", "action"),
+    *_needed(Text, "who", "action"),
     *_optional("subject", "detail"),
 )
 
 # How often something was tried, by what is limited and the start of the hour in which it was.
 rates = _table(
     "rates",
-    _key("name", sa.Text),
+    _key("name", Text),
     _key("hour", Moment),
-    *_needed(sa.Integer, "tries"),
+    *_needed(Integer, "tries"),
 )
 
 # One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
@@ -336,6 +357,6 @@ rates = _table(
 board = _table(
     "board",
     *_needed(Moment, "created"),
-    *_needed(sa.Integer, "changed", server_default="0"),
+    *_needed(Integer, "changed", server_default="0"),
     *_optional("disclosed_with", "compared_with"),
 )

@@ -18,7 +18,20 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
-import sqlalchemy as sa
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    pool,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
@@ -34,7 +47,7 @@ DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once, as no signal is handled meanwhile
 LOCK = 0x67657661_6C626F61  # of writers on PostgreSQL: "gevalboa", a number that nobody else uses by chance
-_WRITING: dict[tuple[str, int], sa.Connection] = {}  # open transactions, by place and thread
+_WRITING: dict[tuple[str, int], Connection] = {}  # open transactions, by place and thread
 
 
 class StoreError(DataError):
@@ -64,12 +77,12 @@ class Board:
         return board
 
     @property
-    def engine(self) -> sa.Engine:
+    def engine(self) -> Engine:
         """SQLAlchemy's engine of the database."""
         return engine_at(self.place)
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Read one state of the database, whatever others write meanwhile; raises StoreError."""
         engine = self.engine
         with store_errors(engine), engine.connect() as connection:
@@ -78,7 +91,7 @@ class Board:
             yield connection
 
     @contextmanager
-    def writing(self, seconds: float | None = None) -> Iterator[sa.Connection]:
+    def writing(self, seconds: float | None = None) -> Iterator[Connection]:
         """Run the block as one transaction, which is undone if the block raises an error; raises StoreError.
 
         A block within another one is a part of its transaction. On SQLite another writer is waited for a minute or,
@@ -119,13 +132,13 @@ def place_of(folder: str, name: str) -> str:
     return name if "://" in name else os.path.abspath(os.path.join(folder, name))
 
 
-def engine_at(place: str) -> sa.Engine:
+def engine_at(place: str) -> Engine:
     """Make the engine of a database: a file or a URL.
 
     Raises UsageError for a malformed URL, and if the driver of the database is not installed.
     """
     scheme, separator, rest = place.partition("://")
-    url: sa.URL | str = place if separator else sa.URL.create("sqlite", database=place)
+    url: URL | str = place if separator else URL.create("sqlite", database=place)
     if separator and scheme in ("postgresql", "postgres"):
         url = f"postgresql+psycopg://{rest}"
     try:
@@ -139,14 +152,14 @@ def engine_at(place: str) -> sa.Engine:
 
 
 @lru_cache(maxsize=64)
-def _engine(url: sa.URL | str) -> sa.Engine:
+def _engine(url: URL | str) -> Engine:
     """Make the engine of a URL. It is kept, with the statements it has compiled; connections are not."""
-    url = sa.make_url(url)
+    url = make_url(url)
     arguments = {"timeout": BUSY_SECONDS} if url.drivername.startswith("sqlite") else {"connect_timeout": 10}
-    engine = sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments)
+    engine = create_engine(url, poolclass=pool.NullPool, connect_args=arguments)
     if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "do_connect", lambda _dialect, _record, where, how: connect_to_sqlite(*where, **how))
-        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
+        event.listen(engine, "do_connect", lambda _dialect, _record, where, how: connect_to_sqlite(*where, **how))
+        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return engine
 
 
@@ -154,7 +167,7 @@ class ReadOnlyCopy(sqlite3.Connection):
     """A connection to a private copy of a database that cannot be written."""
 
 
-def is_copy(connection: sa.Connection) -> bool:
+def is_copy(connection: Connection) -> bool:
     """Whether a connection is to a private copy of SQLite's database, since that cannot be written."""
     return isinstance(connection.connection.dbapi_connection, ReadOnlyCopy)
 
@@ -196,7 +209,7 @@ def connect_to_sqlite(path: str, *, timeout: float = BUSY_SECONDS, **how: Any) -
         return prepared("EXCLUSIVE")
 
 
-def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
+def _begin_immediate(connection: Connection, seconds: float) -> None:
     ends = time.monotonic() + seconds
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
     while True:
@@ -210,12 +223,12 @@ def _begin_immediate(connection: sa.Connection, seconds: float) -> None:
     connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
-def check_schema(engine: sa.Engine) -> None:
+def check_schema(engine: Engine) -> None:
     """Raise UsageError for a database of a newer geval-py, StoreError for one that holds no board."""
     with store_errors(engine), engine.connect() as connection:
         version = None
-        if sa.inspect(connection).has_table("alembic_version"):
-            version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+        if inspect(connection).has_table("alembic_version"):
+            version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if version is None:
         raise StoreError(path=_shown(engine.url), reason="it holds no board")
     if version > SCHEMA_VERSION:
@@ -223,19 +236,19 @@ def check_schema(engine: sa.Engine) -> None:
         raise UsageError(message=message)
 
 
-def create_tables(engine: sa.Engine) -> None:
+def create_tables(engine: Engine) -> None:
     """Make the tables of a board, unless they are there; raises StoreError if they hold submissions."""
     from geval_py.board.database.migrations import upgrade
 
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
-        if connection.execute(sa.select(schema.submissions.c.id).limit(1)).first() is not None:
+        if connection.execute(select(schema.submissions.c.id).limit(1)).first() is not None:
             reason = "it holds the submissions of a board already"
             raise StoreError(path=_shown(engine.url), reason=reason)
 
 
 @contextmanager
-def store_errors(engine: sa.Engine) -> Iterator[None]:
+def store_errors(engine: Engine) -> Iterator[None]:
     """Raise the errors of a database as StoreError, which names it without its password."""
     try:
         yield
@@ -243,16 +256,16 @@ def store_errors(engine: sa.Engine) -> Iterator[None]:
         raise StoreError(path=_shown(engine.url), reason=str(error.orig).partition("\n")[0]) from error
 
 
-def _shown(url: sa.URL) -> str:
+def _shown(url: URL) -> str:
     """Return the path or URL of a database, without its password and query, which may hold one."""
     if url.drivername.startswith("sqlite"):
         return str(url.database)
     return url.set(query={}).render_as_string(hide_password=True)
 
 
-def mark_changed(connection: sa.Connection) -> None:
+def mark_changed(connection: Connection) -> None:
     """Note that what the pages show may have changed, for a server that keeps them."""
-    connection.execute(sa.update(schema.board).values(changed=schema.board.c.changed + 1))
+    connection.execute(update(schema.board).values(changed=schema.board.c.changed + 1))
 
 
 # The content of files.
@@ -277,7 +290,7 @@ def pack_file(path: str) -> str:
                 return packed
 
 
-def store_content(connection: sa.Connection, digest: str, packed: str | None) -> None:
+def store_content(connection: Connection, digest: str, packed: str | None) -> None:
     """Store a compressed file as the content with a digest, unless the content is there: then it needs no file."""
     if is_stored(connection, digest):
         return
@@ -287,21 +300,21 @@ def store_content(connection: sa.Connection, digest: str, packed: str | None) ->
         part = 0
         while size := file.read(SIZE_BYTES):
             row = {"sha256": digest, "part": part, "data": file.read(int.from_bytes(size, "big"))}
-            connection.execute(sa.insert(schema.blobs).values(row))
+            connection.execute(insert(schema.blobs).values(row))
             part += 1
 
 
-def is_stored(connection: sa.Connection, digest: str) -> bool:
+def is_stored(connection: Connection, digest: str) -> bool:
     """Whether the content with a digest is stored."""
-    query = sa.select(schema.blobs.c.part).where(schema.blobs.c.sha256 == digest).limit(1)
+    query = select(schema.blobs.c.part).where(schema.blobs.c.sha256 == digest).limit(1)
     return connection.execute(query).first() is not None
 
 
-def write_content(connection: sa.Connection, digest: str, path: str) -> None:
+def write_content(connection: Connection, digest: str, path: str) -> None:
     """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
     damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
     hashed = sha256()
-    query = sa.select(schema.blobs.c.data).where(schema.blobs.c.sha256 == digest).order_by(schema.blobs.c.part)
+    query = select(schema.blobs.c.data).where(schema.blobs.c.sha256 == digest).order_by(schema.blobs.c.part)
     with open(path, "xb") as file:
         for frame in connection.execute(query.execution_options(yield_per=1)).scalars():
             try:

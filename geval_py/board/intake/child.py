@@ -122,7 +122,7 @@ def process(arguments: YamlDocument, limits: YamlDocument, place: str) -> YamlDo
     scored = [
         one for test, name, metrics in wanted if metrics for one in score(paths[name], name, test, metrics, arguments)
     ]
-    return {"problems": problems, "reason": "", "scored": [submission.scored_document(one) for one in scored]}
+    return {"problems": problems, "reason": "", "scored": [asdict(one) for one in scored]}
 
 
 def report(arguments: YamlDocument, _: YamlDocument, place: str) -> YamlDocument:

@@ -56,8 +56,7 @@ def tell_of_upload(
     event["code"] = own.code if own else ""
     query = select(accounts.c.email).where(accounts.c.id == upload.account_id, accounts.c.mailed)
     email = connection.execute(query.where(accounts.c.disabled.is_(None))).scalar() or ""
-    more = {"upload": upload.number, "file": upload.name}
-    _tell(connection, settings, event, now, email=email, more=more)
+    _tell(connection, settings, event, now, email, upload=upload.number, file=upload.name)
 
 
 def tell_of_withdrawal(
@@ -73,16 +72,15 @@ def _tell(
     settings: BoardSettings,
     event: Mapping[str, str],
     now: datetime,
-    *,
     email: str = "",
-    more: Mapping[str, str] | None = None,
+    **more: str,
 ) -> None:
     """Write an event down for each webhook and, with ``more``, for an address."""
     moment = now.astimezone(UTC)
     told = {**event, "board": settings.title, "moment": moment_text(moment)}
     receivers = [(one.name, "", told) for one in settings.server.webhooks]
     if email and settings.server.mail is not None:
-        receivers.append(("", email, told | dict(more or {})))
+        receivers.append(("", email, told | more))
     for webhook, address, content in receivers:
         values = {"number": secrets.token_hex(8), "webhook": webhook, "email": address, "state": WAITING}
         values |= {"event": escape_unstorable(content)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -83,25 +83,14 @@ class Status:
 
     def table(self) -> Table:
         """Return a table of all submissions, in order of arrival."""
-        columns = ["code", "submitter", "arrived", "by", "state", "quota", "cost", "why", "problem"]
-        columns[5:5] = ["final"] if self.finals else []
-        columns[4:4] = ["phase"] if self.phase else []
-        rows = (
-            (
-                line.code,
-                line.submitter,
-                line.arrived,
-                line.arrived_by,
-                *([line.phase] if self.phase else []),
-                line.state,
-                *(["final" if line.final else "-"] if self.finals else []),
-                line.day if line.charged else "-",
-                str(line.cost),
-                line.charge,
-                line.reason,
-            )
-            for line in self.submissions
-        )
+        columns = ["code", "submitter", "arrived", "by", "phase", "state", "final", "quota", "cost", "why", "problem"]
+        unused = {"phase": not self.phase, "final": not self.finals}
+        columns = [name for name in columns if not unused.get(name)]
+        rows = []
+        for line in self.submissions:
+            cells = asdict(line) | {"by": line.arrived_by, "why": line.charge, "problem": line.reason}
+            cells |= {"final": "final" if line.final else "-", "quota": line.day if line.charged else "-"}
+            rows.append(tuple(str(cells[name]) for name in columns))
         cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
         droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
         return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
