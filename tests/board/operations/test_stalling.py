@@ -179,6 +179,23 @@ def test_a_submitters_own_stall_holds_up_only_the_submitter(sqlite_board, upload
     assert len(receipts) == 5
 
 
+def test_a_submission_waits_for_an_earlier_one_of_its_submitter(sqlite_board, submission, tmp_path, monkeypatch):
+    """So that the earlier one has the quota, though it takes longer."""
+    run = sandbox.run_in_sandbox
+
+    def slow_for_ann(job, arguments, *, limits, place):
+        time.sleep(1.5 * arguments["source"].endswith("Ann"))
+        return run(job, arguments, limits=limits, place=place)
+
+    monkeypatch.setattr(sandbox, "run_in_sandbox", slow_for_ann)
+    monkeypatch.setattr(scanning, "ORDER_SECONDS", 0.1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, submissions_a_day=1))
+    for number, name in enumerate(("Ann", "ann")):
+        submission(name, seed=number)
+    assert states(scan(board, str(tmp_path / "uploads"), now=NOW)) == [("Ann", "scored"), ("ann", "refused")]
+
+
 # A failure is remembered.
 
 
