@@ -12,6 +12,10 @@ from geval_py.board.intake.receiving import test_and_variant as tell
 from geval_py.board.submission import RejectedError, digest_of
 
 SHA = hashlib.sha256(LINE).hexdigest()
+LATER = "test-B/out.tsv"
+NONE = "it has no output: test-A/out.tsv, or variants as out-NAME.tsv"
+SAME = "are the same variant; only one of them can be there"
+UNSHOWN = "has characters in its name that cannot be shown"
 
 
 def test_files_are_copied_under_names_of_our_own(receiving, folder, tmp_path):
@@ -64,34 +68,30 @@ def test_which_files_are_outputs(name, tests, expected):
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({}, "it has no output: test-A/out.tsv, or variants as out-NAME.tsv"),
+        ({}, NONE),
+        ({"test-A/output.tsv": LINE}, f"{NONE}; there are `test-A/output.tsv`"),
+        ({LATER: LINE}, f"{NONE}; there are `test-B/out.tsv`"),
+        ({OUT: LINE, f"{OUT}.gz": LINE}, f"`{OUT}` and `{OUT}.gz` {SAME}"),
+        ({OUT: LINE, "out.tsv": LINE}, f"`out.tsv` and `{OUT}` {SAME}"),
+        ({"test-A/out-\x1b[31m.tsv": LINE}, f"`test-A/out-\\x1b[31m.tsv` {UNSHOWN}"),
+        ({"test-A/out-\u202egpj.tsv": LINE}, f"`test-A/out-\\u202egpj.tsv` {UNSHOWN}"),
+        ({"test-A/out-\udcff.tsv": LINE}, f"`test-A/out-\\udcff.tsv` {UNSHOWN}"),
         (
-            {"test-A/output.tsv": LINE},
-            "it has no output: test-A/out.tsv, or variants as out-NAME.tsv; there are `test-A/output.tsv`",
-        ),
-        (
-            {"test-A/out.tsv": LINE, "test-A/out.tsv.gz": LINE},
-            "`test-A/out.tsv` and `test-A/out.tsv.gz` are the same variant; only one of them can be there",
-        ),
-        (
-            {"test-A/out.tsv": LINE, "out.tsv": LINE},
-            "`out.tsv` and `test-A/out.tsv` are the same variant; only one of them can be there",
-        ),
-        (
-            {"test-A/out-\x1b[31m.tsv": LINE},
-            "`test-A/out-\\x1b[31m.tsv` has characters in its name that cannot be shown",
-        ),
-        (
-            {"test-A/out-\u202egpj.tsv": LINE},
-            "`test-A/out-\\u202egpj.tsv` has characters in its name that cannot be shown",
-        ),
-        ({"test-A/out-\udcff.tsv": LINE}, "`test-A/out-\\udcff.tsv` has characters in its name that cannot be shown"),
-        (
-            {"test-A/out.tsv": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
-            "`test-A/out.tsv` is a pointer of Git LFS, not the file itself: add that to the submission",
+            {OUT: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
+            f"`{OUT}` is a pointer of Git LFS, not the file itself: add that to the submission",
         ),
     ],
-    ids=["empty", "misspelt", "two-of-a-variant", "two-places", "escape", "right-to-left", "not-utf-8", "lfs"],
+    ids=[
+        "empty",
+        "misspelt",
+        "set-not-scored",
+        "two-of-a-variant",
+        "two-places",
+        "escape",
+        "right-to-left",
+        "not-utf-8",
+        "lfs",
+    ],
 )
 def test_what_is_rejected(refusal, folder, files, reason):
     assert refusal(folder(files)) == reason
@@ -119,15 +119,16 @@ def test_a_pipe_is_not_waited_for(refusal, folder):
 
 
 @pytest.mark.parametrize(
-    ("limits", "reason"),
+    ("other", "limits", "reason"),
     [
-        ({"bytes": 20}, "its files have more than 20 bytes, unpacked: `test-A/out.tsv`"),
-        ({"files": 1}, "it has 2 files; at most 1 are taken"),
+        ("test-A/out-a.tsv", {"bytes": 20}, f"its files have more than 20 bytes, unpacked: `{OUT}`"),
+        ("test-A/out-a.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
+        ("test-B/out.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
     ],
-    ids=["bytes", "files"],
+    ids=["bytes", "files", "files of a set that is not scored"],
 )
-def test_limits(refusal, folder, limits, reason):
-    assert refusal(folder({"test-A/out-a.tsv": LINE, "test-A/out.tsv": LINE}), **limits) == reason
+def test_limits(refusal, folder, other, limits, reason):
+    assert refusal(folder({other: LINE, OUT: LINE}), **limits) == reason
 
 
 class Counting:
@@ -217,9 +218,6 @@ def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch
     assert refusal(source) == "`test-A/` cannot be read: Permission denied"
 
 
-LATER = "test-B/out.tsv"
-
-
 @pytest.mark.parametrize("name", [LATER, "test-B/out-k=1.tsv.gz", "dev-1/out.parquet"])
 def test_outputs_of_other_test_sets_are_kept_for_later(receiving, folder, name):
     """They are files like others, in the digest too, but no outputs."""
@@ -227,13 +225,3 @@ def test_outputs_of_other_test_sets_are_kept_for_later(receiving, folder, name):
     assert [file.name for file in parcel.files] == sorted([OUT, name])
     assert parcel.digest == digest_of(parcel.files)
     assert [output.file for output in parcel.outputs] == [OUT]
-
-
-def test_outputs_of_sets_that_are_not_scored_are_no_submission(refusal, folder):
-    assert refusal(folder({LATER: LINE})) == (
-        "it has no output: test-A/out.tsv, or variants as out-NAME.tsv; there are `test-B/out.tsv`"
-    )
-
-
-def test_limits_hold_for_outputs_of_sets_that_are_not_scored(refusal, folder):
-    assert refusal(folder({OUT: LINE, LATER: LINE}), files=1) == "it has 2 files; at most 1 are taken"
