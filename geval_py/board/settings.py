@@ -469,7 +469,9 @@ def settings_of(path: str, content: str) -> BoardSettings:
             wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
             document.blame(root, f"the phase `{visible(phase.name)}` {wrong}")
     split = [test for test in settings.tests if test.split]
-    if split and not can_be_split(settings.metric):
+    (scheme,) = parse_schemes(settings.metric)
+    kind = find_metric(scheme.metric)
+    if split and not (kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags):
         name = visible(settings.metric)
         document.blame(root, f"`split` needs a metric of the loss of each line, as PerplexityHashed; not `{name}`")
     if split and settings.seed == DEFAULT_SEED:
@@ -484,17 +486,6 @@ def measure_of(metric: str) -> Measure:
     """Return the unit, direction and range of a metric as written in board.yaml; raises SchemeError."""
     (scheme,) = parse_schemes(metric)
     return find_metric(scheme.metric).measure
-
-
-def can_be_split(metric: str) -> bool:
-    """Whether the score of some lines follows from the losses of words on all lines, as they are stored.
-
-    >>> can_be_split("PerplexityHashed"), can_be_split("Accuracy"), can_be_split("LogLossHashed:f<exp:the>")
-    (True, False, False)
-    """
-    (scheme,) = parse_schemes(metric)
-    kind = find_metric(scheme.metric)
-    return kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags
 
 
 def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:

@@ -415,17 +415,11 @@ def interval_text(entry: Entry, digits: int) -> str:
 
 
 def groups_text(entry: Entry) -> str:
-    """Write the groups as compact letters: two entries that share a letter cannot be told apart."""
-    return "".join(map(group_label, entry.groups))
+    """Write the groups as compact letters, after the last letter as numbers from 1.
 
-
-def group_label(number: int) -> str:
-    """Write the letter of a group, counted from 0; its number after the last letter.
-
-    >>> group_label(0), group_label(52)
-    ('a', '(53)')
+    Two entries that share a letter cannot be told apart.
     """
-    return LETTERS[number] if number < len(LETTERS) else f"({number + 1})"
+    return "".join(LETTERS[group] if group < len(LETTERS) else f"({group + 1})" for group in entry.groups)
 
 
 def entry_key(table: Standings, entry: Entry) -> EntryKey:

@@ -166,11 +166,11 @@ def missing_pairs(
 
 
 def p_values(
-    connection: Connection, settings: BoardSettings, evaluations: Collection[int], below: float = LEVEL
+    connection: Connection, settings: BoardSettings, evaluations: Collection[int]
 ) -> list[tuple[int, int, float]]:
-    """Return the stored p-values below a level, the smallest first; of each pair the smaller id comes first."""
+    """Return the stored p-values that are significant, the smallest first; of each pair the smaller id is first."""
     c = comparisons.c
-    query = select(c.one_id, c.other_id, c.p).where(are_among(settings, evaluations), c.p < below)
+    query = select(c.one_id, c.other_id, c.p).where(are_among(settings, evaluations), c.p < LEVEL)
     return [(one, other, p) for one, other, p in connection.execute(query.order_by(c.p, c.one_id, c.other_id))]
 
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator
 from functools import partial
 from importlib import resources
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -192,16 +191,10 @@ async def _receive(
                         raise HTTPException(413, f"An upload has at most {most:,} bytes.")
                     digest.update(chunk)
                     await run_in_threadpool(file.write, chunk)
-            values: dict[str, Any] = {
-                "name": name,
-                "test": test,
-                "bytes": size,
-                "dry": dry,
-                "arrived": server.clock(),
-            }
+            accept = partial(uploads.accept, board, account, path, server.key, arrived=server.clock(), most=an_hour)
+            values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
             async with server.accepting:
-                accept = partial(uploads.accept, sha256=digest.hexdigest(), most=an_hour, **values)
-                return await run_in_threadpool(accept, board, account, path, server.key)
+                return await run_in_threadpool(accept, **values)
     finally:
         server.receiving[account.id] -= 1
 

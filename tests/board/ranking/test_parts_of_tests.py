@@ -159,6 +159,7 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
      "`documents` is for `split`: lines of one document are in the same part"),
     ({"seed": "12345"}, "`split` needs a secret `seed`: by 12345, anyone can compute the public lines"),
     ({"metric": "BLEU"}, "`split` needs a metric of the loss of each line, as PerplexityHashed; not `BLEU`"),
+    ({"metric": "Accuracy"}, "`split` needs a metric of the loss of each line, as PerplexityHashed; not `Accuracy`"),
     ({"metric": '"LogLossHashed:f<exp:the>"'},
      "`split` needs a metric of the loss of each line, as PerplexityHashed; not `LogLossHashed:f<exp:the>`"),
     ({"tests": "{test-A: {}}", "finals": "2"},
