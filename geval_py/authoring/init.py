@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,27 +69,19 @@ def init_challenge(task: config.Task, *, precision: int | None = None, percentag
     if not re.fullmatch(r"[^/\\]+", expected):
         raise UsageError(message=f"the answers need a file's name, without a folder: {visible(expected)}")
     sample = sample_for(schemes[0][1])
-    data = data_files(sample, task.test_name, expected)
     head = {
         rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
-        challenge.README_FILE: readme(sample, schemes[0], task.test_name, expected),
+        challenge.README_FILE: readme(sample, schemes[0], name, expected),
         config.CONFIG_FILE: config_text(
-            schemes, task.test_name, precision=precision, percentage=percentage, headers=sample.headers
+            schemes, name, precision=precision, percentage=percentage, headers=sample.headers
         ),
     }
-    headers = {name: "\t".join(columns) + "\n" for name, columns in sample.headers.items()}
-    texts = head | headers | dict(data)
-    rewriting.write_files(task.directory, {name: text.encode() for name, text in texts.items()})
-
-
-def data_files(sample: Sample, test_name: str, expected_file: str = splits.EXPECTED_FILE) -> Mapping[str, str]:
-    """Return the texts of in.tsv and of the expected file of each set, by their paths, train first."""
-    sets = {splits.TRAINING_SET: sample.train, splits.DEV_SET: sample.dev, test_name: sample.test}
-    files: dict[str, str] = {}
-    for name, items in sets.items():
-        files[f"{name}/{splits.INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
-        files[f"{name}/{expected_file}"] = "".join(f"{word}\n" for _, word in items)
-    return files
+    headers = {file: "\t".join(columns) + "\n" for file, columns in sample.headers.items()}
+    texts = head | headers
+    for folder, items in ((splits.TRAINING_SET, sample.train), (splits.DEV_SET, sample.dev), (name, sample.test)):
+        texts[f"{folder}/{splits.INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
+        texts[f"{folder}/{expected}"] = "".join(f"{word}\n" for _, word in items)
+    rewriting.write_files(task.directory, {path: text.encode() for path, text in texts.items()})
 
 
 def config_text(

@@ -360,15 +360,13 @@ def _compare_texts(part: EvaluatedPart, leaks: Leaks, paths: Sequence[str]) -> N
             leaks.add_item(code, path, item, f"its gap stands in line {line}{where}, with a word there", place)
     gaps = part.gaps.by_item()
     code = "E405" if _are_many(len(gaps), part, MANY_IN_TEXTS) else "W405"
-    for item, (place, line, _) in gaps.items():
-        message = f"its gap stands in train, with a word there, on line {line}"
-        leaks.add_item(code, path, item, message, place)
-    for code, sought, what in (
-        ("W406", part.ngrams, f"{part.n} words of it stand in train, on line"),
-        ("W408", part.sentences, "a whole sentence of it stands in train, on line"),
+    for rule, items, what in (
+        (code, gaps, "its gap stands in train, with a word there"),
+        ("W406", part.ngrams.by_item(), f"{part.n} words of it stand in train"),
+        ("W408", part.sentences.by_item(), "a whole sentence of it stands in train"),
     ):
-        for item, (place, line, _) in sought.by_item().items():
-            leaks.add_item(code, path, item, f"{what} {line}", place)
+        for item, (place, line, _) in items.items():
+            leaks.add_item(rule, path, item, f"{what}, on line {line}", place)
     first = part.short_ngrams.by_item()
     for item in part.short_ngrams.near_duplicates().tolist():
         leaks.add_item("W407", path, item, f"much of it stands in train, first on line {first[item][1]}")

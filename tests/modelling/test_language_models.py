@@ -172,14 +172,14 @@ def word_piece():
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=special, show_progress=False)
     tokenizer.train_from_iterator(TEXT.splitlines(), trainer)
-    return tokenizer, dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+    return tokenizer, special
 
 
 def roberta_like():
     special = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
     tokenizer = byte_level()
     tokenizer.add_special_tokens(special)
-    return tokenizer, dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+    return tokenizer, special
 
 
 @pytest.fixture(scope="module", params=[word_piece, roberta_like])
@@ -189,9 +189,8 @@ def tiny_bert(request, tmp_path_factory):
     transformers = pytest.importorskip("transformers")
     tokenizer, special = request.param()
     folder = tmp_path_factory.mktemp("models") / request.param.__name__
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, **{f"{name}_token": token for name, token in special.items()}
-    )
+    names = (f"{name}_token" for name in ("pad", "unk", "cls", "sep", "mask"))
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **dict(zip(names, special, strict=True)))
     fast.save_pretrained(folder)
     torch.manual_seed(2)
     settings = transformers.BertConfig(
