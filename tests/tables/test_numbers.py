@@ -218,6 +218,7 @@ PARTS = st.lists(st.sampled_from(["a", "b", "A", "B", "1", "2", " ", "_"]), min_
 @given(st.lists(PARTS, max_size=4), st.lists(PARTS, max_size=4), st.lists(PARTS, max_size=4))
 @example([], [], ["AA", "AAA", "AAAA"])
 @example([], [], ["__", "___", "____"])
+@example(["a "], ["1", "2"], ["b 1", "b 3"])  # two prefixes with one suffix in common
 def test_a_grid_shows_each_of_its_names_once(prefixes, suffixes, others):
     """Names that form a grid of at least 2 x 2; equal names stay two rows."""
     names = [prefix + suffix for prefix in prefixes for suffix in suffixes] + others
