@@ -1,5 +1,6 @@
 """Scoring one file against another, without a challenge."""
 
+import io
 import json
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def test_a_pair_has_the_input_beside_the_answers(folder):
     assert [*frame["1"], *frame["2"]] == ["x", "y", "1", "2"]
     (folder / "sub/in.tsv").unlink()
     assert "1" not in evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed").to_frame().columns
+
+
+def test_a_pair_is_of_no_test_set(folder, monkeypatch):
+    """Its answers have their path as a name; beside standard input there is no file."""
+    answers = io.TextIOWrapper(io.BytesIO(b"a\nb\n"))
+    monkeypatch.setattr("sys.stdin", answers)
+    assert evaluate((OUTPUT, "-"), metrics="Accuracy").split.input is None
+    monkeypatch.chdir(folder / "sub")
+    assert evaluate(("mine.tsv", "expected.tsv"), metrics="Accuracy").split.name == "expected.tsv"
 
 
 def test_a_pair_may_be_compressed(folder):

@@ -109,6 +109,14 @@ def test_what_is_left_out_is_said():
         "  wider terminal or",
         "  --format csv shows all.",
     ]
+    other = Table([Column(name="n"), columns[0]], [["n" * 12, name] for name in names])
+    assert "without" not in "".join(other.terminal(14))
+
+
+def test_names_that_would_look_equal_are_whole():
+    names = [f"{'a' * 30}{letter}{'b' * 30}" for letter in "xy"]
+    lines = "".join(Table([Column(name="n", cut="middle")], [[name] for name in names]).terminal(25)).splitlines()
+    assert lines == ["n", *(name[start : start + 25] for name in names for start in (0, 25, 50))]
 
 
 def test_headings_are_on_each_screen():
