@@ -52,7 +52,7 @@ class Outcomes:
     word_masses: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OutcomeShare:
     """The lines of one outcome: how many, their share of all lines and of the finite loss, their mean loss in nats.
 
@@ -95,17 +95,14 @@ def outcome_shares(losses: Array, codes: Integers) -> list[OutcomeShare]:
     """
     finite = np.isfinite(losses)
     total = losses[finite].sum()
-    return [
-        OutcomeShare(
-            outcome=outcome,
-            lines=int(here.sum()),
-            share_of_lines=float(here.mean()),
-            share_of_loss=float(losses[here & finite].sum() / total) if total else 0.0,
-            mean_loss=float(losses[here & finite].mean()) if (here & finite).any() else float("nan"),
-        )
-        for outcome in Outcome
-        if (here := codes == outcome).any()
-    ]
+    shares = []
+    for outcome in Outcome:
+        here = codes == outcome
+        own = losses[here & finite]
+        if here.any():
+            of_loss, mean = float(own.sum() / total) if total else 0.0, float(own.mean()) if len(own) else math.nan
+            shares.append(OutcomeShare(outcome, int(here.sum()), float(here.mean()), of_loss, mean))
+    return shares
 
 
 # A histogram
