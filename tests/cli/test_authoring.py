@@ -53,32 +53,22 @@ def test_instructions(option, text, geval):
 
 
 def test_init_without_a_metric(here, geval):
-    assert geval("--init", "--expected-directory", "C") == (2, "", "geval: no metric given, use --metric option\n"
-                                                            "  for example -m PerplexityHashed\n")  # fmt: skip
+    message = "geval: no metric given, use --metric option\n  for example -m PerplexityHashed\n"
+    assert geval("--init", "--expected-directory", "C") == (2, "", message)
     assert list(here.iterdir()) == []
 
 
-def test_init_does_not_read_the_config_of_the_current_folder(here, geval):
-    (here / "config.txt").write_text("--broken")
-    assert geval("--init", "--expected-directory", "C", "-m", "LogLoss")[0] == 0
-
-
-def test_all_faults_are_shown(here, geval):
-    geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")
+def test_faults_and_warnings_are_shown(here, geval):
+    (here / "config.txt").write_text("--broken")  # that of the current folder is not read
+    assert geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")[0] == 0
+    (here / "C/train/train.tsv").touch()
+    warnings = "".join(f"{line}\n" for line in OLD_TRAIN_WARNINGS)
+    assert geval("--validate", "--expected-directory", "C") == (0, warnings, VALID)
+    (here / "C/train/train.tsv").unlink()
     (here / "C/README.md").write_text("")
     (here / "C/dev-0/out.tsv").touch()
-    assert geval("--validate", "--expected-directory", "C") == (1, "",
-        "geval: Empty file: `C/README.md`\ngeval: Output file/s detected: `C/dev-0/out.tsv`\n")  # fmt: skip
-
-
-def test_warnings_go_to_standard_output(here, geval):
-    geval("--init", "--expected-directory", "C", "-m", "LogLossHashed")
-    (here / "C/train/train.tsv").touch()
-    assert geval("--validate", "--expected-directory", "C") == (0,
-        "".join(f"{line}\n" for line in OLD_TRAIN_WARNINGS), VALID)  # fmt: skip
-
-
-def test_a_challenge_that_is_none(geval):
+    faults = "geval: Empty file: `C/README.md`\ngeval: Output file/s detected: `C/dev-0/out.tsv`\n"
+    assert geval("--validate", "--expected-directory", "C") == (1, "", faults)
     assert geval("--validate", "--expected-directory", "\x1b") == (1, "", "geval: No challenge directory: `\\x1b`\n")
 
 

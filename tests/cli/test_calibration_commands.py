@@ -33,22 +33,10 @@ def test_calibration(geval, challenge):
     assert (status, err) == (0, "")
     head, sentences, *tables = out.split("\n\n")
     assert head == "out.tsv: PerplexityHashed, 4 lines of dev-0"
-    assert [sentence.partition(" ")[0] for sentence in sentences.splitlines()] == [
-        "It", "Of", "Of", "The", "Its", "Of", "The", "A",
-    ]  # fmt: skip
-    assert (
-        sentences.splitlines()[2]
-        == "Of 3 first guesses, 63.3 % should have been right, and 66.7 % were (as honest ones would)."
-    )
-    assert [table.splitlines()[0] for table in tables] == [
-        "all listed words",
-        "the first guess",
+    guesses = "Of 3 first guesses, 63.3 % should have been right, and 66.7 % were (as honest ones would)."
+    assert sentences.splitlines()[2] == guesses
+    assert tables[2].splitlines() == [
         "the rest",
-        "the smallest sets",
-        "the smallest sets, on lines with a guess",
-        "honest: what 95 % of outputs would show whose probabilities come true.",
-    ]
-    assert tables[2].splitlines()[1:] == [
         "claimed  true    honest            n",
         "0.1000   0.0000  [0.0000, 1.0000]  1",
         "0.2500   0.5000  [0.0000, 1.0000]  2",

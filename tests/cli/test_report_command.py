@@ -122,12 +122,8 @@ def test_the_points_of_a_calibration_curve_are_gevals():
     for at, height in curve:
         line = np.polyfit(given, true, 1, w=8 * norm.pdf(8 * (at - given)))
         assert height == pytest.approx(np.clip(np.polyval(line, at), 0, 1), abs=1e-9)
-
-
-def test_a_curve_of_one_probability_has_no_points():
-    column = column_of(find_metric(f"{PROBABILISTIC}1"), frozenset())
-    assert calibration_curve(column.statistics(b"a:0.5\nb:0.5\n", b"a\na\n", 1)) == []
-    assert calibration_curve(column.statistics(b"\n\n", b"a\na\n", 1)) == []
+    for outputs in (b"a:0.5\nb:0.5\n", b"\n\n"):  # of one probability or none
+        assert calibration_curve(column.statistics(outputs, b"a\na\n", 1)) == []
 
 
 def test_a_graph_for_each_metric_that_has_one(geval, labels):
@@ -143,20 +139,14 @@ def test_a_graph_for_each_metric_that_has_one(geval, labels):
     assert all(f">{name}</text>" in graph for name in ("perfect", "out-a.tsv", "out-&lt;b&gt;.tsv"))
 
 
-def test_many_outputs_have_curves_of_their_own(geval, labels):
+def test_many_outputs_have_curves_of_their_own_and_the_legend_shows_them(geval, labels):
     for n in range(9):
         (labels / f"dev-0/out-{n}.tsv").write_text(LABELS["dev-0/out-a.tsv"])
     assert geval("-t", "dev-0", "-a", f"{PROBABILISTIC}1", "--plot-graph", "graph.svg")[0] == 0
-    curves = re.findall(r"<path role[^>]*>", (labels / "graph.svg").read_text(encoding="utf-8"))
+    graph = (labels / "graph.svg").read_text(encoding="utf-8")
+    curves = re.findall(r"<path role[^>]*>", graph)
     looks = {tuple(re.findall(r'stroke(?:-dasharray)?="([^"]*)"', curve)) for curve in curves}
     assert len(curves) == len(looks) == 10
-
-
-def test_the_legend_has_lines_as_they_are_drawn(geval, labels):
-    for n in range(9):
-        (labels / f"dev-0/out-{n}.tsv").write_text(LABELS["dev-0/out-a.tsv"])
-    geval("-t", "dev-0", "-a", f"{PROBABILISTIC}1", "--plot-graph", "graph.svg")
-    graph = (labels / "graph.svg").read_text(encoding="utf-8")
     keys = re.findall(r'<line x1="1" [^>]*>|<line x1="20[0-9]" [^>]*>', graph)
     dashes = [re.findall(r'dasharray="([^"]*)"', key) for key in keys]
     assert sorted(dashes) == sorted([[DASHED], *[[]] * 6, *[["2"]] * 5])

@@ -137,13 +137,6 @@ def test_lines_of_other_scores_of_words(challenge, geval, metric, header, contex
     assert out[1].split()[-2:] == ["a", "a"]
 
 
-def test_features_have_a_header(challenge, geval):
-    out = geval("-o", "long", "-w", terminal=True)[1].splitlines()
-    piped = geval("-o", "long", "-w")[1].splitlines()
-    assert out[0].split() == ["feature", "count", "score", "p"]
-    assert [line.split()[-1] for line in out[1:]] == [line.split("\t")[-1] for line in piped]
-
-
 # The best first
 
 

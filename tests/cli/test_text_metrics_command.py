@@ -6,7 +6,6 @@ import pytest
 import sacrebleu
 
 import geval_py
-from geval_py.cli import main
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading.lines import BLOCK_BYTES
 
@@ -27,56 +26,41 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    status = main(list(words))
-    out, err = capsys.readouterr()
-    return status, out, err
+A = ("-t", "dev-0", "-o", "out-a.tsv")
 
 
-def test_scores(challenge, capsys):
+def test_scores(challenge, geval):
     words = [
         word for name in ("BLEU", "TER", "CharMatch", "Macro-F1", "Lower/Accuracy:N<low>") for word in ("-a", name)
     ]
-    status, out, err = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-p", "3", *words)
+    status, out, err = geval(*A, "-p", "3", *words)
     assert (status, err) == (0, "")
     assert out == "BLEU\t0.000\nTER\t11.111\nCharMatch\t0.521\nMacro-F1\t0.333\nlow\t0.667\n"
 
 
-def test_lines(challenge, capsys):
-    status, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "--line-by-line", "--sort")
-    assert status == 0
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["0.5", "0.2", "0.0"]
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-l", "--format", "json")
-    assert [line["loss"] for line in json.loads(out)["lines"]] == [None] * 3
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-l", "--format", "csv")
-    assert out.splitlines()[0] == "line,score,loss,1,expected,output"
-    assert out.splitlines()[2].startswith("2,0.2,,")
+def test_modes(challenge, geval):
+    def scores(*words):
+        status, out, _ = geval(*A, *words)
+        assert status == 0
+        return [line.split("\t")[0] for line in out.splitlines()]
+
+    assert scores("--line-by-line", "--sort") == ["0.5", "0.2", "0.0"]
+    assert scores("-d", "out-b.tsv") == ["-0.25", "-0.2", "-1.0"]
+    assert scores("-l", "-a", "CharMatch:f<exp:rains>") == ["1.0"]
+    assert geval(*A, "-a", "CharMatch", "-l", "--sort")[1].splitlines()[-1].split("\t")[1] == "it ranes"
+    assert [line["loss"] for line in json.loads(geval(*A, "-l", "--format", "json")[1])["lines"]] == [None] * 3
+    head, _, second, _ = geval(*A, "-l", "--format", "csv")[1].splitlines()
+    assert (head, second[:7]) == ("line,score,loss,1,expected,output", "2,0.2,,")
+    status, out, _ = geval("-t", "dev-0", "-o", "out-b.tsv", "-w")
+    assert (status, out[:6]) == (0, "exp:it")
+    # No single line has an NMI: GEval 1.42.2 takes the first output.
+    assert scores("-a", "NMI", "-l") == ["NaN"] * 3
+    assert scores("-a", "NMI", "-w") == []
+    assert scores("-a", "NMI", "--oracle-item-based", "--alt-out-file", "out-b.tsv")[0] == "the dog"
 
 
-def test_lines_without_a_score(challenge, capsys):
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "NMI", "-l")
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["NaN"] * 3
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "NMI", "-w")
-    assert out == ""
-    status, out, _ = run(
-        capsys, "-t", "dev-0", "-o", "out-a.tsv", "--oracle-item-based", "--alt-out-file", "out-b.tsv", "-a", "NMI"
-    )
-    assert (status, out.splitlines()[0]) == (0, "the dog")  # GEval 1.42.2: the first, as no single line has a score
-
-
-def test_worst_features(challenge, capsys):
-    status, out, _ = run(capsys, "-t", "dev-0", "-o", "out-b.tsv", "-w")
-    assert (status, out.splitlines()[0][:6]) == (0, "exp:it")
-
-
-def test_the_difference_of_two(challenge, capsys):
-    status, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-d", "out-b.tsv")
-    assert status == 0
-    assert [line.split("\t")[0] for line in out.splitlines()] == ["-0.25", "-0.2", "-1.0"]
-
-
-def test_sacrebleus_signature_stands_beside_ours(challenge, capsys):
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "chrF", "-a", "WER", "--format", "json")
+def test_sacrebleus_signature_stands_beside_ours(challenge, geval):
+    _, out, _ = geval(*A, "-a", "chrF", "-a", "WER", "--format", "json")
     (output,) = json.loads(out)["outputs"]
     theirs = f"nrefs:var|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}"
     assert [metric.get("signature") for metric in output["metrics"]] == [theirs, None]
@@ -84,39 +68,27 @@ def test_sacrebleus_signature_stands_beside_ours(challenge, capsys):
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "SacreBLEU", "Macro-F1", "MacroAvg/Accuracy", "CharMatch", "TER"])
-def test_compare(challenge, capsys, metric):
-    status, out, _ = run(capsys, "compare", "-t", "dev-0", "-a", metric, "--samples", "200")
+def test_compare(challenge, geval, metric):
+    status, out, _ = geval("compare", "-t", "dev-0", "-a", metric, "--samples", "200")
     assert status == 0
     assert "won: lines with a " in out
-    status, out, _ = run(capsys, "compare", "-t", "dev-0", "-a", metric, "--samples", "200", "--format", "json")
+    status, out, _ = geval("compare", "-t", "dev-0", "-a", metric, "--samples", "200", "--format", "json")
     assert "of_losses" not in json.loads(out)
-    status, out, _ = run(capsys, "-t", "dev-0", "-a", metric, "--bootstrap", "50")
+    status, out, _ = geval("-t", "dev-0", "-a", metric, "--bootstrap", "50")
     assert status == 0
 
 
-def test_the_input_is_part_of_the_signature_of_charmatch(challenge, capsys):
-    first = geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch")
+def test_charmatch_needs_the_input_which_is_part_of_its_signature(challenge):
+    words = {"test": "dev-0", "out": "out-a.tsv", "metrics": "CharMatch"}
+    first = geval_py.evaluate(str(challenge), **words)
     (challenge / "dev-0/in.tsv").write_text("a\nb\nc\n")
-    assert geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch") != first
-
-
-def test_charmatch_needs_the_input(challenge):
+    assert geval_py.evaluate(str(challenge), **words) != first
     (challenge / "dev-0/in.tsv").unlink()
-    with pytest.raises(MissingFileError) as caught:
-        geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv", metrics="CharMatch")
-    path = challenge / "dev-0/in.tsv"
-    sentence = f"No file with the input: `{path}`\n  CharMatch compares its lines with the answers"
-    assert str(caught.value) == sentence
-    with pytest.raises(MissingFileError) as caught:
-        geval_py.evaluate((challenge / "dev-0/out-a.tsv", challenge / "dev-0/expected.tsv"), metrics="CharMatch")
-    assert str(caught.value) == sentence
-
-
-def test_charmatch_of_some_lines(challenge, capsys):
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "CharMatch:f<exp:rains>", "-l")
-    assert out.split("\t")[0] == "1.0"
-    _, out, _ = run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "CharMatch", "-l", "--sort")
-    assert [line.split("\t")[1] for line in out.splitlines()][-1] == "it ranes"
+    sentence = f"No file with the input: `{challenge}/dev-0/in.tsv`\n  CharMatch compares its lines with the answers"
+    for what in (str(challenge), (challenge / "dev-0/out-a.tsv", challenge / "dev-0/expected.tsv")):
+        with pytest.raises(MissingFileError) as caught:
+            geval_py.evaluate(what, **(words if isinstance(what, str) else {"metrics": "CharMatch"}))
+        assert str(caught.value) == sentence
 
 
 def test_the_table_of_lines_has_the_statistics(challenge):
@@ -145,25 +117,25 @@ def said(tmp_path, monkeypatch):
 TOKENISED = "BLEU\t0.594604\nWER\t0.363636\n"
 
 
-def test_a_tokenizer_in_the_challenge_splits_lines_before_they_are_scored(said, capsys):
-    assert run(capsys, "-t", "dev-0") == (0, TOKENISED, "")
+def test_a_tokenizer_in_the_challenge_splits_lines_before_they_are_scored(said, geval):
+    assert geval("-t", "dev-0") == (0, TOKENISED, "")
     assert geval_py.evaluate(str(said), "dev-0").score == 0.125**0.25
     (said / "config.txt").write_text("--metric BLEU --metric WER --precision 6\n")
-    assert run(capsys, "-t", "dev-0")[1] == "BLEU\t0.000000\nWER\t0.428571\n"
-    assert run(capsys, "-t", "dev-0", "-T", "13a")[1] == TOKENISED
+    assert geval("-t", "dev-0")[1] == "BLEU\t0.000000\nWER\t0.428571\n"
+    assert geval("-t", "dev-0", "-T", "13a")[1] == TOKENISED
     pair = (said / "dev-0/out.tsv", said / "dev-0/expected.tsv")
     assert geval_py.evaluate(pair, metrics="BLEU", tokenizer="13a").score == 0.125**0.25
     with pytest.raises(UsageError, match="Unknown tokenizer: 13b"):
         geval_py.evaluate(pair, metrics="BLEU", tokenizer="13b")
 
 
-def test_a_tokenizer_comes_behind_flags(said, capsys):
-    assert run(capsys, "-t", "dev-0", "-a", r"BLEU:s<\bs?he\b><they>")[1] == "1.000000\n"
-    _, out, _ = run(capsys, "-t", "dev-0", "-a", "WER:l", "-l", "--show-preprocessed")
+def test_a_tokenizer_comes_behind_flags(said, geval):
+    assert geval("-t", "dev-0", "-a", r"BLEU:s<\bs?he\b><they>")[1] == "1.000000\n"
+    _, out, _ = geval("-t", "dev-0", "-a", "WER:l", "-l", "--show-preprocessed")
     assert out.split("\t", 2)[2] == "yes , it rains , she said .<tab>it rains .\tyes , it rains , he said .\n"
 
 
-def test_a_tokenizer_is_part_of_the_signature(said, capsys):
+def test_a_tokenizer_is_part_of_the_signature(said, geval):
     with_tokens = geval_py.evaluate(str(said), "dev-0")
     assert "|tokenizer:13a" in str(with_tokens.signature)
     (said / "config.txt").write_text("--metric BLEU --metric WER\n")
@@ -173,34 +145,28 @@ def test_a_tokenizer_is_part_of_the_signature(said, capsys):
         geval_py.compare([with_tokens, without])
 
 
-def test_what_a_tokenizer_does_not_change_is_said(said, capsys):
+def test_what_a_tokenizer_does_not_change_is_said(said, geval):
     note = "geval: note: --tokenizer 13a does not change SacreBLEU, which is of the lines as they are\n"
-    status, out, err = run(capsys, "-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU")
+    status, out, err = geval("-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU")
     assert (status, err) == (0, note)
-    assert (
-        run(capsys, "-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU", "-T", "minimalistic")[1].split()[3]
-        == out.split()[3]
-    )
+    assert geval("-t", "dev-0", "-a", "BLEU", "-a", "SacreBLEU", "-T", "minimalistic")[1].split()[3] == out.split()[3]
 
 
-def test_a_line_that_a_tokenizer_broke(said, capsys):
+def test_a_line_that_a_tokenizer_broke(said, geval):
     """GEval 1.42.2 breaks it too: the slash of BIO's normalised forms is a token of 13a."""
     for name in ("expected", "out"):
         (said / f"dev-0/{name}.tsv").write_text("B-person/Maria O\n")
-    status, _, err = run(capsys, "-t", "dev-0", "-a", "BIO-F1")
+    status, _, err = geval("-t", "dev-0", "-a", "BIO-F1")
     assert status == 1
     assert "(the line is shown as the flags `--tokenizer 13a` left it)" in err
 
 
-def test_threads_change_nothing(challenge, capsys):
+def test_threads_change_nothing(challenge, geval):
     """Of several blocks, whose lines are long since tokens take time."""
     long = "long" * 250
     lines = "".join(f"word{n % 7} {long}{n % 5} the end\n" for n in range(2500))
     assert len(lines) > BLOCK_BYTES
     (challenge / "dev-0/expected.tsv").write_text(lines)
     (challenge / "dev-0/out-a.tsv").write_text(lines.replace("word3", "x"))
-    scores = {
-        run(capsys, "-t", "dev-0", "-o", "out-a.tsv", "-a", "BLEU", "-a", "SacreBLEU", "--threads", threads)[1]
-        for threads in ("1", "2")
-    }
+    scores = {geval(*A, "-a", "BLEU", "-a", "SacreBLEU", "--threads", threads)[1] for threads in ("1", "2")}
     assert len(scores) == 1

@@ -251,17 +251,8 @@ def test_features_of_lines_that_have_a_score_in_one_output_only(geval):
         "dev-0/out-a.tsv": "1\n1\n0\n",
         "dev-0/out-b.tsv": "1\n0\n0\n",
     }
-    words = (
-        "-t",
-        "dev-0",
-        "-o",
-        "out-a.tsv",
-        "--metric",
-        "Improvement@0.5",
-        "--most-worsening-features",
-        "out-b.tsv",
-    )
-    assert geval(*words, **files)[2] == (
+    words = "-t dev-0 -o out-a.tsv --metric Improvement@0.5 --most-worsening-features out-b.tsv"
+    assert geval(*words.split(), **files)[2] == (
         "geval: note: 2 of 3 lines have no Improvement@0.5 by themselves and are left out\n"
         "geval: note: no feature is shown: there is 1 line to rank, and it takes 2\n"
     )
