@@ -150,16 +150,14 @@ def test_just_tokenize(data, printed, standard_input, tmp_path, monkeypatch, gev
     assert geval("--just-tokenize", "--tokenizer", "minimalistic") == (0, printed, "")
 
 
-def test_just_tokenize_by_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
+def test_the_tokenizer_of_the_challenge(challenge, standard_input, geval):
+    """GEval 1.42.2, --just-tokenize. Ours: distributions are scored as they are, whatever the tokenizer."""
+    standard_input(b"a\n")
+    assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
+    assert geval("-t", "dev-0", "-T", "character-by-character")[1] == "12.70\n"
     (challenge / "config.txt").write_text("--tokenizer character-by-character")
     standard_input(b"ab c\n")
     assert geval("-j") == (0, "a b _ c\n", "")
-
-
-def test_just_tokenize_without_a_tokenizer(challenge, standard_input, geval):
-    """GEval 1.42.2, --just-tokenize."""
-    standard_input(b"a\n")
-    assert geval("-j") == (2, "", "geval: a tokenizer must be specified with --tokenizer option\n")
 
 
 def test_just_tokenize_on_a_terminal(challenge, standard_input, geval):
@@ -178,11 +176,6 @@ def test_just_tokenize_reads_on_while_it_writes(challenge):
         process.stdout.close()
         process.stdin.close()
         assert process.wait() == 141
-
-
-def test_the_tokenizer_does_not_change_scores(challenge, geval):
-    """Ours: distributions are scored as they are, whatever the tokenizer."""
-    assert geval("-t", "dev-0", "-T", "character-by-character")[1] == "12.70\n"
 
 
 ERRORS = [
@@ -272,18 +265,15 @@ def test_options_of_config_txt_that_no_score_depends_on(words, challenge, geval)
 
 
 def test_text_flags(challenge, geval):
-    """Flags that normalise the text of output and expected lines before scoring, hashed metrics too."""
+    """They normalise the text of output and expected lines before scoring, hashed metrics too.
+
+    GEval's line modes forget these flags, ours do not; the texts are shown as they are.
+    """
     (challenge / "dev-0/expected.tsv").write_text("A\nb\nc,\n")
     assert geval("-t", "dev-0", "-a", "LikelihoodHashed8", "-p3")[1] == "0.020\n"
     assert geval("-t", "dev-0", "-a", "LikelihoodHashed8:ls<,><>", "-p3")[1] == "0.125\n"
-
-
-def test_text_flags_hold_line_by_line(challenge, geval):
-    """GEval's line modes forget the flags that normalise the text, ours do not; the texts are shown as they are."""
-    (challenge / "dev-0/expected.tsv").write_text("A\nb\nc\n")
-    status, out, err = geval("-t", "dev-0", "-l", "-a", "Accuracy:l")
-    assert (status, err) == (0, "")
-    assert out == "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc\t:1\n"
+    lines = "1.0\tx<tab>y\tA\ta:0.5 :0.5\n1.0\tone\tb\tb:1\n0.0\ttwo\tc,\t:1\n"
+    assert geval("-t", "dev-0", "-l", "-a", "Accuracy:l") == (0, lines, "")
 
 
 def test_text_flags_and_filters(challenge, geval):
@@ -397,11 +387,8 @@ def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
 
 def test_an_input_that_is_not_needed(challenge, geval):
     """GEval 1.42.2 does not look for it."""
-    assert geval("-t", "dev-0", "-i", "no.tsv") == (
-        0,
-        geval("-t", "dev-0")[1],
-        "geval: note: there is no file `no.tsv`; the input is not needed here\n",
-    )
+    note = "geval: note: there is no file `no.tsv`; the input is not needed here\n"
+    assert geval("-t", "dev-0", "-i", "no.tsv") == (0, geval("-t", "dev-0")[1], note)
 
 
 def test_a_compressed_output_without_a_line(challenge, geval):
@@ -495,12 +482,9 @@ def test_too_little_memory(challenge, geval, monkeypatch):
 def test_answers_that_can_be_read_only_once(challenge, geval):
     (challenge / "dev-0/out-x.tsv").write_text(":1\n:1\n:1\n")
     os.mkfifo(challenge / "answers")
+    message = "geval: the answers can be read only once, and there are several outputs: choose one with -o\n"
     for answers in ("-", "answers"):
-        assert geval("-t", "dev-0", "-e", answers) == (
-            2,
-            "",
-            "geval: the answers can be read only once, and there are several outputs: choose one with -o\n",
-        )
+        assert geval("-t", "dev-0", "-e", answers) == (2, "", message)
 
 
 @pytest.mark.parametrize(

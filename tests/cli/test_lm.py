@@ -73,13 +73,10 @@ def test_a_last_line_without_its_end_counts(geval, model, folder):
     assert geval("lm", "perplexity", "m.arpa", "other.txt")[1] == whole
 
 
-def test_info(geval, model, folder):
+def test_models_are_compressed_by_their_ending(geval, model, folder):
     document = json.loads(geval("lm", "info", "m.arpa", "--format", "json")[1])
     assert (document["order"], document["ngrams"], document["missing"]) == (2, [7, 13], [])
     assert document["vocabulary"] == ["a", "b", "c", "d"]
-
-
-def test_models_are_compressed_by_their_ending(geval, folder):
     words = ("lm", "train", "text.txt", "-o", "1", "--discount-fallback", "--arpa")
     assert geval(*words, "m.arpa.gz")[0] == 0
     assert gzip.decompress((folder / "m.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=7\n")
@@ -175,13 +172,9 @@ def test_contexts_from_standard_input(geval, model, monkeypatch):
     assert out == "a b\tc\t0.448077\n\ta\t0.311538\nc\\udcff\t</s>\t0.276923\n"
 
 
-def test_surprisal_of_each_word(geval, model, folder):
-    rows = geval("lm", "surprisal", "m.arpa", "other.txt", "--format", "csv")[1].splitlines()
-    assert rows[0] == "line,position,word,surprisal"
-    assert len(rows) == 13
-
-
-def test_surprisal_of_standard_input(geval, model, monkeypatch):
+def test_surprisal_as_csv_and_of_standard_input(geval, model, monkeypatch):
+    head, *rows = geval("lm", "surprisal", "m.arpa", "other.txt", "--format", "csv")[1].splitlines()
+    assert (head, len(rows)) == ("line,position,word,surprisal", 12)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n\xe9 a\vb")))
     assert geval("lm", "surprisal", "m.arpa", "-p", "0")[1] == "2\t1\t\ufffd\t4\n2\t2\ta\t3\n2\t3\tb\t1\n"
 
