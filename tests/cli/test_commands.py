@@ -137,9 +137,14 @@ def test_geval_alone_in_a_challenge_says_what_is_there(gazette, geval):
 
 
 @pytest.mark.parametrize("folder", ["dev-0", "train"])
-def test_geval_alone_in_a_folder_of_a_challenge_says_where_it_is(folder, gazette, monkeypatch, geval):
+def test_geval_in_a_folder_of_a_challenge_says_where_it_is(folder, gazette, monkeypatch, geval):
     monkeypatch.chdir(gazette / folder)
-    assert geval()[2].splitlines()[-1] == "The challenge is one folder up: cd .. and then geval says what it has."
+    missing = "geval: No test subdirectory with the expected results: `./test-A`\n"
+    above = "The challenge is one folder up: cd .. and then geval says what it has.\n"
+    assert geval() == (1, "", missing + above)
+    if folder == "dev-0":
+        note = "geval: note: the challenge is one folder up: cd .. first\n"
+        assert geval("-o", "out-model=bigram.tsv") == (1, "", missing + note)
 
 
 IN_DEV = "geval: note: `{}` is in dev-0: choose the test set with -t dev-0"
@@ -182,26 +187,14 @@ def test_what_to_do_without_a_challenge(words, output, tmp_path, monkeypatch, ge
     )
 
 
-def test_an_output_of_a_folder_of_a_challenge(gazette, monkeypatch, geval):
-    monkeypatch.chdir(gazette / "dev-0")
-    note = "geval: note: the challenge is one folder up: cd .. first\n"
-    missing = "geval: No test subdirectory with the expected results: `./test-A`\n"
-    assert geval("-o", "out-model=bigram.tsv") == (1, "", missing + note)
-
-
 def test_a_baseline_joins_the_outputs_that_are_named(gazette, geval):
     """Once; one that is nowhere is named."""
-    apart = geval("compare", "-t", "dev-0", "--baseline", "unigram", "unigram", "bigram")
-    assert (
-        geval("compare", "-t", "dev-0", "--baseline", "unigram", "bigram")[1].splitlines()[-1]
-        == apart[1].splitlines()[-1]
-    )
-    assert geval("compare", "-t", "dev-0", "bigram", "--baseline", "nowhere") == (
-        1,
-        "",
-        "geval: No file with the test results: `./dev-0/nowhere`\n  `./dev-0` holds expected.tsv, in.tsv.xz, "
-        "out-model=bigram.tsv, out-model=unigram.tsv\n",
-    )
+    words = ("compare", "-t", "dev-0", "bigram", "--baseline")
+    apart = geval("compare", "-t", "dev-0", "--baseline", "unigram", "unigram", "bigram")[1]
+    assert geval(*words, "unigram")[1].splitlines()[-1] == apart.splitlines()[-1]
+    there = "`./dev-0` holds expected.tsv, in.tsv.xz, out-model=bigram.tsv, out-model=unigram.tsv"
+    message = f"geval: No file with the test results: `./dev-0/nowhere`\n  {there}\n"
+    assert geval(*words, "nowhere") == (1, "", message)
 
 
 def test_a_metric_of_the_challenge_is_shown_once(gazette, geval):
