@@ -253,7 +253,9 @@ EDGES = [  # formulas where something is 0 or infinite
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("formula", "arguments", "want"), EDGES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("formula", "arguments", "want"), EDGES, ids=lambda value: getattr(value, "__name__", str(value)[:30])
+)
 def test_the_edges_of_formulas(formula, arguments, want):
     assert formula(*arguments) == want
 
