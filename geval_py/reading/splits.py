@@ -80,8 +80,8 @@ def locate(task: Task) -> Split:
         input_file = sources.find_file(beside)
     if input_file is None and (directory or task.needs_input):
         try:
-            given = task.input_file if directory else beside
-            input_file = _find(directory, task.test_name, given, INPUT_FILE, "the input")
+            file = task.input_file if directory else beside
+            input_file = _find(directory, task.test_name, file, INPUT_FILE, "the input")
         except (errors.MissingFileError, errors.AmbiguousFileError) as error:
             if task.needs_input:
                 raise

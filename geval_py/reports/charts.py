@@ -627,10 +627,12 @@ def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
 
     The first file has the name given, the others a number before its ending.
     """
-    names, number = [visible(name) for name in unique_names([of.output for of in evaluations])], 0
-    for scores in zip(*(evaluation.scores for evaluation in evaluations), strict=True):
-        if scores[0].metric.has_curve:
-            series = list(zip(names, (calibration_curve(score.statistics) for score in scores), strict=True))
-            chart = curves(series, f"calibration, {visible(scores[0].name)}")
+    names = [visible(name) for name in unique_names([evaluation.output for evaluation in evaluations])]
+    number = 0
+    for results in zip(*(evaluation.results for evaluation in evaluations), strict=True):  # metric by metric
+        if results[0].metric.has_curve:
+            pairs = zip(names, results, strict=True)
+            series = [(name, calibration_curve(one.statistics)) for name, one in pairs if one.error is None]
+            chart = curves(series, f"calibration, {visible(results[0].name)}")
             chart.save(f"{path.removesuffix('.svg')}-{number}.svg" if number else path)
             number += 1

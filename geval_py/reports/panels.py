@@ -644,7 +644,7 @@ def rest_panel(calibration: Calibration) -> Panel | None:
 
 
 def _claimed_and_true(part: Reliability, claim: str, truth: str) -> str:
-    """Say what is claimed on average, how often it is true, and what honest probabilities would show."""
+    """Return a sentence: what is claimed on average, how often it is true, and what honest ones would show."""
     honest = f" (honest: {percent(part.low)} to {percent(part.high)})"
     honest = ", as honest ones would be" if part.is_honest else honest
     return f"{claim} {percent(part.claimed)} on average {truth} {percent(part.found)} of the time{honest}."

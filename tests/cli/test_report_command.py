@@ -139,6 +139,16 @@ def test_a_graph_for_each_metric_that_has_one(geval, labels):
     assert all(f">{name}</text>" in graph for name in ("perfect", "out-a.tsv", "out-&lt;b&gt;.tsv"))
 
 
+def test_a_metric_that_fails_on_an_output_leaves_the_graphs_of_the_others(geval, labels):
+    words = ("-t", "dev-0", "-a", "MultiLabel-F1:f<out:b:0.875>", "-a", f"{PROBABILISTIC}1")
+    scores = geval(*words)
+    assert scores[0] == 1
+    assert "error" in scores[1]
+    assert geval(*words, "--plot-graph", "graph.svg") == scores
+    graph = (labels / "graph.svg").read_text(encoding="utf-8")
+    assert all(f">{name}</text>" in graph for name in ("perfect", "out-a.tsv", "out-&lt;b&gt;.tsv"))
+
+
 def test_many_outputs_have_curves_of_their_own_and_the_legend_shows_them(geval, labels):
     for n in range(9):
         (labels / f"dev-0/out-{n}.tsv").write_text(LABELS["dev-0/out-a.tsv"])
