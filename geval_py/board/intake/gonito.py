@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import yaml
@@ -92,17 +92,20 @@ def matches(path: str, pattern: str) -> bool:
     >>> matches("x/a.yaml", "*.yaml"), matches("x/a.yaml", "**/*.yaml")
     (False, True)
     """
-    parts, globs = path.split("/"), pattern.removeprefix("./").split("/")
+    globs = pattern.removeprefix("./").split("/")
 
-    @cache
-    def match_from(part: int, glob: int) -> bool:
-        if glob == len(globs):
-            return part == len(parts)
-        if globs[glob] == "**":
-            return match_from(part, glob + 1) or (part < len(parts) and match_from(part + 1, glob))
-        return part < len(parts) and fnmatchcase(parts[part], globs[glob]) and match_from(part + 1, glob + 1)
+    def past_any(places: set[int]) -> set[int]:
+        for place, glob in enumerate(globs):
+            if glob == "**" and place in places:  # it may stand for nothing
+                places.add(place + 1)
+        return places
 
-    return match_from(0, 0)
+    places = past_any({0})  # how many parts of the pattern may have matched; a stranger's path may have any depth
+    for part in path.split("/"):
+        heads = [(place, globs[place]) for place in places if place < len(globs)]
+        stay = {place for place, glob in heads if glob == "**"}
+        places = past_any(stay | {place + 1 for place, glob in heads if glob != "**" and fnmatchcase(part, glob)})
+    return len(globs) in places
 
 
 def parse_message(message: str) -> tuple[str, tuple[str, ...]]:

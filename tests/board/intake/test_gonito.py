@@ -146,6 +146,7 @@ def test_messages_of_commits(message, expected):
         ("x/a.yaml", "x/?.yaml", True),
         ("x/a.yaml", "x", False),
         ("a/" * 200 + "b", "**/" * 200 + "c", False),
+        ("a/" * 5000 + "b", "**/b", True),
     ],
 )
 def test_patterns(name, pattern, expected):
