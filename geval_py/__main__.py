@@ -24,6 +24,8 @@ def main() -> int:
     def interrupt(number: int, _: object) -> NoReturn:
         received.append(number)
         sys.unraisablehook = lambda _: None  # raised amid a destructor it would be shown, and forgotten
+        if "logging" in sys.modules:  # SQLAlchemy logs, with a traceback, what is raised while it closes a connection
+            sys.modules["logging"].disable()
         raise KeyboardInterrupt
 
     _handle(interrupt)

@@ -385,6 +385,22 @@ def test_an_early_interrupt_ends_quietly(milliseconds, mode, challenge):
         assert process.wait() in ({-signal.SIGINT, 0} if mode else {-signal.SIGINT})
 
 
+def test_an_interrupt_that_a_library_logs_ends_quietly():
+    code = (
+        "import logging, signal, sys\n"
+        "import geval_py.__main__ as program\n"
+        "def run():\n"
+        "    try:\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n"
+        "        logging.getLogger('pool').error('closing a connection', exc_info=True)\n"
+        "program.run = run\n"
+        "sys.exit(program.main())"
+    )
+    ended = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+
+
 def test_an_input_that_is_not_needed(challenge, geval):
     """GEval 1.42.2 does not look for it."""
     note = "geval: note: there is no file `no.tsv`; the input is not needed here\n"
