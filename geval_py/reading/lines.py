@@ -9,15 +9,13 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError
 from geval_py.reading.remote import read_bytes
 from geval_py.reading.sources import (
-    ListedRows,
     Source,
-    VirtualFile,
     changed,
     is_remote,
     naming,
@@ -141,22 +139,6 @@ class LineReader:
                 block = bytes(whole_lines(block + self._read_line()))
             if block or not self.next_part():
                 return block
-
-    def rows(self) -> Iterator[ListedRows | bytes] | None:
-        """Read the whole file as rows in buffers, or as text where they are in another form.
-
-        None for a file that is read as lines alone. A byte order mark at the start of the first word is dropped.
-        """
-        if not isinstance(self.path, VirtualFile) or self.path.read_rows is None:
-            return None
-        rows = self.path.read_rows(str(self.path))
-        first = next(rows, b"")
-        if (
-            not isinstance(first, bytes)
-            and bytes(first.text[first.starts[first.offsets[0]] :][:3]) == BYTE_ORDER_MARK
-        ):
-            first = first.lines(len(first.offsets) - 1)
-        return chain([first.removeprefix(BYTE_ORDER_MARK) if isinstance(first, bytes) else first], rows)
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""

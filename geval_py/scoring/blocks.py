@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import geval_py.reading.lines as line_reading
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
 from geval_py.reading.lines import Bytes, LineReader, end_of_lines, read_lines_between, whole_lines
-from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
 Item = TypeVar("Item")
@@ -38,16 +37,14 @@ class Block(NamedTuple):
     Workers make a block of the lines that they count; then this process numbers it and adds the ``expected`` lines.
     The first ``known`` of these are real, the others stand-ins. ``part`` is the path of the part of the output that
     holds the lines, or of the output; the parts before it have ``lines_before`` lines. ``position`` is the number of
-    stored bytes up to their end, where that can be known. ``outputs`` is empty where the lines are the ``rows`` of a
-    format that has them in buffers, and where workers elsewhere have them; ``where`` says how they find them.
-    ``beside`` is what a caller added for the work.
+    stored bytes up to their end, where that can be known. ``outputs`` is empty where workers elsewhere have the
+    lines; ``where`` says how they find them. ``beside`` is what a caller added for the work.
     """
 
     part: str
     lines: int
     position: int | None
     outputs: Bytes = b""
-    rows: ListedRows | None = None
     where: Any = None
     first_line: int = 1
     lines_before: int = 0
@@ -75,13 +72,10 @@ class Workers(Protocol):
     def concurrency(self) -> int:
         """How many calls should be under way so that no worker waits."""
 
-    def map(
-        self, outputs: LineReader, number: Number, work: Work[Result], *, as_rows: bool
-    ) -> Iterator[tuple[Block, Result]]:
+    def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         """Yield each block that ``number`` makes of the lines of an output, with the result of the work on it.
 
-        With ``as_rows``, lines may be rows in buffers. Raises UsageError for an output that workers elsewhere cannot
-        read.
+        Raises UsageError for an output that workers elsewhere cannot read.
         """
 
     def digest(self, outputs: LineReader) -> Callable[[], str | None]:
@@ -99,15 +93,13 @@ def map_blocks(
     *,
     beside: Callable[[Block], object] | None = None,
     matched: bool = False,
-    as_rows: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Block, Result]]:
     """Yield the blocks of an output in order, each with the result of ``work(parts of the block)``.
 
     Workers elsewhere work on the parts of a block one after the other, and the blocks that are yielded here have no
-    texts. ``beside`` is called in the order of blocks; what it returns goes to the work with the block. With
-    ``as_rows``, the work takes the rows of formats that have them in buffers. ``progress`` is called after each
-    block, where the size of the output can be known.
+    texts. ``beside`` is called in the order of blocks; what it returns goes to the work with the block. ``progress``
+    is called after each block, where the size of the output can be known.
 
     A ``matched`` output has to have as many lines as the expected file, and at least one. Raises EmptyFileError and,
     after the blocks that the two files have in common, LineCountError; UnreadableFileError if a file was changed.
@@ -118,7 +110,7 @@ def map_blocks(
         for block in _numbered(counted, outputs, expected, matched=matched):
             yield block if beside is None else block._replace(beside=beside(block))
 
-    for block, result in workers.map(outputs, number, work, as_rows=as_rows):
+    for block, result in workers.map(outputs, number, work):
         yield block, result
         if progress is not None and size is not None:
             progress(block.position or 0, size)
@@ -143,9 +135,9 @@ def _numbered(
         if matched and known < lines:
             # The first line beyond the expected ones is worked on too: its own error says more.
             lines = known + 1
-            whole = bytes(block.outputs) if block.rows is None else block.rows.lines(lines)
+            whole = bytes(block.outputs)
             text = whole[: end_of_lines(whole, 0, lines)[0]]
-            yield block._replace(lines=lines, outputs=text, rows=None, expected=answers + STAND_IN)
+            yield block._replace(lines=lines, outputs=text, expected=answers + STAND_IN)
             break
         yield block
     if not matched or expected is None:
@@ -175,13 +167,11 @@ class Threads:
     def concurrency(self) -> int:
         return self._count or available_cores()
 
-    def map(
-        self, outputs: LineReader, number: Number, work: Work[Result], *, as_rows: bool
-    ) -> Iterator[tuple[Block, Result]]:
+    def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         is_small = outputs.size is not None and outputs.size <= line_reading.BLOCK_BYTES  # threads would start later
         has_work_beside = self.concurrency > 1 or outputs.source.compression is not None
         if is_small or not has_work_beside or backends.choose_backend() == "python":  # which holds the GIL
-            for block in number(_read(outputs, as_rows=as_rows)):
+            for block in number(_read(outputs)):
                 yield block, work((block,))
             return
         from concurrent.futures import ThreadPoolExecutor
@@ -192,7 +182,7 @@ class Threads:
             return in_order(lambda item: pool.submit(function, item).result, items, ahead=self.concurrency)
 
         try:
-            yield from in_pool(lambda block: work((block,)), number(_read(outputs, in_pool, as_rows=as_rows)))
+            yield from in_pool(lambda block: work((block,)), number(_read(outputs, in_pool)))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -203,22 +193,8 @@ class Threads:
         return function(*arguments)
 
 
-def _read(
-    outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None = None, *, as_rows: bool = False
-) -> Iterator[Block]:
+def _read(outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None = None) -> Iterator[Block]:
     """Read the lines of an output, in order; a pool's threads read what follows the first lines of a plain file."""
-    batches = outputs.rows() if as_rows else None
-    if batches is not None:
-        for batch in batches:
-            block = Block(part=str(outputs.path), lines=0, position=None)
-            if isinstance(batch, bytes):
-                block = block._replace(lines=backends.count_lines(batch), outputs=batch)
-            else:
-                block = block._replace(lines=len(batch.offsets) - 1, rows=batch)
-            if block.lines:
-                yield block
-        outputs.check_unchanged()
-        return
     while text := outputs.block():
         path, read_at = outputs.source.path, outputs.source.read_at
         lines, view = backends.count_lines(text), memoryview(text)

@@ -122,14 +122,11 @@ class Cluster:
     def concurrency(self) -> int:
         return AHEAD_A_THREAD * self.threads
 
-    def map(
-        self, outputs: LineReader, number: Number, work: Work[Result], *, as_rows: bool
-    ) -> Iterator[tuple[Block, Result]]:
+    def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         """Yield the blocks in order, without their texts, each with the result of the work on its parts.
 
         Raises DataError, a MalformedLineError after the blocks before it, and ClusterError.
         """
-        del as_rows  # workers elsewhere have texts
 
         def submit(job: Sequence[Block]) -> Callable[[], list[Result | MalformedLineError]]:
             # Dask chooses the worker that has what a task is given: the one that counted, and has read the pieces.

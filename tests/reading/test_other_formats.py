@@ -26,7 +26,7 @@ from geval_py.reading.formats import FORMATS, convert
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.sources import FORMAT_ENDINGS
-from geval_py.reading.wordprobs import are_probabilities
+from geval_py.reading.wordprobs import are_probabilities, parse_line
 from geval_py.text import visible
 
 DATA = Path(__file__).parents[1] / "data"
@@ -102,7 +102,8 @@ def test_scores_are_those_of_the_tsv(ending, tmp_path):
     of_tsv, of_other = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", f"x{ending}"))
     assert of_tsv.scores == of_other.scores
     assert of_other.output.parameters == {"f": "x"}
-    assert of_tsv.lines().equals(of_other.lines())
+    tables = [one.lines().assign(output=lambda table: table["output"].map(parse_line)) for one in (of_tsv, of_other)]
+    assert tables[0].equals(tables[1])
 
 
 BAD = [
@@ -251,11 +252,6 @@ def test_class_probabilities_of_scikit_learn(tmp_path):
 
 
 BAD_PARQUET = [
-    ({"words": [["a b"]], "probabilities": [[1.0]]},
-     "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
-    ({"words": [["a"]], "probabilities": [[math.nan]]}, "row 1, probabilities[0]: NaN is not a number"),
-    ({"words": [["a"], None], "probabilities": [[1.0], [1.0]]}, "row 2, words: a list is wanted, not nothing"),
-    ({"words": [["a", None]], "probabilities": [[0.5, 0.5]]}, "row 1, words[1]: a word is a string, not nothing"),
     ({"words": [["a"]], "probabilities": [["x"]]},
      "column probabilities: a list or a map of numbers is wanted, not list<element: string>"),
     ({"words": ["a"], "probabilities": [[1.0]]}, "column words: a list of strings is wanted, not string"),
@@ -320,18 +316,42 @@ def test_the_command(tmp_path, capsys):
     assert main(["convert", source, f"{tmp_path}/out.parquet.xz"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("columns", "reason"), [BAD_PARQUET[n] for n in range(4)] + [({"words": [["a"]], "probabilities": [[2.0]]}, "row 1, probabilities[0]: 2.0 is not a probability, from 0 to 1")]
-)  # fmt: skip
-def test_bad_parquet_is_not_scored_as_arrays(columns, reason, tmp_path, capsys, monkeypatch):
+BAD_ROWS = [  # of lists, which pyarrow joins where it can
+    (["a", "b c"], [0.5, 0.5], "words[1]: the word `b c` has a space in it, which would split the line"),
+    (["a\n"], [1.0], "words[0]: the word `a\\n` has a line end in it, which would split the line"),
+    (["eightbytes\r"], [1.0],
+     "words[0]: the word `eightbytes\\r` has a carriage return in it, which would split the line"),
+    (["a", "b"], [math.nan, 1.0], "probabilities[0]: NaN is not a number"),
+    (["a"], [math.inf], "probabilities[0]: the number is infinite, or too large"),
+    (["a"], [1.5], "probabilities[0]: 1.5 is not a probability, from 0 to 1"),
+    (["a"], [-1.5], "probabilities[0]: -1.5 is not a probability, from 0 to 1"),
+    (["a"], [0.0], "probabilities: every probability is 0"),
+    ([], [], "no words; a row without a guess has the empty word alone"),
+    (["a", None], [0.5, 0.5], "words[1]: a word is a string, not nothing"),
+    (None, [1.0], "words: a list is wanted, not nothing"),
+    (["a", "b"], [1.0], "probabilities: 1 numbers for 2 words"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "numbers", "reason"), BAD_ROWS, ids=range(len(BAD_ROWS)))
+def test_a_bad_row_of_parquet(words, numbers, reason, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lead = 20_000  # rows of an earlier batch
-    columns = {"words": [["a"]] * lead + columns["words"], "probabilities": [[1.0]] * lead + columns["probabilities"]}
+    lead = 3000  # rows before, more than a batch
+    columns = {"words": [["a"]] * lead + [words, ["a"]], "probabilities": [[1.0]] * lead + [numbers, [1.0]]}
     pq.write_table(pa.table(columns), "out.parquet")
-    (tmp_path / "expected.tsv").write_text("a\n" * len(columns["words"]))
+    (tmp_path / "expected.tsv").write_text("a\n" * (lead + 2))
     assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
-    number = int(reason.split(",")[0].removeprefix("row ")) + lead
-    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: row {number}{reason[5:]}\n"
+    place = f"row {lead + 1}" + (": " if reason.startswith("no words") else ", ")
+    assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {place}{reason}\n"
+
+
+def test_logarithms_of_parquet_that_would_be_probabilities(tmp_path):
+    rows = [["a"], ["a", "b"]]
+    pq.write_table(pa.table({"words": rows, "logprobs": [[-1.0], [0.0, -1.0]]}), tmp_path / "out.parquet")
+    assert [row.values for row in read_output(tmp_path / "out.parquet")] == [(-1.0,), (0.0, -1.0)]
+    pq.write_table(pa.table({"words": rows, "logprobs": [[-1.0], [0.5, 0.0]]}), tmp_path / "out.parquet")
+    wanted = "row 2, logprobs: the numbers are from 0 to 1, and would be read as probabilities"
+    assert reason_of(tmp_path / "out.parquet") == wanted
 
 
 @pytest.mark.parametrize("form", ["lists", "maps"])

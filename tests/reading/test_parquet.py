@@ -144,12 +144,6 @@ def test_two_dictionaries_in_a_row_group(here):
     ]
 
 
-def test_lists_of_different_lengths(here, capsys):
-    write([["a", "b"], ["c"]], [[0.5], [0.5, 0.5]])
-    assert score() == 1
-    assert "row 1, probabilities: 1 numbers for 2 words" in capsys.readouterr().err
-
-
 def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, monkeypatch):
     (here / "expected.tsv").write_text("a\n" * 150)
     for fault in (None, "a b"):
