@@ -63,10 +63,10 @@ struct Rest {
     // The text to the next byte of 1.
     Text field() {
         const auto* mark = std::find(data, data + size, 1);
-        const Text found{reinterpret_cast<const char*>(data), reinterpret_cast<const char*>(mark)};
-        const std::size_t taken = std::min(size, found.size() + 1);
+        const Text result{reinterpret_cast<const char*>(data), reinterpret_cast<const char*>(mark)};
+        const std::size_t taken = std::min(size, result.size() + 1);
         data += taken, size -= taken;
-        return found;
+        return result;
     }
     template <typename Number>
     std::vector<Number> numbers() const {
@@ -80,15 +80,15 @@ struct Rest {
 struct Scored {
     std::vector<double> losses;
     std::vector<std::uint32_t> flags;
-    Found found;
+    BlockResult result;
 };
 
 inline Scored score(Text outputs, Text expected, int bits, std::uint64_t first_line, bool thorough) {
     const std::size_t lines = count_lines(expected);
     Scored scored{std::vector<double>(lines), std::vector<std::uint32_t>(lines), {}};
-    scored.found = score_block(outputs, expected, lines, bits, first_line, thorough, scored.losses.data(),
+    scored.result = score_block(outputs, expected, lines, bits, first_line, thorough, scored.losses.data(),
                                scored.flags.data());
-    EXPECT(scored.found.equal);
+    EXPECT(scored.result.equal);
     return scored;
 }
 

@@ -49,8 +49,8 @@ void check_plain(const Block& block, Text outputs, const Scored& reused) {
     EXPECT(same_bits(reused.losses, scored.losses) && reused.flags == scored.flags);
     const Scored plain = score(outputs, text_of(block.expected), block.bits, block.first_line, false);
     EXPECT(same_bits(plain.losses, scored.losses));
-    EXPECT(plain.found.malformed == scored.found.malformed && plain.found.undecided == scored.found.undecided);
-    EXPECT(same_bits(plain.found.bound, scored.found.bound));
+    EXPECT(plain.result.malformed == scored.result.malformed && plain.result.undecided == scored.result.undecided);
+    EXPECT(same_bits(plain.result.bound, scored.result.bound));
     for (std::size_t i = 0; i < block.lines; ++i)
         EXPECT((scored.flags[i] & ~(REPEATED | TINY | ROUNDED)) == (plain.flags[i] & ~(REPEATED | TINY | ROUNDED)));
 }
@@ -67,26 +67,26 @@ void check_cut(const Block& block, Text outputs, const Scored& scored) {
         const Exact part(text);
         const std::size_t lines = count_lines(text);
         const Text expected{block.expected.data(), block.expected.data() + lines * (block.word.size() + 1)};
-        const Scored found = score(part.text(), expected, block.bits, block.first_line + done, true);
-        joined.losses.insert(joined.losses.end(), found.losses.begin(), found.losses.end());
-        joined.flags.insert(joined.flags.end(), found.flags.begin(), found.flags.end());
-        if (joined.found.malformed == NONE && found.found.malformed != NONE)
-            joined.found.malformed = static_cast<std::ptrdiff_t>(done) + found.found.malformed;
-        bound = lines ? std::max(bound, found.found.bound) : bound;
+        const Scored piece = score(part.text(), expected, block.bits, block.first_line + done, true);
+        joined.losses.insert(joined.losses.end(), piece.losses.begin(), piece.losses.end());
+        joined.flags.insert(joined.flags.end(), piece.flags.begin(), piece.flags.end());
+        if (joined.result.malformed == NONE && piece.result.malformed != NONE)
+            joined.result.malformed = static_cast<std::ptrdiff_t>(done) + piece.result.malformed;
+        bound = lines ? std::max(bound, piece.result.bound) : bound;
         done += lines;
     }
     EXPECT(done == block.lines);
     EXPECT(same_bits(joined.losses, scored.losses) && joined.flags == scored.flags);
-    EXPECT(joined.found.malformed == scored.found.malformed);
+    EXPECT(joined.result.malformed == scored.result.malformed);
     const Scored whole = score(outputs, text_of(block.expected), block.bits, block.first_line, true);
-    EXPECT(!block.lines || bound == whole.found.bound);
+    EXPECT(!block.lines || bound == whole.result.bound);
 }
 
 // The entries that a line guesses have its loss, and their masses sum to 1.
 void check_guesses(const Block& block, Text outputs, const Scored& scored) {
     GuessList guesses;
     EXPECT(guesses.read(outputs, text_of(block.expected), block.bits, block.first_line));
-    EXPECT(guesses.malformed == scored.found.malformed);
+    EXPECT(guesses.malformed == scored.result.malformed);
     std::size_t at = 0;
     for (std::size_t i = 0; i < guesses.rests.size(); ++i) {
         double mass = guesses.rests[i] / std::ldexp(1.0, block.bits), total = guesses.rests[i];
@@ -108,7 +108,7 @@ void check_profiles(const Block& block, Text outputs, const Scored& scored) {
     const int draws = static_cast<int>(block.first_line % 3);
     const ProfiledBlock profiled =
         profile_block(outputs, text_of(block.expected), block.lines, block.bits, block.first_line, draws);
-    EXPECT(profiled.equal && profiled.malformed == scored.found.malformed);
+    EXPECT(profiled.equal && profiled.malformed == scored.result.malformed);
     const std::size_t read = profiled.malformed < 0 ? block.lines : static_cast<std::size_t>(profiled.malformed);
     double words = 0, counted = 0;
     for (std::size_t i = 0; i < read; ++i) {
@@ -136,7 +136,7 @@ void check_seeds(const Block& block, Text outputs, const Scored& scored) {
     bool equal = false;
     const std::ptrdiff_t malformed = score_under_seeds(outputs, text_of(block.expected), block.lines, block.bits,
                                                        block.first_line, SEEDS, losses, equal);
-    EXPECT(malformed == scored.found.malformed);
+    EXPECT(malformed == scored.result.malformed);
     if (malformed != NONE) return;
     EXPECT(equal);
     for (std::size_t seed = 0; seed < SEEDS; ++seed) {
@@ -153,11 +153,11 @@ void check_surroundings(const Block& block, Text outputs, const Scored& scored) 
     for (std::size_t at = block.first_line % 5; at <= other.size(); at += 6) other.insert(at, 1, '\r');
     if (count_lines(text_of(other)) != block.lines) return;  // there was an empty last line
     const Exact exact(text_of(other));
-    const Scored found = score(exact.text(), text_of(block.expected), block.bits, block.first_line, true);
+    const Scored changed = score(exact.text(), text_of(block.expected), block.bits, block.first_line, true);
     for (std::size_t i = 0; i < block.lines; ++i) {
-        if ((scored.flags[i] | found.flags[i]) & NOT_ASCII) continue;  // a carriage return may part a character
-        EXPECT(same_bits(found.losses[i], scored.losses[i]));
-        EXPECT((found.flags[i] | CARRIAGE_RETURN) == (scored.flags[i] | CARRIAGE_RETURN));
+        if ((scored.flags[i] | changed.flags[i]) & NOT_ASCII) continue;  // a carriage return may part a character
+        EXPECT(same_bits(changed.losses[i], scored.losses[i]));
+        EXPECT((changed.flags[i] | CARRIAGE_RETURN) == (scored.flags[i] | CARRIAGE_RETURN));
     }
 }
 
@@ -180,13 +180,13 @@ void check_order(const Block& block, Text outputs, const Scored& scored) {
             (other += i ? " " : "").append(words[i].begin, words[i].end);
         other += '\n';
     }
-    const Scored found = score(text_of(other), text_of(block.expected), block.bits, block.first_line, true);
+    const Scored changed = score(text_of(other), text_of(block.expected), block.bits, block.first_line, true);
     // What the order of additions may change: whether a total is just above or below a limit.
     constexpr std::uint32_t LIMITS = ABOVE_ONE | BELOW_ONE | ROUNDED | ERROR_KINDS;
     for (std::size_t i = 0; i < block.lines; ++i) {
-        EXPECT((found.flags[i] & ~LIMITS) == (scored.flags[i] & ~LIMITS));
-        if (!(scored.flags[i] & MALFORMED) && found.flags[i] == scored.flags[i])
-            EXPECT(is_close(found.losses[i], scored.losses[i], 2 * TOLERANCE));
+        EXPECT((changed.flags[i] & ~LIMITS) == (scored.flags[i] & ~LIMITS));
+        if (!(scored.flags[i] & MALFORMED) && changed.flags[i] == scored.flags[i])
+            EXPECT(is_close(changed.losses[i], scored.losses[i], 2 * TOLERANCE));
     }
 }
 
@@ -304,7 +304,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!reader) reader = std::make_unique<Line>(block.bits, Purpose::rules);
     const Exact copy(block.outputs);
     scored.losses.resize(block.lines), scored.flags.resize(block.lines);
-    scored.found = {};
+    scored.result = {};
     Text outputs = copy.text(), expected = text_of(block.expected);
     for (std::size_t i = 0; i < block.lines; ++i) {
         const Text line = take_line(outputs), word = take_line(expected);
@@ -313,8 +313,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_flags(line, scored.losses[i], scored.flags[i]);
         if (!(scored.flags[i] & MALFORMED))
             EXPECT(scored.losses[i] <= reader->bound() * (1 + 1e-12) + 1e-12);
-        else if (scored.found.malformed == NONE)
-            scored.found.malformed = static_cast<std::ptrdiff_t>(i);
+        else if (scored.result.malformed == NONE)
+            scored.result.malformed = static_cast<std::ptrdiff_t>(i);
     }
     if (block.first_line >> 8 & 3) return 0;
     PROPERTIES[std::min<std::size_t>(block.property, std::size(PROPERTIES) - 1)](block, copy.text(), scored);

@@ -12,16 +12,16 @@
 namespace {
 
 // Indices of lines, and the greatest loss that any of them could have had.
-struct Found {
+struct BlockResult {
     bool equal = true;  // whether there are as many lines as expected ones
     std::ptrdiff_t malformed = NONE, undecided = NONE;  // the first malformed line, and the first without a kind of error
     double bound = 0;
 };
 
 // Scores the lines, of which there must be as many as expected ones.
-Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line, bool thorough,
+BlockResult score_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line, bool thorough,
                   double* losses, std::uint32_t* flags) {
-    Found found;
+    BlockResult result;
     Line line(bits, thorough ? Purpose::rules : Purpose::losses);
     for (std::size_t i = 0; i < lines; ++i) {
         if (outputs.begin == outputs.end) return {false};
@@ -31,13 +31,13 @@ Found score_block(Text outputs, Text expected, std::size_t lines, int bits, std:
         flags[i] = static_cast<std::uint32_t>(marks);
         if (marks & MALFORMED) {
             const auto index = static_cast<std::ptrdiff_t>(i);
-            if (found.malformed == NONE) found.malformed = index;
-            if (found.undecided == NONE && !(marks & ERROR_KINDS)) found.undecided = index;
+            if (result.malformed == NONE) result.malformed = index;
+            if (result.undecided == NONE && !(marks & ERROR_KINDS)) result.undecided = index;
         }
     }
-    found.equal = outputs.begin == outputs.end;
-    found.bound = line.bound();
-    return found;
+    result.equal = outputs.begin == outputs.end;
+    result.bound = line.bound();
+    return result;
 }
 
 }  // namespace

@@ -16,14 +16,14 @@ PyObject* exact_sum(PyObject*, PyObject* argument) {
     Buffer numbers;
     if (PyObject_GetBuffer(argument, &numbers.view, PyBUF_C_CONTIGUOUS)) return nullptr;
     Expansion sum;
-    double found = 0;
+    double total = 0;
     Py_BEGIN_ALLOW_THREADS;
     const double* values = static_cast<const double*>(numbers.view.buf);
     const std::size_t size = static_cast<std::size_t>(numbers.view.len) / sizeof(double);
     for (std::size_t i = 0; i < size && sum.is_finite(); ++i) sum.add(values[i]);
-    found = sum.is_finite() ? sum.rounded() : std::accumulate(values, values + size, 0.0);
+    total = sum.is_finite() ? sum.rounded() : std::accumulate(values, values + size, 0.0);
     Py_END_ALLOW_THREADS;
-    return PyFloat_FromDouble(found);
+    return PyFloat_FromDouble(total);
 }
 
 PyObject* isotonic(PyObject*, PyObject* arguments) {
@@ -33,13 +33,13 @@ PyObject* isotonic(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_ValueError, "values and weights differ in number");
         return nullptr;
     }
-    std::vector<double> found;
+    std::vector<double> rising;
     if (!without_gil([&] {
-            found = isotonic(static_cast<const double*>(values.view.buf), static_cast<const double*>(weights.view.buf),
+            rising = isotonic(static_cast<const double*>(values.view.buf), static_cast<const double*>(weights.view.buf),
                              static_cast<std::size_t>(values.view.len) / sizeof(double));
         }))
         return nullptr;
-    return array_of(found);
+    return array_of(rising);
 }
 
 }  // namespace

@@ -96,19 +96,19 @@ class GuessList {
 bool sum_shares(Text words, const double* shares, std::size_t count, Text expected, int bits, std::uint64_t first_line,
                 std::vector<double>& sums) {
     const std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
-    const PackedWords known(words);
-    if (known.size() != count) return false;
+    const PackedWords packed(words);
+    if (packed.size() != count) return false;
     const auto find_words = choose_loops<double>().find_words;
     std::string copy;
-    std::vector<std::uint32_t> found;
+    std::vector<std::uint32_t> ids;
     for (std::uint64_t number = first_line; expected.begin != expected.end; ++number) {
         const auto seed = static_cast<std::uint32_t>(number);
         const Text word = take_line(expected);
-        found.clear();
-        find_words(known, {seed, mask, murmur3(decode(word, expected.end, copy), seed)}, found);
-        std::sort(found.begin(), found.end());  // so that the sum has one order
+        ids.clear();
+        find_words(packed, {seed, mask, murmur3(decode(word, expected.end, copy), seed)}, ids);
+        std::sort(ids.begin(), ids.end());  // so that the sum has one order
         double sum = 0;
-        for (std::uint32_t id : found) sum += shares[id];
+        for (std::uint32_t id : ids) sum += shares[id];
         sums.push_back(sum);
     }
     return true;

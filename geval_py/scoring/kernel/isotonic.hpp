@@ -33,13 +33,13 @@ inline std::vector<double> isotonic(const double* values, const double* weights,
         }
         pools.push_back({value, weight, i + 1});
     }
-    std::vector<double> found(size);
+    std::vector<double> rising(size);
     std::size_t start = 0;
     for (const Pool& pool : pools) {
-        std::fill(found.begin() + start, found.begin() + pool.end, pool.value);
+        std::fill(rising.begin() + start, rising.begin() + pool.end, pool.value);
         start = pool.end;
     }
-    return found;
+    return rising;
 }
 
 }  // namespace

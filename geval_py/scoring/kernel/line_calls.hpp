@@ -41,20 +41,20 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
     std::unique_ptr<double[]> losses;
     std::unique_ptr<std::uint32_t[]> flags;
     std::size_t lines = 0;
-    Found found;
+    BlockResult result;
     if (!without_gil([&] {
             lines = count_lines(block.expected.text());
             losses.reset(new double[lines]), flags.reset(new std::uint32_t[lines]);
-            found = score_block(block.outputs.text(), block.expected.text(), lines, block.bits, block.first_line, thorough,
+            result = score_block(block.outputs.text(), block.expected.text(), lines, block.bits, block.first_line, thorough,
                                 losses.get(), flags.get());
         }))
         return nullptr;
-    if (!found.equal) return wrong_lines();
+    if (!result.equal) return wrong_lines();
     if (thorough)
         return Py_BuildValue("(NNn)", array_of(losses.get(), lines), array_of(flags.get(), lines),
-                             static_cast<Py_ssize_t>(found.undecided));
-    if (found.malformed != NONE) return block.raise(found.malformed);
-    return Py_BuildValue("(Nd)", array_of(losses.get(), lines), found.bound);
+                             static_cast<Py_ssize_t>(result.undecided));
+    if (result.malformed != NONE) return block.raise(result.malformed);
+    return Py_BuildValue("(Nd)", array_of(losses.get(), lines), result.bound);
 }
 
 PyObject* reseeded_losses(PyObject*, PyObject* arguments) {

@@ -82,14 +82,14 @@ PyObject* write_arpa_rows(PyObject*, PyObject* arguments) {
             words.starts + words.number + 1)
         return raise_value_error("the words do not start where they should");
     std::vector<char> out;
-    bool known = true;
+    bool are_numbered = true;
     if (!without_gil([&] {
-            known = write_arpa_rows(words, numbers_of<std::int32_t>(columns), rows ? ids / rows : 0, rows,
+            are_numbered = write_arpa_rows(words, numbers_of<std::int32_t>(columns), rows ? ids / rows : 0, rows,
                                     numbers_of<double>(logs),
                                     backoffs.view.len ? numbers_of<double>(backoffs) : nullptr, out);
         }))
         return nullptr;
-    return known ? bytes_of(out) : raise_value_error("a row has a word that does not exist");
+    return are_numbered ? bytes_of(out) : raise_value_error("a row has a word that does not exist");
 }
 
 constexpr char KEY_INDEX[] = "geval_py.KeyIndex";

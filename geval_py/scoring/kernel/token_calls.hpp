@@ -49,16 +49,16 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
     if (!have_eight_bytes({&buffer})) return raise_value_error("a number of a token has 8 bytes");
     std::string names;
     std::vector<std::int64_t> numbers;
-    bool known = true;
+    bool are_numbered = true;
     if (!without_gil([&] {
             numbers.resize(buffer.text().size() / sizeof(std::int64_t));
             if (!numbers.empty()) std::memcpy(numbers.data(), buffer.text().begin, numbers.size() * sizeof(std::int64_t));
-            known = table->has(numbers.data(), numbers.size());
-            if (known && sorts) table->sort(numbers.data(), numbers.size());
-            if (known && !sorts) names = table->names(numbers.data(), numbers.size());
+            are_numbered = table->has(numbers.data(), numbers.size());
+            if (are_numbered && sorts) table->sort(numbers.data(), numbers.size());
+            if (are_numbered && !sorts) names = table->names(numbers.data(), numbers.size());
         }))
         return nullptr;
-    if (!known) {
+    if (!are_numbered) {
         PyErr_SetString(PyExc_IndexError, "no token has this number");
         return nullptr;
     }

@@ -41,19 +41,19 @@ class Separators {
 
   private:
     std::uint64_t find(const char* p) const {
-        std::uint64_t found = 0;
+        std::uint64_t bits = 0;
 #if defined(__SSE2__)
         for (int i = 0; i < 4; ++i) {
             const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
             __m128i equal = _mm_setzero_si128();
             for (char mark : marks_) equal = _mm_or_si128(equal, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(mark)));
-            found |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(equal))) << (16 * i);
+            bits |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm_movemask_epi8(equal))) << (16 * i);
         }
 #else
         for (int i = 0; i < 64; ++i)
-            found |= std::uint64_t{p[i] == marks_[0] || p[i] == marks_[1] || p[i] == marks_[2] || p[i] == marks_[3]} << i;
+            bits |= std::uint64_t{p[i] == marks_[0] || p[i] == marks_[1] || p[i] == marks_[2] || p[i] == marks_[3]} << i;
 #endif
-        return found;
+        return bits;
     }
 
     char marks_[4] = {'\n', '\n', '\n', '\n'};
@@ -64,8 +64,8 @@ template <typename Token, typename EndLine>
 void split_lines(Text text, Separators separators, Token token, EndLine end_line) {
     const char* start = text.begin;
     for (const char* chunk = text.begin; chunk < text.end; chunk += 64) {
-        for (std::uint64_t found = separators.find({chunk, text.end}); found; found &= found - 1) {
-            const char* p = chunk + lowest_bit(found);
+        for (std::uint64_t bits = separators.find({chunk, text.end}); bits; bits &= bits - 1) {
+            const char* p = chunk + lowest_bit(bits);
             if (p != start) token(Text{start, p});
             if (*p == '\n') end_line();
             start = p + 1;
@@ -82,11 +82,11 @@ class TokenTable {
     // without any, each line is one token.
     void number(Text text, Text separators, std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        limit_ = text.end, found_.clear(), ++line_;  // a line that memory did not suffice for is over
+        limit_ = text.end, line_tokens_.clear(), ++line_;  // a line that memory did not suffice for is over
         if (separators.begin == separators.end) {
-            while (text.begin != text.end) keep(found_at(take_line(text))), end_line(counts, numbers);
+            while (text.begin != text.end) keep(line_token(take_line(text))), end_line(counts, numbers);
         } else {
-            split_lines(text, Separators(separators), [&](Text token) { keep(found_at(token)); }, [&] { end_line(counts, numbers); });
+            split_lines(text, Separators(separators), [&](Text token) { keep(line_token(token)); }, [&] { end_line(counts, numbers); });
         }
     }
 
@@ -156,7 +156,7 @@ class TokenTable {
         std::uint32_t hash = 0, number = 0;  // from 1; 0 if it is free
     };
     // A token of the line that is read, its hash, and its bytes as in Token.
-    struct Found {
+    struct LineToken {
         std::uint64_t first, second;
         const char* begin;
         std::uint32_t size, hash;
@@ -198,7 +198,7 @@ class TokenTable {
         return bytes;
     }
 
-    Found found_at(Text text) const {
+    LineToken line_token(Text text) const {
         if (text.size() > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
         const std::uint64_t first = bytes_at(text.begin, text.end);
         std::uint64_t hash = mix(text.size(), first), second = 0;
@@ -211,51 +211,51 @@ class TokenTable {
     }
 
     // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
-    void keep(const Found& token) {
-        found_.push_back(token);
+    void keep(const LineToken& token) {
+        line_tokens_.push_back(token);
         if (!slots_.empty()) prefetch(slots_.data() + (token.hash & (slots_.size() - 1)));
     }
 
     // Numbers the tokens of a line. The tokens that are known, which may be anywhere too, are fetched from memory first.
     void end_line(std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
         const std::size_t before = numbers.size();
-        for (const Found& token : found_) {
+        for (const LineToken& token : line_tokens_) {
             if (slots_.empty()) break;
             const Slot& slot = slots_[token.hash & (slots_.size() - 1)];
             if (slot.number) prefetch(&tokens_[slot.number - 1]);
         }
-        for (const Found& token : found_) add(token, numbers);
+        for (const LineToken& token : line_tokens_) add(token, numbers);
         counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
-        found_.clear();
+        line_tokens_.clear();
         ++line_;
     }
 
-    void add(const Found& found, std::vector<std::int64_t>& numbers) {
+    void add(const LineToken& fresh, std::vector<std::int64_t>& numbers) {
         if (3 * (tokens_.size() + 1) > 2 * slots_.size()) grow();
         const std::size_t mask = slots_.size() - 1;
-        for (std::size_t i = found.hash & mask;; i = (i + 1) & mask) {
+        for (std::size_t i = fresh.hash & mask;; i = (i + 1) & mask) {
             if (!slots_[i].number) {
                 if (tokens_.size() >= MAX_TOKENS) throw std::bad_alloc();
                 numbers.push_back(static_cast<std::int64_t>(tokens_.size()));
                 // The text comes first: if memory ends here, no token is left without its text.
                 const std::uint64_t start = texts_.size();
-                if (found.size > SHORT) texts_.append(found.begin, found.size);
-                tokens_.push_back({found.first, found.size > SHORT ? start : found.second, line_, found.size});
-                slots_[i] = {found.hash, static_cast<std::uint32_t>(tokens_.size())};
+                if (fresh.size > SHORT) texts_.append(fresh.begin, fresh.size);
+                tokens_.push_back({fresh.first, fresh.size > SHORT ? start : fresh.second, line_, fresh.size});
+                slots_[i] = {fresh.hash, static_cast<std::uint32_t>(tokens_.size())};
                 return;
             }
-            if (slots_[i].hash != found.hash) continue;
+            if (slots_[i].hash != fresh.hash) continue;
             Token& token = tokens_[slots_[i].number - 1];
-            if (!is_same(token, found)) continue;
+            if (!is_same(token, fresh)) continue;
             if (token.line != line_) numbers.push_back(slots_[i].number - 1);
             token.line = line_;
             return;
         }
     }
 
-    bool is_same(const Token& token, const Found& found) const {
-        if (token.size != found.size || token.first != found.first) return false;
-        return token.size > SHORT ? !std::memcmp(text_of(token), found.begin, token.size) : token.second == found.second;
+    bool is_same(const Token& token, const LineToken& fresh) const {
+        if (token.size != fresh.size || token.first != fresh.first) return false;
+        return token.size > SHORT ? !std::memcmp(text_of(token), fresh.begin, token.size) : token.second == fresh.second;
     }
 
     void grow() {
@@ -276,7 +276,7 @@ class TokenTable {
     std::string texts_;  // of the long tokens
     std::vector<Token> tokens_;
     std::vector<Slot> slots_;
-    std::vector<Found> found_;  // on a line
+    std::vector<LineToken> line_tokens_;  // on a line
     const char* limit_ = nullptr;  // where the text that is read ends
     std::uint64_t line_ = 1;
 };
