@@ -93,17 +93,17 @@ def calibration(evaluation: Evaluation) -> Chart:
 
     Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """
-    return _chart(panels.words_panel(calibrating.calibration(evaluation)))
+    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get("honest"))
 
 
 def first_guess(evaluation: Evaluation) -> Chart:
     """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
-    return _chart(panels.guess_panel(calibrating.calibration(evaluation)))
+    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get("guess"))
 
 
 def rest(evaluation: Evaluation) -> Chart:
     """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
-    return _chart(panels.rest_panel(calibrating.calibration(evaluation)))
+    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get("rest"))
 
 
 def luck(evaluation: Evaluation) -> Chart:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,6 @@ from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
     from geval_py.explaining.documents import Documents, DocumentsBy
     from geval_py.explaining.significance import Array, Flags
@@ -63,7 +61,7 @@ class Claim:
     ``entropy`` is the loss that the distributions expect, ``loss`` the actual one, ``gap`` the difference with its 95
     % interval from ``low`` to ``high``, by documents if lines are alike by them: all are means in nats a word. ``z``
     is the gap in standard errors, None without spread. ``lines`` were counted; the ``infinite`` lines with an
-    infinite loss were left out.
+    infinite loss were left out. ``claimed_perplexity`` and ``perplexity`` are those of the entropy and of the loss.
     """
 
     lines: int
@@ -74,16 +72,8 @@ class Claim:
     low: float
     high: float
     z: float | None
-
-    @property
-    def claimed_perplexity(self) -> float:
-        """The perplexity that the output claims, in words."""
-        return exp(self.entropy)
-
-    @property
-    def perplexity(self) -> float:
-        """The perplexity that the output gets."""
-        return exp(self.loss)
+    claimed_perplexity: float
+    perplexity: float
 
     @property
     def is_significant(self) -> bool:
@@ -124,8 +114,7 @@ class Calibration(Tabular):
     sets_of_guesses: Points | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        claim = {"claimed_perplexity": self.claim.claimed_perplexity, "perplexity": self.claim.perplexity}
-        return json_fields(self) | {"claim": asdict(self.claim) | claim}
+        return json_fields(self)
 
     def points(self) -> dict[str, Points]:
         """Return the points of each part that has data, by the part's name."""
@@ -255,8 +244,8 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
             statistics.column(name)[lists] for name in ("guess_mass", "guess_right", "rest", "listed")
         )
         guess, rest = Forecasts(probabilities, right), Forecasts(rests, 1 - listed)
-        parts = {"guess": reliability_of(guess), "guess_error": calibration_error(guess), "corp": corp(guess)}
-        parts["rest"] = reliability_of(rest)
+        parts = {"guess": reliability(*guess.bin_sums), "guess_error": calibration_error(guess), "corp": corp(guess)}
+        parts["rest"] = reliability(*rest.bin_sums)
         if (lists != ~vectors).any():
             parts["sets_of_guesses"] = _sets(statistics, lists)
     return Calibration(
@@ -298,6 +287,8 @@ def _claim(statistics: ProfileStatistics, documents: Documents | None) -> Claim:
         low=gap - half,
         high=gap + half,
         z=gap / error if error > NOISE else None,
+        claimed_perplexity=exp(entropy),
+        perplexity=exp(loss),
     )
 
 
@@ -374,14 +365,19 @@ class Forecasts:
     """Probabilities of things (at least one), and whether each came true; equal probabilities are merged.
 
     ``p`` are the different probabilities, rising; ``n`` the number of things with each; ``hits`` how many of these
-    came true; ``bins`` the bin of each, of about equally many things.
+    came true. ``bin_sums`` are, for bins of about equally many things, their number, the sum of their probabilities,
+    how many came true and, a row per draw, how many of honest probabilities would.
     """
 
     def __init__(self, probabilities: Array, outcomes: Array) -> None:
         self.p, places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
-        self.n, self.hits = np.bincount(places).astype(float), _sums(places, outcomes)
+        self.n, self.hits = (np.bincount(places, column).astype(float) for column in (None, outcomes))
         before, self.total = np.cumsum(self.n) - self.n / 2, float(self.n.sum())
-        self.bins = np.unique((before * BINS / self.total).astype(int), return_inverse=True)[1]
+        bins = np.unique((before * BINS / self.total).astype(int), return_inverse=True)[1]
+        columns = (self.n, self.p * self.n, self.hits)
+        n, claimed, hits = (np.bincount(bins, column).astype(float) for column in columns)
+        honest = np.array([np.bincount(bins, hits) for hits in self.draws()])
+        self.bin_sums = n, claimed, hits, honest
 
     def draws(self) -> Iterator[Array]:
         """Draw the hits of honest probabilities, DRAWS times; the draws are always the same."""
@@ -392,30 +388,9 @@ class Forecasts:
             hits[~several] = rng.random(len(p) - several.sum()) < p[~several]  # in a sixth of the time
             yield hits.copy()
 
-    @property
-    def sums(self) -> tuple[Array, Array, Array]:
-        """The number of things in each bin, the sum of their probabilities, and how many came true."""
-        n, claimed, hits = (_sums(self.bins, column) for column in (self.n, self.p * self.n, self.hits))
-        return n, claimed, hits
-
-    @cached_property
-    def honest_bins(self) -> Array:
-        """The sums of the honest hits in each bin, a row per draw."""
-        return np.array([_sums(self.bins, hits) for hits in self.draws()])
-
     def brier(self, p: Array, hits: Array) -> float:
         """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
         return float((self.n * p * p - 2 * p * hits + hits).sum()) / self.total
-
-
-def _sums(places: NDArray[np.intp], values: Array) -> Array:
-    """Sum values by their places, each of which occurs."""
-    return np.bincount(places, values).astype(float)
-
-
-def reliability_of(forecasts: Forecasts) -> Reliability:
-    """Compute the reliability of forecasts."""
-    return _reliability(*forecasts.sums, forecasts.honest_bins)
 
 
 def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
@@ -433,10 +408,10 @@ def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
     sums = np.zeros((bins.max() + 1, used.shape[1]))
     np.add.at(sums, bins, used)
     n, claimed, hits = sums.T[: len(COUNTS)]
-    return _reliability(n, claimed, hits, sums.T[len(COUNTS) :])
+    return reliability(n, claimed, hits, sums.T[len(COUNTS) :])
 
 
-def _reliability(n: Array, claimed: Array, hits: Array, honest: Array) -> Reliability:
+def reliability(n: Array, claimed: Array, hits: Array, honest: Array) -> Reliability:
     """Compute shares from the sums of each bin; ``honest`` are draws x bins."""
     low, high = np.quantile(honest / n, BAND, axis=0)
     x, y, counts = (column.tolist() for column in (claimed / n, hits / n, n.astype(int)))
@@ -464,8 +439,8 @@ class CalibrationError:
 
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Compute the calibration error of forecasts."""
-    n, claimed, hits = forecasts.sums
-    honest = np.abs(claimed - forecasts.honest_bins).sum(axis=1) / forecasts.total
+    n, claimed, hits, honest_hits = forecasts.bin_sums
+    honest = np.abs(claimed - honest_hits).sum(axis=1) / forecasts.total
     shares = hits / n
     several = n > 1  # a single thing says nothing about its own probability
     chance = shares[several] * (1 - shares[several]) / (n[several] - 1)

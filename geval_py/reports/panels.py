@@ -80,7 +80,7 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
         hard = [expected_panel(report), features_panel(report)]
     honest = [help_panel(report), luck if comparison else None]
     if calibration is not None:
-        honest = [words_panel(calibration), guess_panel(calibration), rest_panel(calibration), *honest]
+        honest = [*calibration_panels(calibration).values(), *honest]
     panels: list[tuple[str, list[Panel | None]]] = [
         ("How good, how sure", quality),
         ("Where the loss comes from", loss),
@@ -580,79 +580,72 @@ _BAND = (
 )
 
 
-def words_panel(calibration: Calibration) -> Panel | None:
-    """Return the panel on listed words; None if no line lists a word."""
-    part = calibration.words
-    if part is None:
-        return None
-    claim, told = calibration.claim, ""
+def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
+    """Return the panels on listed words, the first guess and the rest by their keys; those without data are left out.
+
+    The chart of the first guess is a monotone curve.
+    """
+    words, guess, corp, error = calibration.words, calibration.guess, calibration.corp, calibration.guess_error
+    claim, told, panels = calibration.claim, "", dict[str, Panel]()
+
+    def add(
+        key: str, question: str, part: Reliability, said: tuple[str, str], more: str, points: Points, name: str,
+        method: str, finding: str = "", **drawing: Any,
+    ) -> None:  # fmt: skip
+        """Add a panel; ``said`` goes before what is claimed on average, and before how often that comes true."""
+        honest = f" (honest: {percent(part.low)} to {percent(part.high)})"
+        honest = ", as honest ones would be" if part.is_honest else honest
+        claimed, true = f"{said[0]} {percent(part.claimed)}", f"{said[1]} {percent(part.found)}"
+        panels[key] = Panel(
+            key,
+            question,
+            sentence=f"{claimed} on average {true} of the time{honest}.{more}",
+            finding=finding,
+            chart=reliability(points, **drawing),
+            table=table_of(
+                [(name, percent), ("true", percent), ("honest from", percent), ("to", percent), ("number", whole)],
+                list(zip(points.x, points.y, points.low, points.high, points.n, strict=True)),
+            ),
+            method=method,
+        )
+
     if claim.lines:
         how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
         verdict = f": {how}." if claim.is_significant else ", which may be chance."
         promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
         told = f"{promise}; it gets {figure(claim.perplexity)}{verdict}"
-    points, sets = calibration.sets_of_guesses or calibration.sets, ""
-    if points is not None:
-        held = ", ".join(
-            f"{percent(level)}: {percent(share)}" for level, share in zip(points.x, points.y, strict=True)
-        )
+    levels, sets = calibration.sets_of_guesses or calibration.sets, ""
+    if levels is not None:
+        held = ", ".join(f"{percent(row['x'])}: {percent(row['y'])}" for row in levels.to_dict())
         where = "" if calibration.sets_of_guesses is None else ", on lines with a guess"
         sets = f"How often the smallest sets of words with such a probability hold the word{where}: {held}."
-    x_title = "probability given to a listed word"
-    return Panel(
-        "honest",
-        "Are the probabilities honest?",
-        sentence=f"{_claimed_and_true(part, 'Listed words claim', 'and are right')} {told}",
-        finding=told if claim.is_significant else "",
-        chart=reliability(part.bins, logarithmic=True, x_title=x_title, y_title="share right"),
-        table=_points_table("probability", part.bins),
-        method=f"All words that lines list, in bins with as many expected hits. {_BAND} {sets}",
-    )
-
-
-def guess_panel(calibration: Calibration) -> Panel | None:
-    """Return the panel on the first guess, whose chart is a monotone curve; None without guesses."""
-    part, error, corp = calibration.guess, calibration.guess_error, calibration.corp
-    if part is None or error is None or corp is None:
-        return None
-    x_title = "probability given to the first guess"
-    off = f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
-    return Panel(
-        "guess",
-        "Can its first guess be trusted?",
-        sentence=f"{_claimed_and_true(part, 'First guesses claim', 'and are right')} {off}",
-        chart=reliability(corp.curve, steps=True, x_title=x_title, y_title="share right"),
-        table=_points_table("probability", corp.curve),
-        method="Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
-        f"the table has both ends of each step. {_BAND}",
-    )
-
-
-def rest_panel(calibration: Calibration) -> Panel | None:
-    """Return the panel on the rest; None if no line has a guess."""
-    part = calibration.rest
-    if part is None:
-        return None
-    return Panel(
-        "rest",
-        "Is the rest large enough?",
-        sentence=_claimed_and_true(part, "The rest holds", "where there is a guess; the word was not listed"),
-        chart=reliability(part.bins, x_title="rest of the line", y_title="word not listed"),
-        table=_points_table("rest", part.bins),
-        method=f"Lines with a guess, in bins of as many lines. {_BAND}",
-    )
-
-
-def _claimed_and_true(part: Reliability, claim: str, truth: str) -> str:
-    """Return a sentence: what is claimed on average, how often it is true, and what honest ones would show."""
-    honest = f" (honest: {percent(part.low)} to {percent(part.high)})"
-    honest = ", as honest ones would be" if part.is_honest else honest
-    return f"{claim} {percent(part.claimed)} on average {truth} {percent(part.found)} of the time{honest}."
-
-
-def _points_table(name: str, points: Points) -> Table:
-    head = [(name, percent), ("true", percent), ("honest from", percent), ("to", percent), ("number", whole)]
-    return table_of(head, list(zip(points.x, points.y, points.low, points.high, points.n, strict=True)))
+    if words is not None:
+        add(
+            "honest", "Are the probabilities honest?", words, ("Listed words claim", "and are right"), f" {told}",
+            words.bins, "probability",
+            f"All words that lines list, in bins with as many expected hits. {_BAND} {sets}",
+            finding=told if claim.is_significant else "",
+            logarithmic=True, x_title="probability given to a listed word", y_title="share right",
+        )  # fmt: skip
+    if guess is not None and error is not None and corp is not None:
+        off = (
+            f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
+        )
+        add(
+            "guess", "Can its first guess be trusted?", guess, ("First guesses claim", "and are right"), f" {off}",
+            corp.curve, "probability",
+            "Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
+            f"the table has both ends of each step. {_BAND}",
+            steps=True, x_title="probability given to the first guess", y_title="share right",
+        )  # fmt: skip
+    if calibration.rest is not None:
+        add(
+            "rest", "Is the rest large enough?", calibration.rest,
+            ("The rest holds", "where there is a guess; the word was not listed"), "",
+            calibration.rest.bins, "rest", f"Lines with a guess, in bins of as many lines. {_BAND}",
+            x_title="rest of the line", y_title="word not listed",
+        )  # fmt: skip
+    return panels
 
 
 # What would help, and luck

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
 from geval_py import UsageError, calibration, evaluate
-from geval_py.explaining.calibration import Forecasts, Points, Reliability, calibration_error, corp, reliability_of
+from geval_py.explaining.calibration import Forecasts, Points, Reliability, calibration_error, corp, reliability
 from geval_py.scoring.kernel import native, reference
 from geval_py.tables.escapes import json_text
 
@@ -151,7 +151,7 @@ def test_frames_and_documents():
 
 def test_bins_have_as_many_things_and_keep_equal_probabilities_together():
     p = np.array([0.1] * 10 + [0.1 + 1e-14] * 10 + [0.2] * 5 + [0.9] * 25)
-    bins = reliability_of(Forecasts(p, np.zeros(50))).bins
+    bins = reliability(*Forecasts(p, np.zeros(50)).bin_sums).bins
     assert bins.x == pytest.approx([0.1, 0.2, 0.9])
     assert (bins.n, bins.y) == ([20, 5, 25], [0, 0, 0])
 
