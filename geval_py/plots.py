@@ -82,7 +82,7 @@ def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
     Raises UsageError if no difference is finite, and the errors of :func:`geval_py.compare`.
     """
     compared = evaluations if isinstance(evaluations, Comparison) else compare(evaluations)
-    chart = panels.differences_chart(compared)
+    _, chart = panels.differences(compared)
     if chart is None:
         raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
     return chart
@@ -113,7 +113,8 @@ def luck(evaluation: Evaluation) -> Chart:
 
 def tuning(evaluation: Evaluation) -> Chart:
     """Draw what tuning would bring, on held-out lines; raises the errors of :func:`geval_py.tune`."""
-    return panels.help_chart(tune(evaluation), None)
+    _, chart = panels.changes(tune(evaluation), None)
+    return chart
 
 
 def _report(evaluation: Evaluation) -> Report:

@@ -32,7 +32,7 @@ from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.base import NOISE, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
-from geval_py.tables.formats import Tabular, json_fields
+from geval_py.tables.formats import Tabular
 from geval_py.tables.numbers import counted, fixed
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, visible
@@ -112,9 +112,6 @@ class Calibration(Tabular):
     rest: Reliability | None = field(default=None, repr=False)
     sets: Points | None = field(default=None, repr=False)
     sets_of_guesses: Points | None = field(default=None, repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        return json_fields(self)
 
     def points(self) -> dict[str, Points]:
         """Return the points of each part that has data, by the part's name."""

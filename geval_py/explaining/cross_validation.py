@@ -21,7 +21,7 @@ from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.scores import head_of
-from geval_py.tables import numbers, table
+from geval_py.tables import numbers
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
@@ -298,10 +298,3 @@ def score_text(value: float) -> str:
     """
     small = math.isfinite(value) and 0 < abs(value) < 10
     return numbers.fixed(value, 3 - math.floor(math.log10(abs(value))) if small else 2)
-
-
-def table_with_infinite(columns: list[table.Column], rows: list[list[object]], *, infinite: bool) -> table.Table:
-    """Make a table whose third column is the number of infinite losses, and is left out if there are none."""
-    if not infinite:
-        columns, rows = [*columns[:2], *columns[3:]], [[*row[:2], *row[3:]] for row in rows]
-    return table.Table(columns, rows)

@@ -91,7 +91,6 @@ class Mixture(formats.Tabular):
         return values | {name: cross_validation.ten_digits(values[name]) for name in ("held_out", "predicted")}
 
     def table(self) -> Table:
-        infinite = any(component.infinite for component in self.components)
         rows: list[list[object]] = [
             [
                 self.names.get(component.name, component.name),
@@ -103,7 +102,8 @@ class Mixture(formats.Tabular):
         ]
         figures = (Column(name=name, alignment="right") for name in ("score", "infinite", "weight"))
         columns = [Column(name="output", cut="middle"), *figures]
-        return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
+        infinite = any(component.infinite for component in self.components)
+        return Table(columns, rows).without(() if infinite else ("infinite",))
 
     def records(self) -> Table:
         return replace(self, names={}).table()

@@ -118,7 +118,6 @@ class Tuning(Tabular):
             yield visible(f"{self.output}: {self.signature}")
 
     def table(self) -> Table:
-        infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
         rows: list[list[object]] = [
             ["(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", "", ""]
         ]
@@ -135,7 +134,8 @@ class Tuning(Tabular):
             Column(name="p", alignment="right"),
             Column(name="verdict"),
         ]
-        return cross_validation.table_with_infinite(columns, rows, infinite=infinite)
+        infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
+        return Table(columns, rows).without(() if infinite else ("infinite",))
 
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better) of {self.output}"

@@ -31,6 +31,7 @@ AT_A_TIME = 64  # beginnings that are continued together; the same for all, sinc
 MAX_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
 MAX_CONTEXT = 512  # tokens before a gap: with a right context, GPT-2 has room for twice as many
 MAX_WORD_LENGTH = 100  # characters of a candidate
+RESCORED = 100  # of the likeliest words, by the right context
 MAX_BEHIND = 256  # tokens of a right context
 MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
@@ -96,15 +97,13 @@ class _Kinds(NamedTuple):
 class WordSearch:
     """The likeliest words of gaps by a language model.
 
-    ``count`` words are wanted. With ``right``, so many tokens of the right context judge the ``rescored`` likeliest
-    words and the candidates, too. The characters ``after`` words end them as white space does: punctuation, where it
+    ``count`` words are wanted. With ``right``, so many tokens of the right context judge the likeliest words and the
+    candidates, too. The characters ``after`` words end them as white space does: punctuation, where it
     is no part of words.
     """
 
-    def __init__(
-        self, model: TokenModel, count: int, *, right: int = 0, rescored: int = 100, after: str = ""
-    ) -> None:
-        self._model, self._count, self._right, self._rescored = model, count, right, rescored
+    def __init__(self, model: TokenModel, count: int, *, right: int = 0, after: str = "") -> None:
+        self._model, self._count, self._right = model, count, right
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
 
@@ -216,7 +215,7 @@ class WordSearch:
         The words that are not tried, and the rest, are taken to fit the right context as well as the less likely half
         of those that are.
         """
-        tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[: self._rescored])
+        tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[:RESCORED])
         tried |= dict.fromkeys(word for word in candidates if word in shares)
         words = list(tried)
         text = right.strip(" ")

@@ -205,13 +205,13 @@ def comparison_panel(report: Report) -> Panel | None:
         sentences.append(f"To tell {_brief(first.name)} apart in 80 % of cases takes about {needed:,} such lines.")
     intervals = (one.difference_interval for one in others if one.difference_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
-    rows = difference_rows(comparison)
+    rows, chart = differences(comparison)
     return Panel(
         "comparison",
         question,
         sentence=" ".join(sentences),
         finding=_verdict(first, comparison),
-        chart=differences_chart(comparison),
+        chart=chart,
         table=table_of(
             [("output", written), ("score", figure), ("difference", figure), *ENDS, ("p", written), ("won", percent),
              ("lost", percent), ("tied", percent)],
@@ -225,26 +225,23 @@ def comparison_panel(report: Report) -> Panel | None:
     )  # fmt: skip
 
 
-def difference_rows(comparison: Comparison) -> list[ChartRow]:
-    """Return the other systems' scores minus the baseline's, with intervals; NaN where no difference is finite."""
+def differences(comparison: Comparison) -> tuple[list[ChartRow], Chart | None]:
+    """Return the other systems' scores minus the baseline's, with intervals, and a chart of them.
+
+    A difference is NaN where none is finite, and the chart is None if no difference is.
+    """
     colours = {True: GOOD, False: BAD, None: SOFT}
-    rows = []
+    names, rows = comparison.short_names(), []
     for system in comparison.systems:
         if system.name != comparison.baseline:
             low, high = (None, None) if system.difference_interval is None else system.difference_interval.ends
             value = math.nan if system.difference is None else system.difference
             colour = colours[_is_better(system, comparison)]
-            label = comparison.short_names()[system.name]
-            rows.append(ChartRow(label, value, low, high, colour=colour))
-    return rows
-
-
-def differences_chart(comparison: Comparison) -> Chart | None:
-    """Draw the finite differences; None if there is none."""
-    rows = [row for row in difference_rows(comparison) if not math.isnan(row.value)]
+            rows.append(ChartRow(names[system.name], value, low, high, colour=colour))
+    drawn = [row for row in rows if not math.isnan(row.value)]
     title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
-    name = comparison.short_names()[comparison.baseline]
-    return dots(rows, title=title, rule=0.0, rule_name=name) if rows else None
+    name = names[comparison.baseline]
+    return rows, dots(drawn, title=title, rule=0.0, rule_name=name) if drawn else None
 
 
 def _is_better(system: System, comparison: Comparison) -> bool | None:
@@ -665,6 +662,7 @@ def help_panel(report: Report) -> Panel | None:
         return None
     tuning = tune(report.evaluation, documents=report.column)
     mixture = mix(report.outputs, documents=report.column) if len(report.outputs) > 1 else None
+    rows, chart = changes(tuning, mixture)
     best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
     if best is None:
         sentence = "Nothing that was tried is surely better: its rest and its words are as they should be."
@@ -679,10 +677,10 @@ def help_panel(report: Report) -> Panel | None:
         "What would help without another model?",
         sentence=sentence,
         finding=finding,
-        chart=help_chart(tuning, mixture),
+        chart=chart,
         table=table_of(
             [("what", written), ("perplexity held out", figure), *ENDS, ("found", written), ("verdict", written)],
-            [(row.label, row.value, row.low, row.high, found, row.note) for row, found in help_rows(tuning, mixture)],
+            [(row.label, row.value, row.low, row.high, found, row.note) for row, found in rows],
         ),
         method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
         "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
@@ -691,8 +689,8 @@ def help_panel(report: Report) -> Panel | None:
     )  # fmt: skip
 
 
-def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[tuple[ChartRow, str]]:
-    """Return the present perplexity and the held-out perplexity of each change, with the numbers that make it."""
+def changes(tuning: Tuning, mixture: Mixture | None) -> tuple[list[tuple[ChartRow, str]], Chart]:
+    """Return the present perplexity and the held-out one of each change, with what makes it, and a chart of them."""
     scores: dict[tuple[str, ...], float] = {(): tuning.score}
     rows = [(ChartRow("as it is", as_perplexity(tuning.score, tuning.unit), colour=SOFT), "")]
     for trial in tuning.trials:
@@ -707,7 +705,8 @@ def help_rows(tuning: Tuning, mixture: Mixture | None) -> list[tuple[ChartRow, s
         value, base = (as_perplexity(score, mixture.unit) for score in (mixture.held_out, mixture.score))
         weights = ", ".join(figure(component.weight) for component in mixture.components)
         rows.append((change_row("mixed", value, base, mixture.change, mixture.taken), f"weights {weights}"))
-    return rows
+    drawn = [row for row, _ in rows]
+    return rows, dots(drawn, title="perplexity", rule=drawn[0].value, rule_name="as it is", logarithmic=True)
 
 
 def change_row(label: str, value: float, base: float, change: cross_validation.Change, taken: bool) -> ChartRow:
@@ -725,12 +724,6 @@ def change_row(label: str, value: float, base: float, change: cross_validation.C
         note=note if taken else "not surely better: leave it",
         colour=GOOD if taken else SOFT,
     )
-
-
-def help_chart(tuning: Tuning, mixture: Mixture | None) -> Chart:
-    """Draw what tuning and mixing would bring."""
-    rows = [row for row, _ in help_rows(tuning, mixture)]
-    return dots(rows, title="perplexity", rule=rows[0].value, rule_name="as it is", logarithmic=True)
 
 
 def luck_panel(report: Report) -> Panel | None:

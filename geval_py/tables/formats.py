@@ -44,7 +44,7 @@ class Tabular:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document, but for the version if that is not the value's own; values may be inf."""
-        raise NotImplementedError
+        return json_fields(self)
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it."""
@@ -75,8 +75,7 @@ class Tabular:
         notes = (f"Note: {note}.\n" for note in self.notes)
         return "".join([*self.text(), *notes]).removesuffix("\n")
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Show the table in Jupyter."""

@@ -89,12 +89,13 @@ def test_candidates_are_tried_as_well():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_right_context_weighs_words_by_its_probability(seed):
+def test_the_right_context_weighs_words_by_its_probability(seed, monkeypatch):
     """By Bayes' rule, over the words that are listed; those that are not tried share what the less likely ones have."""
     model = Markov(seed)
     left = "ab a"
     before = dict(zip(*WordSearch(model, 40).words(left)[:2], strict=True))
-    words, shares, rest = WordSearch(model, 40, right=2, rescored=40).words(left, "c ab")
+    monkeypatch.setattr("geval_py.modelling.word_search.RESCORED", 40)
+    words, shares, rest = WordSearch(model, 40, right=2).words(left, "c ab")
     after = dict(zip(words, shares, strict=True))
     gap = TokenContext(model, left)
     weights = {}
