@@ -60,17 +60,6 @@ class Parts:
         return next(name for name, bound in bounds if drawn < bound)
 
 
-def read_shares(text: str) -> tuple[int, ...]:
-    """Read the shares of train, dev-0 and test-A, such as ``80,10,10``; raises ValueError.
-
-    >>> read_shares("60,25,15")
-    (60, 25, 15)
-    """
-    if not re.fullmatch("[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){2}", text):
-        raise ValueError(f"{text!r} is not three whole numbers for train, dev-0 and test-A, as 80,10,10")
-    return tuple(map(int, text.split(",")))
-
-
 def check_group(column: str, columns: Sequence[str]) -> None:
     """Raise UsageError if the column to group by does not exist."""
     if column not in columns:

@@ -285,11 +285,6 @@ def split_items(
 # Writing
 
 
-def default_answers(out: str) -> str:
-    """Return the default folder of the hidden answers, beside the challenge's."""
-    return f"{out.rstrip('/' + os.sep) or out}{ANSWERS_ENDING}"
-
-
 def check_folders(out: str, answers: str) -> None:
     """Raise UsageError for answers inside the public folder, ExistingFileError for a folder that is not empty."""
     public, private = os.path.realpath(out), os.path.realpath(answers)

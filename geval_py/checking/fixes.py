@@ -14,12 +14,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
-from geval_py.checking.rules import RULES
+from geval_py.checking.rules import FLAG_RULES, RULES
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import rewriting, schemes, sources, wordprobs
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader
 from geval_py.reading.sources import FORMAT_ENDINGS
-from geval_py.scoring import kernel
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
 
@@ -240,8 +239,8 @@ class Fixes:
         lines = [_TAB_AFTER_ENTRY.sub(rb"\1 ", line) for line in stored] if self.has_tabs else list(stored)
         text = b"\n".join(lines) + b"\n"
         flags = backends.score_lines(text, b"\n" * len(lines), schemes.DEFAULT_BITS, 1)[1]
-        spacing = kernel.CARRIAGE_RETURN | kernel.STRAY_SPACE
-        suspicious = {each for each in set(flags) if each & spacing or _needs_parsing(each, self.rest_mass)}
+        rules = [rule for rule in FLAG_RULES if rule.fixable and (rule.code != "W204" or self.rest_mass is not None)]
+        suspicious = {each for each in set(flags) if any(rule.is_broken(each) for rule in rules)}
         if not (suspicious or self.has_tabs or not self.lines):
             self.lines += len(lines)
             return block
@@ -291,18 +290,3 @@ class Fixes:
             return line + end, codes
         new, more = fix_line(text, rest_mass=self.rest_mass, rules=self.rules)
         return new.encode() + end, codes | more
-
-
-def _needs_parsing(flags: int, rest_mass: float | None) -> bool:
-    """Whether a line with such flags may need a fix of its entries."""
-    if flags & kernel.LOOKS_LIKE_PROBABILITIES:
-        return True
-    if flags & (kernel.MALFORMED | kernel.LOGARITHMS | kernel.VECTOR):
-        return False
-    has_room = flags & (kernel.BELOW_ONE | kernel.HAS_REST)
-    is_off = flags & kernel.ABOVE_ONE or has_room == kernel.BELOW_ONE | kernel.HAS_REST
-    return bool(
-        flags & (kernel.REPEATED | kernel.ZERO_ENTRY)
-        or (is_off and not flags & kernel.ROUNDED)
-        or (rest_mass is not None and (flags & kernel.ZERO_REST or not has_room))
-    )

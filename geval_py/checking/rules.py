@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,10 @@ class Rule:
     def severity(self) -> Severity:
         """Errors keep a submission from being scored; warnings do not."""
         return "error" if self.code.startswith("E") else "warning"
+
+    def is_broken(self, flags: int) -> bool:
+        """Whether a line of word gaps with these flags breaks the rule."""
+        return any(flags & has == has and not flags & lacks for has, lacks in self.flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,17 +330,6 @@ def find_rule(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) 
     raise UsageError(message=f"there is no rule `{visible(name)}`\n  {command} --rules lists them")
 
 
-def find_rules(name: str, rules: Sequence[Rule] = RULES, command: str = COMMAND) -> list[Rule]:
-    """Find rules by a code, a name or the beginning of codes, such as E1; raises UsageError.
-
-    >>> [rule.code for rule in find_rules("w3")]
-    ['W301', 'W302', 'W303']
-    """
-    beginning = name.strip().upper()
-    matching = [rule for rule in rules if beginning and rule.code.startswith(beginning)]
-    return matching or [find_rule(name, rules, command)]
-
-
 def select_rules(
     select: Iterable[str] | None = None,
     ignore: Iterable[str] = (),
@@ -345,18 +338,21 @@ def select_rules(
 ) -> frozenset[str]:
     """Return the codes of the selected rules of a table (by default all) without the ignored ones.
 
-    Both are named as for :func:`find_rules`. The rules of UNREADABLE are always selected, or an unreadable file would
-    pass, unless one is ignored by its whole code or name. Raises UsageError.
+    Both are named by their codes, names, or the beginnings of codes, such as E1. The rules of UNREADABLE are always
+    selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
 
-    >>> sorted(select_rules(["no-guess"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'W214']
+    >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
+    ['E101', 'E105', 'W214', 'W301', 'W302', 'W303']
     """
+
+    def codes_of(names: Iterable[str]) -> Iterator[str]:
+        for name in names:
+            beginning = name.strip().upper()
+            codes = [rule.code for rule in rules if beginning and rule.code.startswith(beginning)]
+            yield from codes or [find_rule(name, rules, command).code]
+
     names = list(ignore)
-    codes, ignored = (
-        {rule.code for name in given for rule in find_rules(name, rules, command)} for given in (select or (), names)
-    )
-    if select is None:
-        codes = {rule.code for rule in rules}
+    codes, ignored = {rule.code for rule in rules} if select is None else {*codes_of(select)}, {*codes_of(names)}
     whole = {name.strip().casefold() for name in names}
     always = {rule.code for rule in rules if not {rule.code.casefold(), rule.name} & whole} & UNREADABLE
     return frozenset((codes - ignored) | always)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem
@@ -33,8 +32,6 @@ from geval_py.scoring.metrics import find_metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from geval_py.reading.outputs import Output
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.metrics.base import Metric
@@ -111,7 +108,6 @@ def find_targets(
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
     if challenge is not None:
         _check_challenge(challenge, tests)
-    options_of = cache(partial(read_options, metrics=tuple(metrics)))
     for path in paths:
         if challenge is None and os.path.isdir(path) and test_sets(path):
             _check_challenge(path, tests)
@@ -123,7 +119,7 @@ def find_targets(
         else:
             targets = _submission_targets(path, challenge or path, tests)
         for target in targets:
-            yield with_options(target, *options_of(target.challenge)) if isinstance(target, Target) else target
+            yield with_options(target, metrics) if isinstance(target, Target) else target
 
 
 def _missing(path: str, reason: str | DataError) -> Problem:
@@ -205,15 +201,11 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             yield _with_test_set(output.path, *_test_set_of(place, challenge, test), notes=tuple(notes))
 
 
-def _is_pattern(path: str) -> bool:
-    return not {*"*?["}.isdisjoint(path)
-
-
 def _no_such_file(path: str) -> str:
     """Return the message about a path where no file is, or a pattern that no file matches, with what may be meant."""
     folder, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
     is_there = sources.is_folder(folder)
-    if _is_pattern(path):
+    if not {*"*?["}.isdisjoint(path):
         outputs = [output.name for output in find_outputs(folder)] if is_there else []
         return "no file matches the pattern" + (f"; the outputs there are {some_of(outputs)}" if outputs else "")
     close = nearest(name, sources.names_in(folder)) if is_there else None
@@ -387,51 +379,47 @@ def _folders_in(folder: str, beginnings: str | tuple[str, ...] = "") -> list[str
 # The options of a challenge
 
 
-def read_options(
-    challenge: str, metrics: Sequence[str] = ()
-) -> tuple[config.Task | DataError | SchemeError, dict[str, Any]]:
-    """Return a challenge's options, or the error that they have, and fields of a Target that they tell.
+def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
+    """Add what the options of the target's challenge tell, and the rules that apply.
 
-    ``metrics`` replace the challenge's. Raises UsageError where parts of JSON lines are scored.
+    The metrics, those of some ``metric_names`` or else the challenge's, choose the rules or, with a note, where they
+    are not known, the output's first lines. Raises UsageError where parts of JSON lines are scored.
     """
-    options: config.Task | DataError | SchemeError
+    path, notes = os.path.join(target.challenge, config.CONFIG_FILE), [*target.notes]
+    broken: DataError | SchemeError | None = None
     try:
-        options = task = config.config_task(challenge)
+        task = config.config_task(target.challenge)
     except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
-        options, task = error, config.Task()
+        task, broken = config.Task(), error
     if task.selector is not None:
-        path = named(os.path.join(challenge, config.CONFIG_FILE))
-        raise UsageError(message=f"{path} has --selector: parts of JSON lines are not checked, only scored")
-    if metrics:
-        options = task = task.replace(alt_metrics=tuple(metrics), select_metrics=())
-    has_header = os.path.isfile(os.path.join(challenge, splits.OUT_HEADER_FILE))
-    fields: dict[str, Any] = {"header_is_skipped": task.out_header is not None, "notes": ()}
-    out_header = task.out_header or (splits.OUT_HEADER_FILE if has_header else None)
-    for field, name in (("header", out_header), ("in_header", task.in_header)):
+        raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
+    if metric_names:
+        task, broken = task.replace(alt_metrics=tuple(metric_names), select_metrics=()), None
+    headers: list[str | None] = []
+    out_header = os.path.isfile(os.path.join(target.challenge, splits.OUT_HEADER_FILE))
+    for name in (task.out_header or (splits.OUT_HEADER_FILE if out_header else None), task.in_header):
         try:
-            fields[field] = next(iter(splits.read_header(challenge, name)), None)
+            headers.append(next(iter(splits.read_header(target.challenge, name)), None))
         except DataError as error:
-            fields["notes"] += (f"{_one_line(error)}; so no line is taken for a header",)
-    fields["training"] = find_answers(os.path.join(challenge, splits.TRAINING_SET, splits.EXPECTED_FILE))
-    return options, fields
-
-
-def with_options(target: Target, options: config.Task | DataError | SchemeError, fields: Mapping[str, Any]) -> Target:
-    """Add what :func:`read_options` returned for the target's challenge, and the rules that apply.
-
-    The metrics choose these or, with a note, where they are not known, the output's first lines.
-    """
-    path, notes = os.path.join(target.challenge, config.CONFIG_FILE), (*target.notes, *fields["notes"])
-    target = replace(target, **{**fields, "notes": notes})
+            headers.append(None)
+            notes.append(f"{_one_line(error)}; so no line is taken for a header")
+    target = replace(
+        target,
+        header=headers[0],
+        in_header=headers[1],
+        header_is_skipped=task.out_header is not None,
+        training=find_answers(os.path.join(target.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE)),
+        notes=tuple(notes),
+    )
     try:
-        if not isinstance(options, config.Task):
-            raise options
-        schemes = options.schemes()
+        if broken is not None:
+            raise broken
+        schemes = task.schemes()
         metrics = [find_metric(scheme.metric) for scheme in schemes]
         if not schemes:
             reason = "names no metric" if sources.exists(path) else "is not there"
-            note = f"{named(path)} {reason}; so the rules of word gaps apply"
-            return replace(target, notes=(*notes, note))
+            notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
+            return replace(target, notes=tuple(notes))
         of_shares = any(metric.answers == "shares" for metric in metrics)
         target = replace(
             target,
@@ -455,7 +443,7 @@ def with_options(target: Target, options: config.Task | DataError | SchemeError,
             return replace(target, pointless=pointless)
         from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
-        (scheme, _), *_ = select_schemes(options.replace(select_metrics=()))
+        (scheme, _), *_ = select_schemes(task.replace(select_metrics=()))
         return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
         texts = _first_lines(target.output, target.output_header)
@@ -466,7 +454,8 @@ def with_options(target: Target, options: config.Task | DataError | SchemeError,
                 is_text = False
         what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
         place = "" if isinstance(error, DataError) else f"; in {named(path)}"
-        return replace(target, is_text=is_text, notes=(*notes, f"{_one_line(error)}{place}; so {what}"))
+        notes.append(f"{_one_line(error)}{place}; so {what}")
+        return replace(target, is_text=is_text, notes=tuple(notes))
 
 
 def _has_classes(target: Target) -> bool:

@@ -163,7 +163,7 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
                 before, first = findings.scales.get(scale, (0, first))  # kinds are in the order of their first lines
                 findings.scales[scale] = before + count, first
         for rule in FLAG_RULES:
-            breaking = {kind for kind in kinds for has, lacks in rule.flags if kind & has == has and not kind & lacks}
+            breaking = {*filter(rule.is_broken, kinds)}
             if breaking:
                 findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
                 wanted = max_places - len(findings.places.get(rule.code, ()))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
-from geval_py.checking.rules import select_rules
 from geval_py.cli import check, commands, terminal
 from geval_py.errors import UsageError
 from geval_py.reading import config
@@ -50,6 +49,13 @@ LEAKS_EXAMPLES = """\
                                        with the answers, which are in another folder
   geval challenge leaks --explain E404 what a rule means, and what to do
 """
+SHARES = config.argument_type(
+    config.matched(
+        "[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){2}",
+        "three whole numbers for train, dev-0 and test-A, as 80,10,10",
+        lambda text: tuple(map(int, text.split(","))),
+    )
+)
 INIT_INSTRUCTIONS = """
 Run:
     geval --init --expected-directory CHALLENGE --metric METRIC-NAME --precision NUMBER-OF-DIGITS
@@ -116,7 +122,7 @@ def _add_common(parser: commands.CommandParser) -> None:
     add("-o", "--out", metavar="DIR", help="the new folder of the challenge")
     add("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)")
     shares = ",".join(map(str, corpora.DEFAULT_SHARES))
-    add("--split", type=config.argument_type(corpora.read_shares), default=corpora.DEFAULT_SHARES, metavar="N,N,N",
+    add("--split", type=SHARES, default=corpora.DEFAULT_SHARES, metavar="N,N,N",
         help=f"shares of train, dev-0 and test-A (default: {shares})")  # fmt: skip
     add("--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
         help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})")  # fmt: skip
@@ -181,7 +187,7 @@ def _folders_to_make(name: str, args: argparse.Namespace, source: object, what: 
     if not source or not args.out:
         missing = "a folder to make is missing: -o DIR" if source else f"{what} is missing"
         raise UsageError(message=f"{missing}\n  geval challenge {name} --help shows the options")
-    answers = args.answers or make.default_answers(args.out)
+    answers = args.answers or args.out.rstrip("/" + os.sep) + make.ANSWERS_ENDING
     make.check_folders(args.out, answers)
     return str(args.out), str(answers)
 
@@ -233,14 +239,15 @@ def make_leaks_parser() -> commands.CommandParser:
 
 def run_leaks(args: argparse.Namespace) -> int:
     """Run ``geval challenge leaks``; returns the exit status, raises GevalError."""
-    if check.listed(args, leaks.LEAK_RULES, leaks.COMMAND):
+    rules = check.chosen_rules(args, leaks.LEAK_RULES, leaks.COMMAND)
+    if rules is None:
         return 0
     report = leaks.find_leaks(
         args.folder,
         answers=args.answers,
         group=args.group,
         contexts=(args.left, args.right),
-        rules=select_rules(*check.chosen_rules(args), leaks.LEAK_RULES, leaks.COMMAND),
+        rules=rules,
         max_places=check.max_places(args),
         strict=args.strict,
         progress_of=terminal.ProgressBar,

@@ -88,21 +88,21 @@ def add_listing(parser: commands.CommandParser) -> None:
     parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
 
 
-def listed(args: argparse.Namespace, table: Sequence[rules.Rule], command: str) -> bool:
-    """Show the rules of a table, or one of them, if that is wanted; return whether it was. Raises UsageError."""
+def chosen_rules(
+    args: argparse.Namespace, table: Sequence[rules.Rule] = rules.RULES, command: str = rules.COMMAND
+) -> frozenset[str] | None:
+    """Return the codes of the rules of a table to apply; None if rules are to be shown instead, which it does.
+
+    Raises UsageError.
+    """
     if args.rules:
         terminal.write_table(rules.rules_table(table), header=False)
-    elif args.explain is not None:
+        return None
+    if args.explain is not None:
         sys.stdout.write(rules.explanation(rules.find_rule(args.explain, table, command)))
-    else:
-        return False
-    return True
-
-
-def chosen_rules(args: argparse.Namespace) -> tuple[list[str] | None, list[str]]:
-    """Return the names of the rules to select, None for all, and of the rules to ignore."""
+        return None
     select = None if args.select is None else args.select.split(",")
-    return select, args.ignore.split(",") if args.ignore else []
+    return rules.select_rules(select, args.ignore.split(",") if args.ignore else (), table, command)
 
 
 def max_places(args: argparse.Namespace) -> int:
@@ -137,7 +137,8 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
 
 def run_check(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    if listed(args, rules.RULES, rules.COMMAND):
+    codes = chosen_rules(args)
+    if codes is None:
         return 0
     if args.fix or args.diff:
         if args.cluster is not None:
@@ -145,7 +146,6 @@ def run_check(args: argparse.Namespace) -> int:
     elif args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
     outputs = list(targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ()))
-    codes = rules.select_rules(*chosen_rules(args))
     failed = (args.fix or args.diff) and _fix(outputs, codes, args)
     if args.diff:
         return int(failed)

@@ -235,18 +235,10 @@ def command_parser(
 number_type = argument_type(natural_number)
 
 
-class _Challenge(argparse.Action):
-    """Store a folder as that of the answers and of the outputs."""
-
-    def __call__(self, _: object, namespace: argparse.Namespace, value: Any, *__: Any) -> None:
-        for field in ("out_directory", "expected_directory"):
-            setattr(namespace, field, value)
-
-
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where the files of a challenge are."""
     help = "the challenge's folder, with the answers and the outputs"
-    parser.add_argument("--challenge", action=_Challenge, dest="out_directory", metavar="DIR", help=help)
+    parser.add_argument("--challenge", dest="out_directory", metavar="DIR", help=help)
     config.add_options(parser, *PLACES)
 
 

@@ -91,22 +91,18 @@ _geval() {
 }
 complete -o bashdefault -F _geval geval
 """
-_EPILOG = """\
-examples:
+EXAMPLES = """\
   eval "$(geval completion bash)"      in ~/.bashrc
   eval "$(geval completion zsh)"       in ~/.zshrc, behind compinit
   geval completion fish >~/.config/fish/completions/geval.fish
-
-Exit status: 0 fine, 2 the command line is at fault."""
+"""
+STATUS = "Exit status: 0 fine, 2 the command line is at fault."
 
 
 def make_completion_parser() -> commands.CommandParser:
     """Make the parser of ``geval completion``."""
-    parser = commands.CommandParser(
-        prog="geval completion",
-        description="Write a script by which a shell completes commands, options, metrics and files.",
-        epilog=_EPILOG,
-    )
+    what = "Write a script by which a shell completes commands, options, metrics and files."
+    parser = commands.command_parser("completion", what, EXAMPLES, STATUS)
     parser.add_argument("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
     return parser
 

@@ -32,6 +32,11 @@ EXAMPLES = """\
 DEFAULT_ORDER = 5
 MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
 MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with weights, a.arpa@0.7+b.arpa@0.3"
+_NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
+WEIGHT = config.argument_type(config.matched(_NUMBER, "a weight, a number from 0 to 1", float))
+DISCOUNT = config.argument_type(
+    config.matched(r"0*([0-2](\.[0-9]{1,9})?|3(\.0{1,9})?)", "a discount, a number from 0 to 3", float)
+)
 OF_KNESER_NEY = (
     "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts", "memory",
 )  # fmt: skip
@@ -79,7 +84,7 @@ def make_train_parser() -> commands.CommandParser:
     add("--prune", nargs="+", type=commands.number_type, default=[], metavar="N", help=prune)
     add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
     fallback = f"the discounts where the counts give none (default: {' '.join(map(str, estimation.FALLBACK))})"
-    add("--discount-fallback", nargs="*", type=_discount, metavar="D", help=fallback)
+    add("--discount-fallback", nargs="*", type=DISCOUNT, metavar="D", help=fallback)
     interpolate = "0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it"
     add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
     add(
@@ -102,12 +107,6 @@ def _memory(text: str) -> int:
         least = columns.MIN_MEMORY >> 20
         raise argparse.ArgumentTypeError(f"{text!r} is not a size of {least}M or more, such as 500M or 2G")
     return size
-
-
-def _discount(text: str) -> float:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or float(text) > 3:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a discount, a number from 0 to 3")
-    return float(text)
 
 
 def run_train(args: argparse.Namespace) -> int:
@@ -186,12 +185,9 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
 
 def make_perplexity_parser() -> commands.CommandParser:
     """Make the parser of ``geval lm perplexity``."""
-    parser = commands.CommandParser(
-        prog="geval lm perplexity",
-        description="Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
-        epilog=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
-        f"examples:\n{PERPLEXITY_EXAMPLES}\n{commands.STATUS}",
-    )
+    what = "Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does."
+    unknown = f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
+    parser = commands.command_parser("lm perplexity", what, PERPLEXITY_EXAMPLES, before=unknown)
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
     add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
@@ -200,8 +196,7 @@ def make_perplexity_parser() -> commands.CommandParser:
     add("--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words")
     bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
     add("-B", "--bootstrap", type=commands.number_type, metavar="N", help=bootstrap)
-    config.add_options(parser, "seed")
-    config.add_options(parser, "precision")
+    config.add_options(parser, "seed", "precision")
     commands.add_format(parser)
     return parser
 
@@ -336,16 +331,10 @@ def make_mix_parser() -> commands.CommandParser:
     add = parser.add_argument
     add("models", nargs="*", metavar="MODEL", help=MODEL_HELP)
     add("--on", metavar="TEXT", help="the held-out text, a sentence a line, maybe compressed (-: standard input)")
-    add("--weights", nargs="+", type=_weight, metavar="W", help="a weight for each model; then none are looked for")
+    add("--weights", nargs="+", type=WEIGHT, metavar="W", help="a weight for each model; then none are looked for")
     config.add_options(parser, "precision")
     commands.add_format(parser)
     return parser
-
-
-def _weight(text: str) -> float:
-    if not re.fullmatch(_NUMBER, text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a weight, a number from 0 to 1")
-    return float(text)
 
 
 def run_mix(args: argparse.Namespace) -> int:
@@ -360,7 +349,6 @@ def run_mix(args: argparse.Namespace) -> int:
     return 0
 
 
-_NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
 _WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")
 
 

@@ -36,15 +36,17 @@ PAUSE_SECONDS, MAX_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
 NOT_SHOWN = "–"  # in the place of a score that the pages do not show
 LADDER = ", which moves only when a new score is surely better"
-EPILOG = """\
+TOKENS = """\
 The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
 page of the board, or the organiser gives you one.
 
-examples:
+"""
+EXAMPLES = """\
   geval submit test-A/out.tsv --board https://board.example.org
   geval submit . --board https://board.example.org
   geval submit team.zip --board https://board.example.org --no-wait >receipt.json
-
+"""
+STATUS = """\
 Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
 or failed; 2 the command line is at fault."""
 
@@ -67,11 +69,8 @@ class ProblemsError(DataError):
 
 def make_submit_parser() -> commands.CommandParser:
     """Make the parser of ``geval submit``."""
-    parser = commands.CommandParser(
-        prog="geval submit",
-        description="Send an output, a folder or an archive to the server of a board, and show what becomes of it.",
-        epilog=EPILOG,
-    )
+    what = "Send an output, a folder or an archive to the server of a board, and show what becomes of it."
+    parser = commands.command_parser("submit", what, EXAMPLES, STATUS, before=TOKENS)
     add = parser.add_argument
     add("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive")
     add("--board", required=True, metavar="URL", help="the address of the board")

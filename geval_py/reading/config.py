@@ -46,7 +46,7 @@ def check_sampling(samples: int, seed: int = DEFAULT_SEED) -> None:
 MAX_DIGITS = 1100  # after the point: the smallest double has 1074
 
 
-def _matched(pattern: str, what: str, convert: Callable[[str], Result]) -> Callable[[str], Result]:
+def matched(pattern: str, what: str, convert: Callable[[str], Result]) -> Callable[[str], Result]:
     """Return a function that converts a word if a regular expression matches all of it."""
 
     def read(text: str) -> Result:
@@ -57,8 +57,8 @@ def _matched(pattern: str, what: str, convert: Callable[[str], Result]) -> Calla
     return read
 
 
-natural_number = _matched("[0-9]{1,15}", "a whole number", int)
-checked_label = _matched(r"[\w:./+-]+", "a label of letters, digits and :._/+-", str)  # TeX may read others otherwise
+natural_number = matched("[0-9]{1,15}", "a whole number", int)
+checked_label = matched(r"[\w:./+-]+", "a label of letters, digits and :._/+-", str)  # TeX may read others otherwise
 
 
 def _digits_after_point(text: str) -> int:
@@ -353,12 +353,12 @@ class Settings(OptionValues):
     )  # fmt: skip
     names: tuple[tuple[str, str], ...] = _option(
         "--name OUT=NAME", HOW, "show the output OUT as NAME, not in CSV and JSON; repeatable",
-        read=_matched("(?s).+=[^=]+", "OUT=NAME, as in out.tsv=Ours", lambda text: tuple(text.rsplit("=", 1))),
+        read=matched("(?s).+=[^=]+", "OUT=NAME, as in out.tsv=Ours", lambda text: tuple(text.rsplit("=", 1))),
         repeatable=True, goes_with=(SCORES,),
     )  # fmt: skip
     threads: int | None = _option(
         "--threads N", HOW, "threads that score (default: one a core)",
-        read=_matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
+        read=matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
     )  # fmt: skip
     cluster: str | None = _option(
         "--cluster ADDRESS", HOW,

@@ -19,7 +19,7 @@ from geval_py import ExistingFileError, SchemeError, UnreadableFileError, UsageE
 from geval_py.authoring import make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_documents, read_pattern
 from geval_py.authoring.leaks import find_leaks
-from geval_py.authoring.make import CUTTING, PACKING, Recipe, cut_challenge, default_answers, make_challenge
+from geval_py.authoring.make import CUTTING, PACKING, Recipe, cut_challenge, make_challenge
 from geval_py.authoring.validate import validate_challenge
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
@@ -326,11 +326,6 @@ def test_what_fails_in_the_middle_leaves_nothing(error, tmp_path, monkeypatch):
         make_challenge(TEXTS, Recipe(cut=Cut(context=2)), str(tmp_path / "c"), str(tmp_path / "a"))
     assert isinstance(error, KeyboardInterrupt) or "No space left on device" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("out", "answers"), [("x", "x-answers"), ("x/", "x-answers"), ("/", "/-answers")])
-def test_where_answers_go_by_default(out, answers):
-    assert default_answers(out) == answers
 
 
 def test_large_inputs_are_packed_fast(tmp_path, monkeypatch):

@@ -102,7 +102,7 @@ def test_a_challenge_of_the_gazettes_text_and_its_baselines(here, geval, monkeyp
     headed = [block.partition("\n") for block in blocks]
     rows = [{"id": heading.split()[1], "text": text, "year": heading.split()[2]} for heading, _, text in headed]
     (here / "news.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    make = "challenge make news.jsonl -o c --context 8 --split 60,25,15 --train-every 4"
+    make = "challenge make news.jsonl -o c/ --context 8 --split 60,25,15 --train-every 4"
     assert geval(*make.split())[0] == 0
     assert geval("--validate", "--expected-directory", "c-answers")[:2] == (0, "")
     status, out, _ = geval("challenge", "leaks", "c", "--answers", "c-answers", "--ignore", "W410")

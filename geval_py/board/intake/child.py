@@ -174,10 +174,10 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
 
 def target_of(path: str, expected: str, challenge: str) -> Target:
     """Return the target of the checks; of the answers only the number of lines is used."""
-    from geval_py.checking.targets import Target, read_options, with_options
+    from geval_py.checking.targets import Target, with_options
 
     target = Target(output=output_at(path).path, challenge=challenge, expected=expected)
-    return replace(with_options(target, *read_options(challenge)), words_are_plain=False)
+    return replace(with_options(target), words_are_plain=False)
 
 
 def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: YamlDocument) -> list[Scored]:
