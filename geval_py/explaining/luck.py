@@ -25,6 +25,8 @@ from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics import base, hashed
+from geval_py.scoring.metrics.columns import RowColumn
+from geval_py.scoring.metrics.exact import unknown_word
 from geval_py.tables import formats, numbers
 from geval_py.tables.layout import Legend
 from geval_py.tables.table import Column, Table, plain_table
@@ -199,8 +201,10 @@ def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:
         raise UsageError(message=f"the number of seeds is from {MIN_SEEDS} to {MAX_SEEDS}, not {seeds}")
     scheme, metric = of_hashed
-    wanted = [(scheme, hashed.profiled(metric)), (scheme, hashed.reseeded(metric, seeds))]
-    return [*wanted, (scheme, hashed.unknown_words(metric))] if exact else wanted
+    metrics = [hashed.profiled(metric), hashed.reseeded(metric, seeds)]
+    if exact:  # 1 for each expected word that is not in the vocabulary
+        metrics.append(metric._replace(column=RowColumn(unknown_word), needs_vocabulary=True))
+    return [(scheme, one) for one in metrics]
 
 
 def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:

@@ -73,18 +73,18 @@ def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
     if os.path.isdir(path):
         yield from _dataset_answers(path, column)
     elif name_of(path).endswith(".parquet"):
-        with parquet.opened_columns(path, choose, max_bytes) as columns:
-            if len(columns.names) > 1:
-                for number, line in enumerate(parquet.lines_of_batches(path, columns.batches), 1):
+        with parquet.opened_columns(path, choose, max_bytes) as (names, batches, metadata):
+            if len(names) > 1:
+                for number, line in enumerate(parquet.lines_of_batches(path, batches), 1):
                     yield rows.Row(path, number), PROBABILITIES, line
                 return
-            (name,) = columns.names
-            info: Any = _json_map(columns.metadata.get(METADATA_KEY, b""))
+            (name,) = names
+            info: Any = _json_map(metadata.get(METADATA_KEY, b""))
             for key in ("info", "features", name):
                 info = info.get(key) if isinstance(info, dict) else None
             place = f"{METADATA_KEY.decode()}, features, {name}"
             classes = _class_names(info, path, place) if isinstance(info, dict) else []
-            yield from _column_values(path, name, columns.batches, classes)
+            yield from _column_values(path, name, batches, classes)
     else:
         chosen = None
         for row, values in rows.json_rows(path, max_bytes):

@@ -19,13 +19,12 @@ COMPRESSED_CHUNK = 1 << 18
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
+ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"  # Python's own, or its backport
+
+
 def zstd_module() -> Any:
-    """Return Python's ``compression.zstd``, or its backport."""
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
-    return zstd
+    """Import the library of Zstandard."""
+    return import_module(ZSTD)
 
 
 class _Gunzip:
@@ -46,9 +45,10 @@ class _Gunzip:
 class Compression(NamedTuple):
     """A compression: its name in messages, the ending of file names, and the possible beginnings of a file.
 
-    ``padding`` is allowed between and after members. With the library of the ``module``, ``decompressor`` returns a
-    decompressor of one member, and the error that it raises; ``compressor`` returns a writer that compresses into an
-    open file, and leaves that open.
+    ``padding`` is allowed between and after members. The ``module`` is the library's name: to import all of them
+    would take a twentieth of the command's start. With the library, ``decompressor`` returns a decompressor of one
+    member, and the error that it raises; ``compressor`` returns a writer that compresses into an open file, and
+    leaves that open.
     """
 
     name: str
@@ -58,11 +58,6 @@ class Compression(NamedTuple):
     decompressor: Callable[[Any], tuple[Any, type[Exception]]]
     compressor: Callable[[Any, IO[bytes]], io.BufferedIOBase]
     padding: bytes = b""
-
-    @property
-    def library(self) -> Any:
-        """The library; all of them would take a twentieth of the command's start."""
-        return zstd_module() if self.module == "zstd" else import_module(self.module)
 
 
 def _open_zstd(zstd: Any, file: IO[bytes]) -> io.BufferedIOBase:
@@ -104,7 +99,7 @@ COMPRESSIONS = (
         name="zstd",
         ending=".zst",
         magic=(b"\x28\xb5\x2f\xfd", *(bytes([0x50 + n]) + b"\x2a\x4d\x18" for n in range(16))),
-        module="zstd",
+        module=ZSTD,
         decompressor=lambda zstd: (zstd.ZstdDecompressor(), zstd.ZstdError),
         compressor=_open_zstd,
     ),
@@ -138,7 +133,8 @@ class Decompressed(io.RawIOBase):
     ) -> None:
         self._compressed, self._compression, self._path, self._max_bytes = compressed, compression, path, max_bytes
         self._size = 0
-        self._member, self._error = compression.decompressor(compression.library)
+        self._library = import_module(compression.module)
+        self._member, self._error = compression.decompressor(self._library)
         self._pending = b""
         self._ended = False
 
@@ -177,7 +173,7 @@ class Decompressed(io.RawIOBase):
             following += more
         if compression_of(following) is not self._compression:
             raise self._corrupt("something else follows its end mark")
-        self._member, self._error = self._compression.decompressor(self._compression.library)
+        self._member, self._error = self._compression.decompressor(self._library)
         self._pending = following
 
     def _corrupt(self, reason: str) -> CorruptFileError:

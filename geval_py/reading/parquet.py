@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -59,21 +58,13 @@ def pyarrow_errors(path: str, fault: str = "not well-formed Parquet") -> Iterato
         raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetColumns:
-    """Some columns of an opened file: their names, the batches of their rows, and the metadata of the schema."""
-
-    names: list[str]
-    batches: Iterator[Any]
-    metadata: dict[bytes, bytes]
-
-
 @contextmanager
 def opened_columns(
     path: str, choose: Callable[[list[str]], str] | None = None, max_bytes: int | None = None
-) -> Iterator[ParquetColumns]:
+) -> Iterator[tuple[list[str], Iterator[Any], dict[bytes, bytes]]]:
     """Open a Parquet file for the columns of an output or, where ``choose`` returns one of all names, for that one.
 
+    Yields the names of the columns, the batches of their rows, and the metadata of the schema.
     Raises UnreadableFileError; MissingPackageError without pyarrow; and TooLargeError for a file that unpacks to more
     than ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if that is more.
     """
@@ -100,8 +91,7 @@ def opened_columns(
         file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
             max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
-        batches = _batches(path, file, names, file_size, max_bytes)
-        yield ParquetColumns(names=names, batches=batches, metadata=schema.metadata or {})
+        yield names, _batches(path, file, names, file_size, max_bytes), schema.metadata or {}
 
 
 def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: int) -> Iterator[Any]:
@@ -197,8 +187,8 @@ def _output_columns(path: str, schema: Any) -> list[str]:
 
 def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
     """Yield the lines of an output in Parquet; raises as :func:`opened_columns`, with the row and column."""
-    with opened_columns(path, max_bytes=max_bytes) as columns:
-        yield from lines_of_batches(path, columns.batches)
+    with opened_columns(path, max_bytes=max_bytes) as (_, batches, _):
+        yield from lines_of_batches(path, batches)
 
 
 def lines_of_batches(path: str, batches: Iterable[Any]) -> Iterator[str]:

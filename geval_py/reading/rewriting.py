@@ -17,6 +17,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from io import BufferedIOBase
 from typing import IO, Protocol
 
@@ -87,7 +88,8 @@ def written_whole(
         with _refusing(target, verb):
             file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
             stream = next(
-                (one.compressor(one.library, file) for one in COMPRESSIONS if one.name == compression), file
+                (one.compressor(import_module(one.module), file) for one in COMPRESSIONS if one.name == compression),
+                file,
             )
         draft = Draft(stream)
         try:

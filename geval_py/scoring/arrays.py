@@ -282,9 +282,10 @@ class Predictions:
         """Return the error for a row at fault."""
         ids, values, rest = self._row(row)
         vocabulary = self._scorer.vocabulary
+        message = f"probabilities[{row}]: "
         for number in [] if ids is None else ids.tolist():
             if not 0 <= number < len(vocabulary):
-                return _in_row(row, f"the id {number}; {_known_ids(len(vocabulary))}")
+                return UsageError(message=f"{message}the id {number}; {_known_ids(len(vocabulary))}")
         places = range(len(vocabulary)) if ids is None else ids.tolist()
         owners = [(vocabulary[place], value) for place, value in zip(places, values, strict=True)]
         for word, value in [*owners, *([] if rest is None else [(None, rest)])]:
@@ -293,11 +294,12 @@ class Predictions:
                     checked_probability(value, word)
                 except UsageError as error:
                     others = "\n  for logits give logits=True, for logarithms of probabilities log=True"
-                    return _in_row(row, str(error) + (others if (self._values < 0).any() else ""))
+                    return UsageError(message=f"{message}{error}{others if (self._values < 0).any() else ''}")
             elif math.isnan(value) or value == math.inf:
                 owner = "the rest" if word is None else repr(word)
-                return _in_row(row, f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}")
-        return _in_row(row, "a distribution needs some mass: every probability is 0")
+                what = f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}"
+                return UsageError(message=message + what)
+        return UsageError(message=f"{message}a distribution needs some mass: every probability is 0")
 
 
 def _encoded_words(words: Sequence[str], first_row: int) -> bytes:
@@ -307,10 +309,6 @@ def _encoded_words(words: Sequence[str], first_row: int) -> bytes:
         if text.count("\n") == len(words):
             return text.encode()
     return b"".join(encoded_text("expected", row, word) for row, word in enumerate(words, first_row))
-
-
-def _in_row(row: int, message: str) -> UsageError:
-    return UsageError(message=f"probabilities[{row}]: {message}")
 
 
 def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:

@@ -64,14 +64,6 @@ class Workers(Protocol):
     def is_local(self) -> bool:
         """Whether the workers are threads of this process, to which all texts come."""
 
-    @property
-    def address(self) -> str:
-        """Where the workers are, for messages."""
-
-    @property
-    def concurrency(self) -> int:
-        """How many calls should be under way so that no worker waits."""
-
     def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         """Yield each block that ``number`` makes of the lines of an output, with the result of the work on it.
 
@@ -158,7 +150,6 @@ class Threads:
     """Workers that are so many threads of this process, by default one a core."""
 
     is_local = True
-    address = "this machine"
 
     def __init__(self, count: int | None = None) -> None:
         self._count = count

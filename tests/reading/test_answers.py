@@ -159,7 +159,7 @@ def test_the_classes_in_parquet_of_datasets_have_names(tmp_path):
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
 def test_distributions_as_answers(ending, tmp_path):
     """Norms, as geval convert writes them."""
-    lines = ["tea:0.6 coffee:0.4", "a:1.0"]
+    lines = ["tea:0.6 coffee:0.4", "a:0.5 :0.5"]
     (tmp_path / "expected.tsv").write_text("".join(f"{line}\n" for line in lines))
     assert main(["convert", str(tmp_path / "expected.tsv"), str(tmp_path / f"norms{ending}")]) == 0
     assert lines_of(tmp_path / f"norms{ending}") == lines

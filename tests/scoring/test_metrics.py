@@ -361,12 +361,6 @@ def test_an_endless_iterable_ends_at_its_first_malformed_line(line, first_line):
     assert len(read) < line + LINES_AT_ONCE
 
 
-@pytest.mark.parametrize("wrong", ["b\n", None], ids=["two lines in one", "no text"])
-def test_of_several_wrong_lines_the_first_is_named(wrong):
-    with pytest.raises(MalformedLineError, match=r"^Line 2: "):
-        hashed_log_losses([":1", "the:x", ":1", ":1"], ["a", "a", "a", wrong])
-
-
 def test_lines_without_end_take_no_memory_but_for_their_losses():
     outputs = (":1" + f" word{number}:0" * 1000 for number in range(1000))
     tracemalloc.start()

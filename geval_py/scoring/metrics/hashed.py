@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
@@ -19,8 +19,6 @@ from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import BINS, COLUMNS
 from geval_py.scoring.metrics.base import LineStatistics, Metric
-from geval_py.scoring.metrics.columns import RowColumn
-from geval_py.scoring.metrics.exact import unknown_word
 from geval_py.text import shown
 
 if TYPE_CHECKING:
@@ -54,24 +52,11 @@ def hashed_log_losses(
     if isinstance(outputs, Sized) and isinstance(expected, Sized) and len(outputs) != len(expected):
         raise UsageError(message=f"{len(outputs)} outputs, but {len(expected)} expected words")
     losses = array("d")
-    lines, words = bytearray(), bytearray()
-
-    def score() -> None:
-        losses.extend(backends.bounded_losses(bytes(lines), bytes(words), bits, first_line + len(losses))[0])
-        lines.clear()
-        words.clear()
-
-    for index, (output, word) in enumerate(zip_longest(outputs, expected, fillvalue=_END)):
-        try:
-            line, of_word = encoded_text("outputs", index, output), encoded_text("expected", index, word)
-        except UsageError:
-            score()  # an error of a line before this one comes first
-            raise
-        lines += line
-        words += of_word
-        if (index + 1) % LINES_AT_ONCE == 0:
-            score()
-    score()
+    pairs = enumerate(zip_longest(outputs, expected, fillvalue=_END))
+    while some := list(islice(pairs, LINES_AT_ONCE)):
+        lines = b"".join(encoded_text("outputs", index, output) for index, (output, _) in some)
+        words = b"".join(encoded_text("expected", index, word) for index, (_, word) in some)
+        losses.extend(backends.bounded_losses(lines, words, bits, first_line + len(losses))[0])
     return losses
 
 
@@ -153,8 +138,3 @@ def reseeded(metric: Metric, seeds: int) -> Metric:
     names = tuple(f"seed_{seed}" for seed in range(1, seeds + 1))
     column = ReseededColumn(metric.bits or DEFAULT_BITS, seeds)
     return metric._replace(column=column, measure=metric.measure._replace(columns=names))
-
-
-def unknown_words(metric: Metric) -> Metric:
-    """Return a metric whose statistic is 1 for each expected word that is not in the vocabulary."""
-    return metric._replace(column=RowColumn(unknown_word), needs_vocabulary=True)

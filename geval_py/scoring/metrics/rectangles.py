@@ -68,13 +68,15 @@ def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[f
     return area, *(sum(region.size for region in side) for side in (answers, regions))
 
 
-def clipping_counts(regions: Sequence[Region], answers: Sequence[tuple[Region, int]]) -> tuple[float, ...]:
+def clipping_counts(
+    regions: Sequence[tuple[Region, int]], answers: Sequence[tuple[Region, int]]
+) -> tuple[float, ...]:
     """Count the right, the expected and the given rectangles of a line.
 
     An expected rectangle and one given on its page fit if all bounds are within the margin.
     """
     by_page: dict[Hashable, list[tuple[Box, int]]] = defaultdict(list)
-    for place, region in enumerate(regions):
+    for place, (region, _) in enumerate(regions):
         by_page[region.label].append((region.boxes[0], place))
     for boxes in by_page.values():
         boxes.sort()
@@ -157,17 +159,12 @@ def read_rectangles(is_output: bool, text: str, line: int) -> list[Region]:
     return regions
 
 
-def expected_clippings(text: str, line: int) -> list[tuple[Region, int]]:
-    """Read the rectangles of an expected line of ClippEU, with their margins; raises MalformedLineError."""
-    hint = "a rectangle is `2/10,20,30,40/5`, on page 2, with a margin of 5"
-    regions = _regions(_CLIPPING, text, line, hint, (True,))
-    return [(region, whole_number(match[7], line, match)) for region, match in regions]
-
-
-def given_clippings(text: str, line: int) -> list[Region]:
-    """Read the rectangles of an output line of ClippEU; raises MalformedLineError."""
-    hint = "a rectangle is `2/10,20,30,40`, on page 2, without label or margin"
-    return [region for region, _ in _regions(_CLIPPING, text, line, hint, (False,))]
+def read_clippings(is_output: bool, text: str, line: int) -> list[tuple[Region, int]]:
+    """Read the rectangles of a line of ClippEU, with their margins (0 in outputs); raises MalformedLineError."""
+    end = "without label or margin" if is_output else "with a margin of 5"
+    hint = f"a rectangle is `2/10,20,30,40{'' if is_output else '/5'}`, on page 2, {end}"
+    regions = _regions(_CLIPPING, text, line, hint, (not is_output,))
+    return [(region, whole_number(match[7] or "0", line, match)) for region, match in regions]
 
 
 def _regions(

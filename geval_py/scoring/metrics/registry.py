@@ -253,6 +253,7 @@ _ON_EXACT_WORDS = "the same, on exact words and a vocabulary"
 _RIGHT_NGRAMS, _NGRAMS = (tuple(f"{what}_{n}" for n in range(1, 5)) for what in ("right", "all"))
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
+_SQUARED_DISTANCE = Partial(regression.against_interval, (regression.squared_error,))
 _WORD_RATE, _CHARACTER_RATE = (_of_line(row, texts.error_rate) for row in (texts.word_errors, texts.character_errors))
 _TABLE = (
     _words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
@@ -358,14 +359,16 @@ _TABLE = (
     _one("Soft2D-F1"),
     _one("Probabilistic-Soft2D-F1"),
     _metric("ClippEU", rectangles.clipping_counts, _f_measure(2),
-            "F2 of rectangles, which are right within a margin", parse=rectangles.given_clippings,
-            parse_answer=rectangles.expected_clippings, perfect=rectangles.without_margins, needs=_SCIPY),
-    _intervals("RMSE-Against-Interval", regression.squared_interval_error,
+            "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, (True,)),
+            parse_answer=Partial(rectangles.read_clippings, (False,)), perfect=rectangles.without_margins,
+            needs=_SCIPY),
+    _intervals("RMSE-Against-Interval", _SQUARED_DISTANCE,
                _error(regression.root_mean, "squared_error", unit=_OF_ANSWERS),
                "root of the mean squared distance to an interval"),
-    _intervals("MSE-Against-Interval", regression.squared_interval_error,
+    _intervals("MSE-Against-Interval", _SQUARED_DISTANCE,
                _error(mean, "squared_error", unit="its square"), "mean squared distance to an interval"),
-    _intervals("MAE-Against-Interval", regression.interval_error, _error(mean, "error", unit=_OF_ANSWERS),
+    _intervals("MAE-Against-Interval", Partial(regression.against_interval, (regression.absolute_error,)),
+               _error(mean, "error", unit=_OF_ANSWERS),
                "mean distance to an interval"),
     _one("Improvement@0.5"),
     _tokens("CustomMetric1", classes.field_shares, _mean("score"),

@@ -63,16 +63,10 @@ def both_numbers(number: float, answer: float) -> tuple[float, ...]:
     return answer, number
 
 
-def interval_error(number: float, interval: Sequence[float]) -> float:
-    """Compute the distance of a number to an interval."""
+def against_interval(error: Callable[[float, float], float], number: float, interval: Sequence[float]) -> float:
+    """Compute the error of a number against the nearest number of an interval."""
     low, high = interval
-    return low - number if number < low else number - high if number > high else 0.0
-
-
-def squared_interval_error(number: float, interval: Sequence[float]) -> float:
-    """Compute the square of the distance of a number to an interval."""
-    error = interval_error(number, interval)
-    return error * error
+    return error(number, low if number < low else min(number, high))
 
 
 def read_interval(text: str, line: int) -> list[float]:
