@@ -8,17 +8,8 @@ from pathlib import Path
 import pytest
 
 HEAVY = (
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "rapidfuzz",
-    "sacrebleu",
-    "scipy",
-    "sqlalchemy",
-    "tqdm",
-    "urllib.request",
-    "yaml",
-)
+    "numpy", "pandas", "pyarrow", "rapidfuzz", "sacrebleu", "scipy", "sqlalchemy", "tqdm", "urllib.request", "yaml",
+)  # fmt: skip
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 
 

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -50,24 +51,14 @@ def test_mlflow_gets_scores_intervals_signature_and_worst_lines(evaluation, monk
     expected = {f"dev-0/{name}": value for name, value in evaluation.scores_dict().items()}
     assert logged == {name.replace("(", "_").replace(")", "_"): value for name, value in expected.items()}
     assert "dev-0/loss _nats__low" in logged
-    assert (table, name, of_table, frame["line"].tolist()) == (
-        "log_table",
-        "dev-0/worst_lines.json",
-        {"run_id": None},
-        [2, 3],
-    )
-    signature = str(evaluation.signature)
-    assert client.calls == [("set_tag", ("active", "dev-0/geval.signature", signature), {})]
-
-
-def test_mlflow_gets_the_run_that_is_named(evaluation, monkeypatch):
-    client, mlflow = Recorder(), Recorder()
-    mlflow.MlflowClient = lambda: client
-    monkeypatch.setitem(sys.modules, "mlflow", mlflow)
+    assert (table, name, of_table) == ("log_table", "dev-0/worst_lines.json", {"run_id": None})
+    assert frame["line"].tolist() == [2, 3]
+    assert client.calls == [("set_tag", ("active", "dev-0/geval.signature", str(evaluation.signature)), {})]
     trackers.log_to_mlflow(evaluation, intervals=False, worst=1, run_id="other")
-    assert [settings for _, _, settings in mlflow.calls] == [{"step": None, "run_id": "other"}, {"run_id": "other"}]
-    assert set(mlflow.calls[0][1][0]) == {"PerplexityHashed", "loss _nats_"}
-    assert client.calls[0][1][0] == "other"
+    (_, (logged,), settings), (*_, of_table) = mlflow.calls[2:]
+    assert (settings, of_table) == ({"step": None, "run_id": "other"}, {"run_id": "other"})
+    assert set(logged) == {"PerplexityHashed", "loss _nats_"}
+    assert client.calls[1][1][0] == "other"
 
 
 def test_wandb_gets_scores_intervals_signature_and_worst_lines(evaluation, monkeypatch):
@@ -143,14 +134,23 @@ def test_a_task_of_lm_evaluation_harness(tmp_path):
     assert 100 < score < 10_000
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("metric", ["PerplexityHashed", "LikelihoodHashed", "LogLossHashed8"])
-def test_torchmetrics_gives_the_score_of_the_output(metric, rows):
-    torch = pytest.importorskip("torch")
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture
+def word_gap(torch):
     from geval_py.integrations.torchmetrics import WordGap
 
+    return partial(WordGap, WORDS, logits=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("metric", ["PerplexityHashed", "LikelihoodHashed", "LogLossHashed8"])
+def test_torchmetrics_gives_the_score_of_the_output(metric, rows, torch, word_gap):
     logits, expected = rows
-    found = WordGap(WORDS, metric, logits=True)
+    found = word_gap(metric)
     for first in range(0, 60, 7):
         part = slice(first, first + 7)
         found.update(torch.tensor(logits[part]), torch.tensor(expected[part]))
@@ -163,13 +163,10 @@ def test_torchmetrics_gives_the_score_of_the_output(metric, rows):
 
 
 @pytest.mark.long
-def test_torchmetrics_takes_half_precision_and_lines_in_any_order(rows):
-    torch = pytest.importorskip("torch")
-    from geval_py.integrations.torchmetrics import WordGap
-
+def test_torchmetrics_takes_half_precision_and_lines_in_any_order(rows, torch, word_gap):
     logits, expected = rows
     half = torch.tensor(logits).bfloat16()
-    whole, shuffled = WordGap(WORDS, logits=True), WordGap(WORDS, logits=True)
+    whole, shuffled = word_gap(), word_gap()
     whole.update(half, expected)
     for places in np.array_split(np.random.default_rng(1).permutation(60), 5):
         shuffled.update(half[places], expected[places], lines=torch.tensor(places + 1))
@@ -179,12 +176,9 @@ def test_torchmetrics_takes_half_precision_and_lines_in_any_order(rows):
 
 
 @pytest.mark.long
-def test_torchmetrics_refuses_what_would_be_a_wrong_score(rows):
-    torch = pytest.importorskip("torch")
-    from geval_py.integrations.torchmetrics import WordGap
-
+def test_torchmetrics_refuses_what_would_be_a_wrong_score(rows, torch, word_gap):
     logits, expected = rows
-    found = WordGap(WORDS, logits=True)
+    found = word_gap()
     with pytest.warns(UserWarning, match="before the ``update``"), pytest.raises(geval_py.UsageError) as none:
         found.compute()
     assert str(none.value) == "PerplexityHashed has no lines yet: update it with predictions"
@@ -194,7 +188,7 @@ def test_torchmetrics_refuses_what_would_be_a_wrong_score(rows):
         found.compute()
     assert str(twice.value) == "line 1 has two losses: reset() the metric before lines are scored again"
     with pytest.raises(geval_py.UsageError, match="arrays are scored by metrics on hashed words"):
-        WordGap(WORDS, "Accuracy")
+        word_gap("Accuracy")
 
 
 PROCESS = """
@@ -220,8 +214,7 @@ torch.distributed.destroy_process_group()
 
 
 @pytest.mark.long
-def test_torchmetrics_on_two_processes(rows, tmp_path):
-    pytest.importorskip("torch")
+def test_torchmetrics_on_two_processes(rows, tmp_path, torch):
     command = [sys.executable, "-c", PROCESS]
     start = [subprocess.Popen([*command, str(rank), tmp_path / "meet"], stdout=subprocess.PIPE) for rank in (0, 1)]
     logits, expected = rows

@@ -11,7 +11,7 @@ import pytest
 from answer_formats import WRITE, in_another_format, remove
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import VOCABULARY, WORDS, write_head, write_part
+from planted import ITEMS, SMALL, WORDS, Planted, found, write_head, write_part
 from profiles import examples
 
 from geval_py import LineCountError, MissingFileError, UsageError
@@ -21,38 +21,22 @@ from geval_py.authoring.leaks import LEAK_RULES, column_of, find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
-CONTEXT = 20
-ITEMS = {"train": 300, "dev-0": 120, "test-A": 150}  # a document each ten
 
 
 @pytest.fixture
-def folder(tmp_path):
-    write_head(tmp_path / "c")
-    return tmp_path / "c"
+def planted(tmp_path):
+    return Planted(tmp_path, 3)
 
 
 @pytest.fixture
-def windows(folder):
-    """A clean challenge of words drawn evenly; its windows, by part, are changed in place and written again."""
-    parts = clean_parts(3)
-    for name, rows in parts.items():
-        write(folder, name, rows)
-    return parts
+def folder(planted):
+    return planted.public
 
 
-def clean_parts(seed):
-    chance = np.random.default_rng(seed)
-    return {name: chance.integers(0, VOCABULARY, (count, 2 * CONTEXT + 1)) for name, count in ITEMS.items()}
-
-
-def write(folder, name, rows, **settings):
-    write_part(folder, name, rows, context=CONTEXT, answers=name != "test-A", **settings)
-
-
-def found(folder, **settings):
-    """The rules that are broken in each file, with how many lines."""
-    report = find_leaks(folder, **settings)
-    return {(p.path.removeprefix(f"{folder}/"), p.rule.code): p.count for p in report.problems}
+@pytest.fixture
+def windows(planted):
+    """The windows of a clean challenge, by part, to be changed in place and written again."""
+    return planted.windows
 
 
 def messages(folder, code, **settings):
@@ -60,7 +44,7 @@ def messages(folder, code, **settings):
     return [place.message for p in report.problems if p.rule.code == code for place in p.places]
 
 
-def test_what_is_clean(folder, windows):
+def test_what_is_clean(folder):
     report = find_leaks(folder)
     assert (report.problems, report.status) == ((), 0)
     assert report.files == tuple(f"{folder}/{name}/in.tsv" for name in ITEMS)
@@ -84,10 +68,9 @@ def test_made_up_texts_leak_nothing(tmp_path_factory, seed, context, items, nois
 # Answers in public
 
 
-def test_answers_in_public_under_another_name(folder, windows, tmp_path):
-    write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
-    assert found(folder, answers=tmp_path / "answers") == {}
-    text = (tmp_path / "answers/test-A/expected.tsv").read_bytes()
+def test_answers_in_public_under_another_name(folder, planted):
+    assert found(folder, answers=planted.private) == {}
+    text = (planted.private / "test-A/expected.tsv").read_bytes()
     (folder / "notes").mkdir()
     (folder / "notes/old.txt").write_bytes(text)
     (folder / ".git").mkdir()
@@ -95,39 +78,38 @@ def test_answers_in_public_under_another_name(folder, windows, tmp_path):
     (folder / "old.tsv.xz").write_bytes(lzma.compress(text))
     (folder / "broken.gz").write_bytes(b"\x1f\x8b\x08broken")
     leaks = {("notes/old.txt", "E401"): 1, ("old.tsv.xz", "E401"): 1}
-    assert found(folder, answers=tmp_path / "answers") == leaks
+    assert found(folder, answers=planted.private) == leaks
     (folder / "test-A/expected.tsv").write_text("x\n" * ITEMS["test-A"])  # others than those in the folder of answers
     (folder / "test-A/expected.tsv.xz").write_bytes(lzma.compress(b"x\n"))
     leaks |= {(f"test-A/expected.tsv{ending}", "E401"): 1 for ending in ("", ".xz")}
-    assert found(folder, answers=tmp_path / "answers") == leaks
+    assert found(folder, answers=planted.private) == leaks
 
 
 @pytest.mark.parametrize("name", WRITE)
-def test_hidden_answers_in_another_format(name, folder, windows, tmp_path):
+def test_hidden_answers_in_another_format(name, folder, planted):
     """They are searched for as those in expected.tsv are: as a list, and in a copy of their own file."""
-    write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
-    place = tmp_path / "answers/test-A"
+    place = planted.private / "test-A"
     words = (place / "expected.tsv").read_text().splitlines()
     in_another_format(place, name)
     in_another_format(folder / "dev-0", name)  # whose dataset_info.json is the same
-    assert found(folder, answers=tmp_path / "answers") == {}
+    assert found(folder, answers=planted.private) == {}
     (folder / "a.txt").write_text("\n".join(words))
     (folder / "b.txt").write_text(" ".join(reversed(words)))
     with_rows = "expected/data-00000-of-00001.arrow" if name == "expected" else name
     (folder / "c").write_bytes((place / with_rows).read_bytes())
     expected = {(name, "E401"): 1 for name in ("a.txt", "b.txt", "c")}
-    assert found(folder, answers=tmp_path / "answers") == expected
+    assert found(folder, answers=planted.private) == expected
     rows = (folder / "test-A/in.tsv").read_text().splitlines(keepends=True)
     (folder / "test-A/in.tsv").write_text("".join(rows[1:]))
     with pytest.raises(LineCountError) as caught:
-        find_leaks(folder, answers=tmp_path / "answers")
+        find_leaks(folder, answers=planted.private)
     assert (caught.value.expected_path, caught.value.expected_lines) == (str(place / name), ITEMS["test-A"])
 
 
 @pytest.mark.parametrize("name", WRITE)
 def test_answers_in_public_in_another_format(name, folder, windows):
     in_git = "expected/state.json" if name == "expected" else name
-    WRITE[name](folder / "test-A", [WORDS[n] for n in windows["test-A"][:, CONTEXT]])
+    WRITE[name](folder / "test-A", [WORDS[n] for n in windows["test-A"][:, SMALL]])
     assert found(folder) == {(f"test-A/{name}", "E401"): 1}
     assert messages(folder, "E401") == ["the answers of a hidden set lie in the public folder"]
     commit(folder)
@@ -137,17 +119,16 @@ def test_answers_in_public_in_another_format(name, folder, windows):
     assert messages(folder, "E401") == [f"the git history has answers of a hidden set: test-A/{in_git}"]
 
 
-def test_answers_in_parts_are_public(folder, windows, tmp_path):
-    write_part(tmp_path / "answers", "test-A", windows["test-A"], context=CONTEXT)
-    text = (tmp_path / "answers/test-A/expected.tsv").read_text()
-    (tmp_path / "answers/test-A/expected.tsv").unlink()
-    for place in (tmp_path / "answers/test-A", folder / "test-A"):
+def test_answers_in_parts_are_public(folder, planted):
+    text = (planted.private / "test-A/expected.tsv").read_text()
+    (planted.private / "test-A/expected.tsv").unlink()
+    for place in (planted.private / "test-A", folder / "test-A"):
         lines = text.splitlines(keepends=True)
         for number in (0, 1):
             part = place / f"expected-{number}-of-2.tsv"
             part.write_text("".join(lines[75 * number : 75 * number + 75]))
     expected = {(f"test-A/expected-{number}-of-2.tsv", "E401"): 1 for number in (0, 1)}
-    assert found(folder, answers=tmp_path / "answers") == expected
+    assert found(folder, answers=planted.private) == expected
 
 
 def git(folder, *words):
@@ -162,7 +143,7 @@ def commit(folder):
 
 
 @pytest.mark.parametrize("inner", ["", "inside/of/it"])
-def test_answers_in_the_git_history(inner, folder, windows, tmp_path):
+def test_answers_in_the_git_history(inner, folder, tmp_path):
     top = tmp_path / "repository"
     place = top / inner
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -175,7 +156,7 @@ def test_answers_in_the_git_history(inner, folder, windows, tmp_path):
     assert messages(place, "E401") == ["the git history has answers of a hidden set: test-A/expected.tsv"]
 
 
-def test_answers_of_dev_are_no_secret(folder, windows):
+def test_answers_of_dev_are_no_secret(folder):
     commit(folder)
     assert found(folder) == {}
 
@@ -183,24 +164,24 @@ def test_answers_of_dev_are_no_secret(folder, windows):
 # Items, documents and runs of words in several parts
 
 
-def test_a_document_in_two_parts(folder, windows):
+def test_a_document_in_two_parts(folder, planted):
     names = [f"dev-0-{n // 10}" for n in range(ITEMS["dev-0"])]
     names[5:8] = ["train-3"] * 3
-    write(folder, "dev-0", windows["dev-0"], documents=names)
+    planted.write("dev-0", documents=names)
     assert found(folder) == {("dev-0/in.tsv", "E402"): 1}
     assert messages(folder, "E402") == [f"its document is in {folder}/train/in.tsv too"]
 
 
-def test_an_item_twice_whatever_its_answer(folder, windows):
+def test_an_item_twice_whatever_its_answer(folder, windows, planted):
     windows["dev-0"][[9, 11]] = windows["dev-0"][2]
-    windows["dev-0"][9, CONTEXT] = 5
-    write(folder, "dev-0", windows["dev-0"])
+    windows["dev-0"][9, SMALL] = 5
+    planted.write("dev-0")
     assert found(folder, rules={"E403", "W403"}) == {("dev-0/in.tsv", "W403"): 2}
     assert messages(folder, "W403") == ["the same item as line 3"] * 2
 
 
-ALL = 2 * CONTEXT + 1
-AROUND = CONTEXT - 3  # where the three words left of a gap begin
+ALL = 2 * SMALL + 1
+AROUND = SMALL - 3  # where the three words left of a gap begin
 RUNS = {  # runs of words that are written into items: part, item, place, part, item and place of the original, words
     "an item in two parts": ([("test-A", 4, 0, "dev-0", 7, 0, ALL)], "test-A E403",
      "the same item as line 8 of {}/dev-0/in.tsv"),
@@ -222,11 +203,10 @@ RUNS = {  # runs of words that are written into items: part, item, place, part, 
 
 
 @pytest.mark.parametrize(("copies", "leaks", "message"), RUNS.values(), ids=RUNS)
-def test_shared_words(copies, leaks, message, folder, windows):
+def test_shared_words(copies, leaks, message, folder, windows, planted):
     for part, item, place, other, original, begin, words in copies:
         windows[part][item, place : place + words] = windows[other][original, begin : begin + words]
-    for name, rows in windows.items():
-        write(folder, name, rows)
+    planted.write()
     part, *codes = leaks.split() or [""]
     assert found(folder) == {(f"{part}/in.tsv", code): 1 for code in codes}
     assert not message or message.format(folder) in messages(folder, codes[-1])
@@ -241,10 +221,10 @@ def overlap(rows, count):
 @pytest.mark.parametrize(
     ("pairs", "codes"), [(0, set()), (1, {"W404"}), (3, {"W404"}), (4, {"E404"}), (60, {"E404"})]
 )
-def test_answers_in_other_inputs(pairs, codes, folder, windows):
+def test_answers_in_other_inputs(pairs, codes, folder, windows, planted):
     """Of 150 items, 2 are more than one per cent, and 8 more than five."""
     overlap(windows["test-A"], pairs)
-    write(folder, "test-A", windows["test-A"])
+    planted.write("test-A")
     assert found(folder) == {("test-A/in.tsv", code): 2 * pairs for code in codes}
     places = [place for problem in find_leaks(folder).problems for place in problem.places]
     assert all(place.text.rindex("\t") == place.column - 2 for place in places)  # where the right text begins
@@ -252,17 +232,17 @@ def test_answers_in_other_inputs(pairs, codes, folder, windows):
     assert found(folder) == {("test-A/in.tsv", code): 2 * pairs for code in codes}
 
 
-def test_an_input_that_repeats_the_words_around_its_gap(folder, windows):
+def test_an_input_that_repeats_the_words_around_its_gap(folder, windows, planted):
     rows = windows["test-A"][:30]
-    rows[:, 1:8] = rows[:, CONTEXT - 3 : CONTEXT + 4]
+    rows[:, 1:8] = rows[:, SMALL - 3 : SMALL + 4]
     rows[:, 4] += 1
-    write(folder, "test-A", windows["test-A"])
+    planted.write("test-A")
     assert found(folder) == {}
 
 
-def test_where_a_run_is(folder, windows):
+def test_where_a_run_is(folder, windows, planted):
     windows["train"][20, 2:15] = windows["test-A"][3, 1:14]
-    write(folder, "train", windows["train"])
+    planted.write("train")
     (problem,) = find_leaks(folder, rules={"W406"}).problems
     (place,) = problem.places
     line = (folder / "test-A/in.tsv").read_text().splitlines()[3]
@@ -281,7 +261,7 @@ SENTENCE = "It was late when the ship came in."
         (SENTENCE.replace("the ship", "she"), "Some say so! ", False),  # seven words: a set phrase
     ],
 )
-def test_a_sentence_in_train(sentence, before, is_leak, folder, windows):
+def test_a_sentence_in_train(sentence, before, is_leak, folder):
     for name, line, text in (
         ("train", 5, f"Nobody saw it. {sentence} Then all was still."),
         ("test-A", 7, f"{before}{sentence} Others do not."),
@@ -294,24 +274,24 @@ def test_a_sentence_in_train(sentence, before, is_leak, folder, windows):
     assert messages(folder, "W408") == ["a whole sentence of it stands in train, on line 6"] * is_leak
 
 
-def test_few_documents(folder, windows):
-    write(folder, "dev-0", windows["dev-0"], documents=[f"dev-{n % 9}" for n in range(ITEMS["dev-0"])])
+def test_few_documents(folder, planted):
+    planted.write("dev-0", documents=[f"dev-{n % 9}" for n in range(ITEMS["dev-0"])])
     assert found(folder) == {("dev-0/in.tsv", "W409"): 1}
     assert messages(folder, "W409") == ["9 documents, fewer than 10"]
-    write(folder, "dev-0", windows["dev-0"], documents=["dev"] * ITEMS["dev-0"])
+    planted.write("dev-0", documents=["dev"] * ITEMS["dev-0"])
     assert messages(folder, "W409") == ["1 document, fewer than 10"]
 
 
 @pytest.mark.parametrize(("pairs", "most"), [(5, 0), (60, 120)])
-def test_training_windows_that_overlap(pairs, most, folder, windows):
+def test_training_windows_that_overlap(pairs, most, folder, windows, planted):
     overlap(windows["train"], pairs)
-    write(folder, "train", windows["train"])
+    planted.write("train")
     counts = found(folder)
     assert [*counts] == [("train/in.tsv", "W410")] * (most > 0)
     assert most - 20 <= sum(counts.values()) <= most  # a sample of the runs is compared
 
 
-def test_an_empty_part(folder, windows):
+def test_an_empty_part(folder):
     (folder / "dev-0/in.tsv").write_text("")
     (folder / "dev-0/expected.tsv").write_text("")
     assert found(folder) == {("dev-0/in.tsv", "W409"): 1}
@@ -320,7 +300,7 @@ def test_an_empty_part(folder, windows):
 # What is read
 
 
-def test_parts_that_are_not_there(folder, windows):
+def test_parts_that_are_not_there(folder):
     (folder / "train").rename(folder / "train-old")
     (folder / "dev-0/in.tsv").unlink()
     assert find_leaks(folder).files == (f"{folder}/test-A/in.tsv",)
@@ -334,14 +314,14 @@ def test_parts_that_are_not_there(folder, windows):
 
 @pytest.mark.parametrize("name", ["train", "dev-0"])
 @pytest.mark.parametrize("lines", [ITEMS["dev-0"] - 1, ITEMS["train"] + 1])
-def test_answers_that_do_not_fit(name, lines, folder, windows):
+def test_answers_that_do_not_fit(name, lines, folder):
     (folder / name / "expected.tsv").write_text("x\n" * lines)
     with pytest.raises(LineCountError) as caught:
         find_leaks(folder)
     assert (caught.value.lines, caught.value.expected_lines) == (ITEMS[name], lines)
 
 
-def test_another_column_to_group_by(folder, windows):
+def test_another_column_to_group_by(folder):
     (folder / "in-header.tsv").write_text("Paper\tLeftContext\tRightContext\n")
     assert found(folder, group="Paper") == {}
     with pytest.raises(UsageError) as caught:
@@ -351,7 +331,9 @@ def test_another_column_to_group_by(folder, windows):
     )
 
 
-def test_texts_without_a_gap(folder):
+def test_texts_without_a_gap(tmp_path):
+    folder = tmp_path / "texts"
+    write_head(folder)
     (folder / "in-header.tsv").write_text("Text\n")
     for name, text in (("train", "the same words"), ("test-A", "the same words")):
         (folder / name).mkdir()
@@ -359,10 +341,10 @@ def test_texts_without_a_gap(folder):
     assert found(folder) == {("test-A/in.tsv", "E403"): 1}
 
 
-def test_large_parts_are_read_in_blocks(folder, windows, monkeypatch):
+def test_large_parts_are_read_in_blocks(folder, windows, monkeypatch, planted):
     windows["train"][250, 2:15] = windows["test-A"][3, 1:14]
     overlap(windows["train"], 60)
-    write(folder, "train", windows["train"])
+    planted.write("train")
     (folder / "test-A/expected.tsv").unlink(missing_ok=True)
     at_once = find_leaks(folder)
     monkeypatch.setattr(leak_search, "BLOCK_BYTES", 10_000)
@@ -383,15 +365,15 @@ def test_every_rule_is_explained():
     assert all(rule.summary and rule.why and rule.mend for rule in LEAK_RULES)
 
 
-def test_places_are_bounded(folder, windows):
+def test_places_are_bounded(folder, windows, planted):
     overlap(windows["test-A"], 60)
-    write(folder, "test-A", windows["test-A"])
+    planted.write("test-A")
     for most, kept in ((0, 120), (3, 3), (200, 120)):
         (problem,) = find_leaks(folder, max_places=most).problems
         assert (problem.count, len(problem.places)) == (120, kept)
 
 
-def test_text_from_strangers_is_made_visible(folder, windows):
+def test_text_from_strangers_is_made_visible(folder):
     path = folder / "dev-0/in.tsv"
     rows = path.read_text().split("\n")
     rows[9] = rows[8] = f"\x1b[31m{rows[8]}"

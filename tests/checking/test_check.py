@@ -19,7 +19,6 @@ from geval_py.checking.check import check_output
 from geval_py.checking.fixes import DIFF_LINES
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets
-from geval_py.cli import main
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
 from geval_py.reading.splits import locate
@@ -325,12 +324,6 @@ def submission(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    status = main(["check", *words])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def test_what_is_missing(submission):
     for name in ("out.tsv.gz", "out.tsv.xz"):
         (submission / "test-A" / name).write_bytes(b"")
@@ -355,25 +348,25 @@ def test_a_link_to_the_outside(name, beside, submission):
     assert second.rule.code == "E101"
 
 
-def test_quotes_in_the_input(submission, capsys):
+def test_quotes_in_the_input(submission, geval):
     (submission / "test-A/in.tsv").write_text('"x\ty"\nz\n')
     (submission / "test-A/out.tsv").write_bytes(GOOD)
-    _, out, _ = run(capsys, "--format", "json", "-t", "test-A")
+    _, out, _ = geval("check", "--format", "json", "-t", "test-A")
     assert "the input has quotes, at which a CSV reader merges lines" in json.loads(out)["problems"][0]["summary"]
 
 
-def test_status_and_strict(submission, capsys):
-    assert run(capsys)[0] == 0
+def test_status_and_strict(submission, geval):
+    assert geval("check")[0] == 0
     (submission / "dev-0/out.tsv").write_bytes(b":1\n" + GOOD)
-    assert run(capsys)[0] == 0
-    assert run(capsys, "--strict")[0] == 1
-    assert run(capsys, "--strict", "--ignore", "no-guess")[0] == 0
-    assert run(capsys, "--strict", "--select", "E101,w214")[0] == 1
+    assert geval("check")[0] == 0
+    assert geval("check", "--strict")[0] == 1
+    assert geval("check", "--strict", "--ignore", "no-guess")[0] == 0
+    assert geval("check", "--strict", "--select", "E101,w214")[0] == 1
     (submission / "dev-0/out.tsv").write_bytes(b"a\n" + GOOD)
-    assert run(capsys)[0] == 1
+    assert geval("check")[0] == 1
 
 
-def test_headers_of_the_challenge(submission, capsys):
+def test_headers_of_the_challenge(submission, geval):
     (submission / "out-header.tsv").write_text("Word\n")
     (submission / "in-header.tsv").write_text("Text\n")
     for name in ("dev-0", "test-A"):
@@ -381,42 +374,42 @@ def test_headers_of_the_challenge(submission, capsys):
         (submission / name / "out.tsv").write_bytes(b"Word\n" + GOOD * 2)
     (submission / "dev-0/expected.tsv").write_text("Word\nthe\nof\n")
     (submission / "config.txt").write_text("--in-header in-header.tsv --out-header out-header.tsv")
-    assert run(capsys)[0] == 0
+    assert geval("check")[0] == 0
     (submission / "config.txt").write_text("--in-header in-header.tsv")
-    _, out, _ = run(capsys, "--format", "json", "-t", "test-A")
+    _, out, _ = geval("check", "--format", "json", "-t", "test-A")
     assert [p["rule"] for p in json.loads(out)["problems"]] == ["E104", "E113", "W215"]
 
 
-def test_explain(capsys):
-    out = run(capsys, "--explain", "no-rest-mass")[1]
+def test_explain(geval):
+    out = geval("check", "--explain", "no-rest-mass")[1]
     assert out.startswith(
         "W204 no-rest-mass (warning)\n  no mass is left for other words\n\nA miss has probability 0"
     )
     assert out.endswith("\ngeval check --fix mends it, where that needs no guessing.\n")
-    assert "It is found only where the expected words are there." in run(capsys, "--explain", "w301")[1]
+    assert "It is found only where the expected words are there." in geval("check", "--explain", "w301")[1]
     message = "geval: there is no rule `X\\x1b`\n  geval check --rules lists them\n"
-    assert run(capsys, "--explain", "X\x1b") == (2, "", message)
+    assert geval("check", "--explain", "X\x1b") == (2, "", message)
 
 
 @pytest.mark.parametrize("mass", ["0", "1", "x", "nan", "-0.1"])
-def test_rest_mass_is_a_mass(mass, capsys):
-    status, _, err = run(capsys, "--fix", "--rest-mass", mass)
+def test_rest_mass_is_a_mass(mass, geval):
+    status, _, err = geval("check", "--fix", "--rest-mass", mass)
     assert status == 2
     assert f"'{mass}' is not a number between 0 and 1" in err or "expected one argument" in err
 
 
-def test_fix_and_diff(submission, capsys):
+def test_fix_and_diff(submission, geval):
     broken = b"a:0.9 b:0.9\r\nc:0.5 :0.5\n"
     (submission / "dev-0/out.tsv").write_bytes(broken)
-    status, out, err = run(capsys, "--diff", "-t", "dev-0")
+    status, out, err = geval("check", "--diff", "-t", "dev-0")
     assert (status, (submission / "dev-0/out.tsv").read_bytes()) == (0, broken)
     assert out == "./dev-0/out.tsv:1\n- a:0.9 b:0.9\\r\n+ a:0.5 b:0.5\n"
     assert err == "geval: `./dev-0/out.tsv`: would mend W202 on 1 lines, W210 on 1 lines\n"
-    status, _, err = run(capsys, "--fix", "-t", "dev-0", "--rest-mass", "0.1")
+    status, _, err = geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")
     assert (submission / "dev-0/out.tsv").read_text() == "a:0.45 b:0.45 :0.1\nc:0.5 :0.5\n"
     assert (submission / "dev-0/out.tsv.orig").read_bytes() == broken
     assert "; the original is `./dev-0/out.tsv.orig`" in err
-    assert "nothing to mend" in run(capsys, "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
+    assert "nothing to mend" in geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
 
 
 def test_every_rule_has_a_test():
@@ -487,19 +480,19 @@ def test_causes_are_found_without_their_rules(check):
     assert summary == "the output has 2 lines, there are 1 items; there are empty lines"
 
 
-def test_a_damaged_test_set_is_left_out(submission, capsys):
+def test_a_damaged_test_set_is_left_out(submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"a:0,5\n:1\n")
     (submission / "dev-0/expected.tsv").unlink()
     (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n", mtime=0)[:-3])
     (submission / "dev-0/in.tsv").unlink()
     (submission / "dev-0/in.tsv.gz").write_bytes(gzip.compress(b"x\ny\n", mtime=0)[:-3])
-    status, out, err = run(capsys, "--format", "json")
+    status, out, err = geval("check", "--format", "json")
     assert status == 1
     assert [p["rule"] for p in json.loads(out)["problems"]] == ["E114", "W214"]
     assert err.count("geval: note: checked without a file of the test set: Corrupt gzip file") == 2
 
 
-def test_entries_of_a_folder_that_are_no_files(submission, capsys):
+def test_entries_of_a_folder_that_are_no_files(submission, geval):
     (submission / "dev-2").symlink_to("dev-2")
     (submission / "test-A/out.tsv").unlink()
     os.mkfifo(submission / "test-A/out.tsv")
@@ -507,19 +500,19 @@ def test_entries_of_a_folder_that_are_no_files(submission, capsys):
     os.mkfifo(submission / "dev-0/in.tsv")
     (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
     assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
-    assert run(capsys, "-t", "dev-0")[2] == (
+    assert geval("check", "-t", "dev-0")[2] == (
         "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
         "geval: note: `./config.txt` is not there; so the rules of word gaps apply\n"
     )
 
 
-def test_fix_leaves_what_cannot_be_read(submission, capsys):
+def test_fix_leaves_what_cannot_be_read(submission, geval):
     picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\n"
     (submission / "dev-0/out.tsv").write_bytes(picture)
     (submission / "dev-0/out-z.tsv.gz").write_bytes(gzip.compress(GOOD, mtime=0)[:-3])
     (submission / "dev-0/out-y.tsv").symlink_to("../test-A/out.tsv")
     (submission / "test-A/out.tsv").write_bytes(b"a:0.5 b:0 :0.5\n:1\n")
-    _, out, err = run(capsys, "--fix", "--format", "json")
+    _, out, err = geval("check", "--fix", "--format", "json")
     assert (submission / "dev-0/out.tsv").read_bytes() == picture
     assert (submission / "test-A/out.tsv").read_bytes() == b"a:0.5 :0.5\n:1\n"
     assert {p["rule"] for p in json.loads(out)["problems"]} >= {"E105", "E106"}
@@ -534,8 +527,8 @@ WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
     ("--no-backup", WITHOUT_FIX),
     ("--fix -", "--fix and --diff mend files: standard input is none"),
 ])  # fmt: skip
-def test_options_that_do_not_go_together(words, message, submission, capsys):
-    assert run(capsys, *words.split()) == (2, "", f"geval: {message}\n")
+def test_options_that_do_not_go_together(words, message, submission, geval):
+    assert geval("check", *words.split()) == (2, "", f"geval: {message}\n")
 
 
 @pytest.mark.parametrize(("words", "mended"), [
@@ -545,20 +538,20 @@ def test_options_that_do_not_go_together(words, message, submission, capsys):
     (["--ignore", "W20"], b"a:1 c:0 :1\nb:0.5 :0.5\n"),
     (["--select", "E114"], b"a:1 c:0 :1\r\nb:0.5  :0.5\n"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip
-def test_fix_mends_what_is_selected(words, mended, submission, capsys):
+def test_fix_mends_what_is_selected(words, mended, submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"a:1 c:0 :1\r\nb:0.5  :0.5\n")
-    run(capsys, "--diff", "-t", "dev-0", *words)
-    run(capsys, "--fix", "-t", "dev-0", *words)
+    geval("check", "--diff", "-t", "dev-0", *words)
+    geval("check", "--fix", "-t", "dev-0", *words)
     assert (submission / "dev-0/out.tsv").read_bytes() == mended
 
 
 @pytest.mark.parametrize("mode", ["--fix", "--diff"])
-def test_what_could_not_be_mended_fails(mode, submission, capsys):
+def test_what_could_not_be_mended_fails(mode, submission, geval):
     """A link, beside an output that can be mended: the other is mended all the same."""
     (submission / "dev-0/target.tsv").write_bytes(b"a:1 :1\n" * 2)
     (submission / "dev-0/out-a.tsv").symlink_to("target.tsv")
     (submission / "dev-0/out-b.tsv").write_bytes(b"a:1 :1\n" * 2)
-    status, _, err = run(capsys, mode, "-t", "dev-0")
+    status, _, err = geval("check", mode, "-t", "dev-0")
     assert status == 1
     assert err.splitlines()[0] == (
         "geval: Cannot mend `./dev-0/out-a.tsv`: it is a symbolic link; name the file that it leads to"
@@ -567,10 +560,10 @@ def test_what_could_not_be_mended_fails(mode, submission, capsys):
     assert f"geval: `./dev-0/out-b.tsv`: {would} W202 on 2 lines" in err
 
 
-def test_a_diff_of_what_cannot_be_read(submission, capsys):
+def test_a_diff_of_what_cannot_be_read(submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"\0\n")
     (submission / "test-A/out.tsv").unlink()
-    assert run(capsys, "--diff") == (
+    assert geval("check", "--diff") == (
         1,
         "",
         "geval: `./dev-0/out.tsv`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)\n"
@@ -578,16 +571,16 @@ def test_a_diff_of_what_cannot_be_read(submission, capsys):
     )
 
 
-def test_the_diff_is_cut_and_inert(submission, capsys):
+def test_the_diff_is_cut_and_inert(submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"##[error]x:0.5 y:0 :0.5\n" * 2)
-    _, out, _ = run(capsys, "--diff", "-t", "dev-0", "--max-problems", "1")
+    _, out, _ = geval("check", "--diff", "-t", "dev-0", "--max-problems", "1")
     assert out == "./dev-0/out.tsv:1\n- ##\\[error]x:0.5 y:0 :0.5\n+ ##\\[error]x:0.5 :0.5\n…\n"
 
 
 @pytest.mark.parametrize("more", [-1, 1])
-def test_a_diff_with_more_lines_than_are_kept_says_so(more, submission, capsys):
+def test_a_diff_with_more_lines_than_are_kept_says_so(more, submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"a:1 :1\n" * (DIFF_LINES + more))
-    _, out, _ = run(capsys, "--diff", "-t", "dev-0")
+    _, out, _ = geval("check", "--diff", "-t", "dev-0")
     assert out.count("\n+ ") == DIFF_LINES + min(more, 0)
     assert out.endswith("\n…\n") == (more > 0)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.checking.fixes import FIXABLE, Fixes, fix_file, fix_line
-from geval_py.checking.rules import FLAG_RULES, RULES_BY_CODE
+from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import MIN_TOTAL, are_probabilities, parse_line, sum_in_order
@@ -269,11 +269,6 @@ def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
     assert [number for number, _, _ in told.diff] == [n for n, (_, codes) in enumerate(mended, 2) if codes]
 
 
-def breaks(code, flags):
-    pairs = (pair for rule in FLAG_RULES if rule.code == code for pair in rule.flags)
-    return any(flags & has == has and not flags & lacks for has, lacks in pairs)
-
-
 @settings(PROPERTY, max_examples=examples(600))
 @given(probability_lines)
 def test_sums_are_mended_where_check_reports_them(line):
@@ -281,9 +276,11 @@ def test_sums_are_mended_where_check_reports_them(line):
     (flags,) = kernel.score_lines(f"{line}\n".encode(), b"\n", 10, 1)[1]
     assume(not flags & (REPEATED | TINY))
     mended, codes = fix_line(line)
-    assert codes & {"W202", "W203"} == {code for code in ("W202", "W203") if breaks(code, flags)}
+    assert codes & {"W202", "W203"} == {code for code in ("W202", "W203") if RULES_BY_CODE[code].is_broken(flags)}
     (after,) = kernel.score_lines(f"{mended}\n".encode(), b"\n", 10, 1)[1]
-    assert not any(breaks(code, after) for code in ("E112", "W201", "W202", "W203", "W206", "W207", "W210"))
+    assert not any(
+        RULES_BY_CODE[code].is_broken(after) for code in ("E112", "W201", "W202", "W203", "W206", "W207", "W210")
+    )
 
 
 SELECTED = {  # rules, before, after, applied

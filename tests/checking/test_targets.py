@@ -13,7 +13,6 @@ import pytest
 from geval_py.checking.check import check_submission
 from geval_py.checking.rules import Problem
 from geval_py.checking.targets import find_targets
-from geval_py.cli import main
 from geval_py.errors import UsageError
 from geval_py.version import installs
 
@@ -42,12 +41,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def check(capsys, *words):
-    status = main(["check", *words])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def found(*words, **options):
     """The outputs found, each with its answers and input, and the problems."""
     return [
@@ -73,25 +66,25 @@ NO_CHALLENGE = {
 
 
 @pytest.mark.parametrize(("path", "reason"), NO_CHALLENGE.values(), ids=NO_CHALLENGE)
-def test_a_challenge_that_is_none(path, reason, folder, capsys):
+def test_a_challenge_that_is_none(path, reason, folder, geval):
     path, reason = path.format(name=folder.name), reason.format(name=folder.name)
     shown = path.replace("\x1b", "\\x1b").replace("\0", "\\x00")
-    assert check(capsys, "pred.tsv", "--challenge", path) == (2, "", f"geval: `{shown}` is no challenge: {reason}\n")
+    assert geval("check", "pred.tsv", "--challenge", path) == (2, "", f"geval: `{shown}` is no challenge: {reason}\n")
 
 
 @pytest.mark.parametrize("kept", ["config.txt", "train", "dev-0"])
-def test_what_makes_a_challenge(kept, folder, capsys):
+def test_what_makes_a_challenge(kept, folder, geval):
     (folder / "empty" / "dev-0").mkdir()
     if kept == "config.txt":
         (folder / "empty" / kept).write_text("")
     else:
         (folder / "empty" / kept).mkdir(exist_ok=True)
         (folder / "empty" / kept / "in.tsv.xz").symlink_to("nowhere")
-    assert check(capsys, "pred.tsv", "--challenge", "empty")[0] == 0
+    assert geval("check", "pred.tsv", "--challenge", "empty")[0] == 0
 
 
-def test_a_test_set_that_the_challenge_has_not(folder, capsys):
-    assert check(capsys, "pred.tsv", "--challenge", "real", "-t", "dve-0") == (
+def test_a_test_set_that_the_challenge_has_not(folder, geval):
+    assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dve-0") == (
         2,
         "",
         "geval: `real` has no test set `dve-0`\n  there are dev-0, test-A\n",
@@ -115,13 +108,13 @@ COUNTED = {  # words, what is said of the number of lines
 
 
 @pytest.mark.parametrize(("words", "summary"), COUNTED.values(), ids=COUNTED)
-def test_lines_are_counted(words, summary, folder, capsys):
+def test_lines_are_counted(words, summary, folder, geval):
     for place in ("real/test-A/guess.tsv", "real/dev-0/guess.tsv", "real/guess.tsv", "single/guess.tsv"):
         (folder / place).write_text(GOOD)
     for place in ("dev-0/guess.tsv", "outs/out.tsv"):
         (folder / place).parent.mkdir()
         (folder / place).write_text(GOOD)
-    status, out, err = check(capsys, *words, "--format", "json")
+    status, out, err = geval("check", *words, "--format", "json")
     document = json.loads(out)
     assert (status, err, document["uncounted"]) == (1, "", [])
     assert [problem["summary"] for problem in document["problems"] if problem["rule"] in {"E103", "E104"}] == [
@@ -143,7 +136,7 @@ UNCOUNTED = {  # words, why
 
 
 @pytest.mark.parametrize(("words", "reason"), UNCOUNTED.values(), ids=UNCOUNTED)
-def test_lines_that_are_not_counted(words, reason, folder, capsys):
+def test_lines_that_are_not_counted(words, reason, folder, geval):
     """A note in text, a field in JSON; the status is that of the rest."""
     for name in ("bare", "broken", "dangling"):
         (folder / name / "dev-0").mkdir(parents=True)
@@ -153,23 +146,23 @@ def test_lines_that_are_not_counted(words, reason, folder, capsys):
     (folder / "broken/dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\n")[:-3])
     (folder / "dangling/dev-0/in.tsv").symlink_to("annex")
     reason = reason.format(folder=folder, above=folder.parent)
-    status, out, err = check(capsys, *words)
-    (path,) = json.loads(check(capsys, *words, "--format", "json")[1])["files"]
+    status, out, err = geval("check", *words)
+    (path,) = json.loads(geval("check", *words, "--format", "json")[1])["files"]
     assert (status, out) == (0, "no problems in 1 file\n")
     assert err.splitlines()[-1] == (
         f"geval: note: the lines of `{path}` are not counted: {reason}; "
         "--challenge and --test-name (-t) say which test set is meant"
     )
-    status, out, err = check(capsys, *words, "--format", "json")
+    status, out, err = geval("check", *words, "--format", "json")
     assert (status, json.loads(out)["uncounted"]) == (0, [{"path": path, "reason": reason}])
     assert "not counted" not in err
 
 
-def test_answers_that_were_not_fetched_are_said(folder, capsys):
+def test_answers_that_were_not_fetched_are_said(folder, geval):
     """As by git-annex: a link that leads nowhere. The input is enough to count the lines."""
     (folder / "real/dev-0/expected.tsv").unlink()
     (folder / "real/dev-0/expected.tsv").symlink_to(".git/annex/objects/x")
-    assert check(capsys, "real/dev-0") == (
+    assert geval("check", "real/dev-0") == (
         0,
         "no problems in 1 file\n",
         "geval: note: checked without a file of the test set: Cannot read "
@@ -183,12 +176,12 @@ def test_answers_that_were_not_fetched_are_said(folder, capsys):
     ("real", "out-model=x.tsv.gz", "the folders dev-0 and test-A, which have"),
     ("single", "out.tsv", "the folder dev-0, which has"),
 ])  # fmt: skip
-def test_an_output_beside_an_empty_test_set(folder, capsys, challenge, name, said):
+def test_an_output_beside_an_empty_test_set(folder, geval, challenge, name, said):
     (folder / challenge / name).write_text(GOOD * 2)
-    assert "E107" not in check(capsys, challenge, "--format", "json")[1]
+    assert "E107" not in geval("check", challenge, "--format", "json")[1]
     for output in (folder / challenge).glob(f"[dt]e*/{BIGRAM}"):
         output.unlink()
-    status, out, _ = check(capsys, challenge, "--format", "json")
+    status, out, _ = geval("check", challenge, "--format", "json")
     problems = {problem["path"]: (problem["rule"], problem["summary"]) for problem in json.loads(out)["problems"]}
     assert status == 1
     assert problems[f"{challenge}/{name}"] == ("E107", f"it lies beside {said} no output, and is not scored")
@@ -245,9 +238,9 @@ def test_a_name_in_a_challenge_elsewhere(folder):
     assert found("bigram", challenge="real", tests=["test-A"]) == [f"real/test-A/{BIGRAM} real/test-A/in.tsv"]
 
 
-def test_one_output_of_several_test_sets(folder, capsys):
+def test_one_output_of_several_test_sets(folder, geval):
     want = "geval: `pred.tsv` cannot be for 2 test sets (dev-0, test-A): choose one\n"
-    assert check(capsys, "pred.tsv", "--challenge", "real", "-t", "dev-0", "-t", "test-A") == (2, "", want)
+    assert geval("check", "pred.tsv", "--challenge", "real", "-t", "dev-0", "-t", "test-A") == (2, "", want)
     (folder / "outs").mkdir()
     (folder / "outs/out.tsv").write_text(GOOD)
     with pytest.raises(UsageError, match="`outs` cannot be for 2 test sets"):
@@ -266,10 +259,10 @@ def test_json_is_no_output(folder):
     assert len(found("single")) == 2
 
 
-def test_json_is_read_as_text(folder, capsys):
+def test_json_is_read_as_text(folder, geval):
     (folder / "real/dev-0" / BIGRAM).rename(folder / "real/dev-0/out.json")
     (folder / "real/config.txt").write_text("--metric LogLossHashed")
-    assert check(capsys, "real/dev-0/out.json") == (
+    assert geval("check", "real/dev-0/out.json") == (
         0,
         "no problems in 1 file\n",
         "geval: note: `real/dev-0/out.json` is read as text, a line an item; the formats .tsv, .jsonl, .parquet and "
@@ -277,13 +270,13 @@ def test_json_is_read_as_text(folder, capsys):
     )
 
 
-def test_a_format_whose_package_is_missing(folder, capsys, monkeypatch):
+def test_a_format_whose_package_is_missing(folder, geval, monkeypatch):
     """It does not hide what is found in the other outputs."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (folder / "real/dev-0/out-a.parquet").write_bytes(b"PAR1")
     (folder / "real/dev-0" / BIGRAM).write_text(GOOD)
     (folder / "real/config.txt").write_text("--metric LogLoss")
-    status, out, _ = check(capsys, "real/dev-0")
+    status, out, _ = geval("check", "real/dev-0")
     missing = f"Parquet is read by pyarrow, of the extra parquet: {installs('parquet')}"
     assert (status, out) == (
         1,
@@ -303,7 +296,7 @@ real/dev-0/out-model=bigram.tsv
 2 errors, 0 warnings in 2 files
 """,
     )
-    assert check(capsys, "real/dev-0", "--diff") == (
+    assert geval("check", "real/dev-0", "--diff") == (
         1,
         "",
         f"geval: `real/dev-0/out-a.parquet`: the output cannot be read: {missing}\n"
@@ -315,25 +308,25 @@ real/dev-0/out-model=bigram.tsv
 # Metrics in the place of the challenge's
 
 
-def test_the_metrics_of_the_command_line(folder, capsys):
+def test_the_metrics_of_the_command_line(folder, geval):
     (folder / "real/config.txt").write_text("--metric LogLossHashed")
     (folder / "real/dev-0" / BIGRAM).write_text("1.5\nthe\n")
     for words in (["-m", "RMSE"], ["--metric", "RMSE"], ["-a", "RMSE"]):
-        status, out, _ = check(capsys, "real/dev-0", *words, "--format", "json")
+        status, out, _ = geval("check", "real/dev-0", *words, "--format", "json")
         problems = json.loads(out)["problems"]
         assert (status, [(problem["rule"], problem["count"]) for problem in problems]) == (1, [("E117", 1)])
     assert [p.rule.code for p in check_submission("real/dev-0", metrics="RMSE").problems] == ["E117"]
     assert [p.rule.code for p in check_submission("real/dev-0", metrics=["BLEU"]).problems] == []
-    assert check(capsys, "real", "-m", "LogLoss8") == (
+    assert geval("check", "real", "-m", "LogLoss8") == (
         2,
         "",
         "geval: Unknown or broken metric definition: LogLoss8\n  did you mean LogLoss?\n",
     )
 
 
-def test_metrics_where_the_challenge_names_none(folder, capsys):
-    assert "is not there" in check(capsys, "real/dev-0", "-t", "dev-0")[2]
-    assert check(capsys, "real/dev-0", "-t", "dev-0", "-m", "LogLossHashed") == (0, "no problems in 1 file\n", "")
+def test_metrics_where_the_challenge_names_none(folder, geval):
+    assert "is not there" in geval("check", "real/dev-0", "-t", "dev-0")[2]
+    assert geval("check", "real/dev-0", "-t", "dev-0", "-m", "LogLossHashed") == (0, "no problems in 1 file\n", "")
 
 
 # Standard input
@@ -346,19 +339,19 @@ def test_metrics_where_the_challenge_names_none(folder, capsys):
     (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
     ([], 0, [], "it may be for real or single"),
 ], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip
-def test_standard_input(words, status, problems, reason, folder, capsys, monkeypatch):
+def test_standard_input(words, status, problems, reason, folder, geval, monkeypatch):
     if not words:
         reason = "`.` has no test set"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode() * 2)))
-    got, out, _ = check(capsys, "-", "--format", "json", *words)
+    got, out, _ = geval("check", "-", "--format", "json", *words)
     document = json.loads(out)
     assert (got, [problem["summary"] for problem in document["problems"]]) == (status, problems)
     assert [output["reason"] for output in document["uncounted"]] == [reason] * (reason is not None)
 
 
-def test_standard_input_in_text(folder, capsys, monkeypatch):
+def test_standard_input_in_text(folder, geval, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a:0,5\n")))
-    status, out, err = check(capsys, "-")
+    status, out, err = geval("check", "-")
     assert status == 1
     assert "\n    -:1:3: `0,5` is not a number" in out
     assert err == (
@@ -368,9 +361,9 @@ def test_standard_input_in_text(folder, capsys, monkeypatch):
     )
 
 
-def test_standard_input_twice(folder, capsys):
+def test_standard_input_twice(folder, geval):
     want = "geval: standard input (-) can be read only once: give one output as -\n"
-    assert check(capsys, "-", "-") == (2, "", want)
+    assert geval("check", "-", "-") == (2, "", want)
 
 
 # Folders that may not be read
