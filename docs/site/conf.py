@@ -15,7 +15,6 @@ INTERNAL = (
     "explaining.comparison.System",
     "explaining.derived.ByLine",
     "explaining.derived.Derived",
-    "explaining.derived.FrequentWords",
     "reading.config.Task",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -22,6 +22,9 @@ from geval_py.reading.sources import can_be_reread, find_file
 from geval_py.text import named
 
 LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
+Shares: TypeAlias = Mapping[
+    str, float
+]  # of words in all answers, the most frequent first; each above 0, at most 1 in all
 
 DEFAULT_WORDS = 100
 ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
@@ -37,38 +40,22 @@ KEPT_ENDING = ".tuning.json"
 MAX_LABEL = 100  # characters of the names of mixed outputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrequentWords:
-    """Words, the most frequent first, and their shares of all answers, each in (0, 1] and together at most 1."""
+def frequent_words(answers: Iterable[str], count: int) -> Shares:
+    """Return the shares of the ``count`` most frequent answers that an output can list.
 
-    words: tuple[str, ...] = ()
-    shares: tuple[float, ...] = ()
-
-    @property
-    def total(self) -> float:
-        """The sum of the shares."""
-        return sum(self.shares)
-
-    @property
-    def share_by_word(self) -> dict[str, float]:
-        return dict(zip(self.words, self.shares, strict=True))
-
-
-def frequent_words(answers: Iterable[str], count: int) -> FrequentWords:
-    """Return the ``count`` most frequent answers that an output can list, in case of ties the first by code points.
-
-    Answers that an output cannot list, such as those with a space, count in the total but are left out.
+    In case of ties they are the first by code points. Answers that an output cannot list, such as those with a space,
+    count in the total but are left out.
     """
     counts = Counter(answers)
     total = counts.total()
     words = sorted(filter(wordprobs.is_listable, counts), key=lambda word: (-counts[word], word))[:count]
-    return FrequentWords(words=tuple(words), shares=tuple(counts[word] / total for word in words))
+    return {word: counts[word] / total for word in words}
 
 
-def frequent_words_of_train(split: splits.Split, count: int) -> FrequentWords | None:
-    """Return the most frequent answers in the train/expected.tsv beside a test set; None if there is no such file."""
+def frequent_words_of_train(split: splits.Split, count: int) -> Shares:
+    """Return the most frequent answers in the train/expected.tsv beside a test set; none without such a file."""
     path = splits.training_answers(split)
-    return None if path is None else frequent_words(read_lines(path, header=split.output_header), count)
+    return {} if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 
 def line_figures(masses: Sequence[float], rest: float) -> tuple[float, float, float, float]:
@@ -140,7 +127,7 @@ class Parameters:
     temperature: float = 1.0
     lambda_: float = 0.0
     nu: float = 0.0
-    frequent: FrequentWords = FrequentWords()
+    frequent: Shares = field(default_factory=dict)
     bits: int = schemes.DEFAULT_BITS
     by_line: ByLine | None = None
 
@@ -160,7 +147,7 @@ class Parameters:
         """Whether a tuned line is written as masses of buckets, since its words would take more room."""
         if not self.uses_words:
             return False
-        characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent.words)
+        characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent)
         return characters > VECTOR_CHARACTERS << self.bits
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
@@ -190,9 +177,9 @@ class Parameters:
         rest = (1.0 - lambda_) * rest + lambda_
         to_words = rest * nu
         masses = {} if is_vector else wordprobs.merge_masses(filter(None, words), listed)
-        for word, share in self.frequent.share_by_word.items() if to_words else ():
+        for word, share in self.frequent.items() if to_words else ():
             masses[word] = masses.get(word, 0.0) + to_words * share
-        tuned = wordprobs.Distribution(masses=masses, rest=rest - to_words * self.frequent.total)
+        tuned = wordprobs.Distribution(masses=masses, rest=rest - to_words * sum(self.frequent.values()))
         if not is_vector and not self.as_vectors:
             return wordprobs.line_of_masses(masses, tuned.rest)
         buckets = wordprobs.bucket_masses(tuned, self.bits, line)
@@ -200,7 +187,7 @@ class Parameters:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameters for JSON: the numbers, the bits, and the frequent words with their shares."""
-        frequent = self.frequent.share_by_word if self.uses_words else {}
+        frequent = self.frequent if self.uses_words else {}
         return {**self.numbers, "bits": self.bits, "frequent_words": frequent}
 
     @classmethod
@@ -211,7 +198,7 @@ class Parameters:
             temperature=float(values["temperature"]),
             lambda_=float(values["lambda"]),
             nu=float(values["nu"]),
-            frequent=FrequentWords(words=tuple(frequent), shares=tuple(frequent.values())),
+            frequent=frequent,
             bits=int(values["bits"]),
             by_line=ByLine.of_dict(values[BY_LINE]) if BY_LINE in values else None,
         )
@@ -221,8 +208,8 @@ class Parameters:
             and 0.0 <= made.nu <= 1.0
             and schemes.MIN_BITS <= made.bits <= schemes.MAX_BITS
             and all(map(wordprobs.is_listable, frequent))
-            and made.frequent.total <= 1.0 + 1e-9
-            and all(share >= 0.0 for share in made.frequent.shares)
+            and sum(frequent.values()) <= 1.0 + 1e-9
+            and all(share >= 0.0 for share in frequent.values())
         ):
             raise ValueError("a parameter, a word or a share is out of range")
         return made
@@ -250,7 +237,7 @@ class Mixing:
     """
 
     weights: tuple[float, ...]
-    frequent: FrequentWords = FrequentWords()
+    frequent: Shares = field(default_factory=dict)
     bits: int = schemes.DEFAULT_BITS
 
     def mix_lines(self, texts: Sequence[str], line: int) -> str:
@@ -259,9 +246,9 @@ class Mixing:
         Raises MalformedLineError, without a path, for the first malformed text.
         """
         parsed = [wordprobs.parse_line(text, line) for text in texts]
-        rest = max(0.0, 1.0 - self.frequent.total)
-        frequent = wordprobs.Distribution(masses=self.frequent.share_by_word, rest=rest)
-        parts = [frequent] if self.frequent.words else []
+        rest = max(0.0, 1.0 - sum(self.frequent.values()))
+        frequent = wordprobs.Distribution(masses=dict(self.frequent), rest=rest)
+        parts = [frequent] if self.frequent else []
         if any(part.words is None for part in parsed):
             columns = [part.buckets(self.bits, line) for part in parsed]
             columns += [wordprobs.bucket_masses(part, self.bits, line) for part in parts]
@@ -276,7 +263,7 @@ class Mixing:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the mixing for JSON: the weights, the bits, and the frequent words with their shares."""
-        return {"weights": self.weights, "bits": self.bits, "frequent_words": self.frequent.share_by_word}
+        return {"weights": self.weights, "bits": self.bits, "frequent_words": self.frequent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

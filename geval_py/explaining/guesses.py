@@ -59,7 +59,7 @@ class Guesses:
     greatest: Array
     listed_entries: Array
     shares: Array
-    frequent: derived.FrequentWords
+    frequent: derived.Shares
     bits: int
     entries: Entries | None = None
 
@@ -101,7 +101,7 @@ class Guesses:
     def spread(self) -> tuple[float, Array]:
         """Compute the bucket's part of the rest at nu 0, and its derivative by nu."""
         alike = 1.0 / (1 << self.bits)
-        return alike, self.shares - self.frequent.total * alike
+        return alike, self.shares - sum(self.frequent.values()) * alike
 
     def tempered_hits(self, temperature: float) -> Array:
         """Compute A(T) of each line."""
@@ -145,7 +145,7 @@ def hashed_bits(evaluation: scores.ScoredOutput) -> int:
 
 def read_guesses(
     evaluation: scores.ScoredOutput,
-    frequent: derived.FrequentWords,
+    frequent: derived.Shares,
     *,
     keep_entries: bool,
     threads: int | None = None,
@@ -201,12 +201,12 @@ def read_guesses(
     )
 
 
-def bucket_shares(split: splits.Split, frequent: derived.FrequentWords, bits: int) -> Array:
+def bucket_shares(split: splits.Split, frequent: derived.Shares, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
     with LineReader(split.expected, header=split.output_header) as expected:
         answers = b"".join(iter(expected.block, b""))
     return np.frombuffer(backends.bucket_shares(*_encoded(frequent), answers, bits, 1))
 
 
-def _encoded(frequent: derived.FrequentWords) -> tuple[bytes, array[float]]:
-    return "".join(f"{word}\n" for word in frequent.words).encode(), array("d", frequent.shares)
+def _encoded(frequent: derived.Shares) -> tuple[bytes, array[float]]:
+    return "".join(f"{word}\n" for word in frequent).encode(), array("d", frequent.values())

@@ -20,7 +20,7 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
-from geval_py.explaining.derived import FrequentWords, Mixing, frequent_words_of_train, mixed_output
+from geval_py.explaining.derived import Mixing, frequent_words_of_train, mixed_output
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
@@ -184,14 +184,16 @@ def mix(
     first, score = evaluations[0], evaluations[0].scores[0]
     bits = guesses.hashed_bits(first)
     folds, notes = cross_validation.folds_of(evaluations, documents, seed, force=force)
-    frequent = frequent_words_of_train(first.split, words) if words else FrequentWords()
-    if frequent is None or (words and not frequent.words):
+    frequent = frequent_words_of_train(first.split, words) if words else {}
+    if words and not frequent:
         raise errors.UsageError(
             message="there is no train/expected.tsv, whose commonest words would be one more output"
         )
     columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
-    if frequent.words:
-        masses = guesses.bucket_shares(first.split, frequent, bits) + max(0.0, 1.0 - frequent.total) / (1 << bits)
+    if frequent:
+        masses = guesses.bucket_shares(first.split, frequent, bits) + max(0.0, 1.0 - sum(frequent.values())) / (
+            1 << bits
+        )
         with np.errstate(divide="ignore"):
             columns.append(np.maximum(0.0, -np.log(masses)))
     losses = np.column_stack(columns)  # lines x outputs, the words of train last
@@ -205,7 +207,7 @@ def mix(
     infinite = np.isinf(losses).sum(axis=0).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
     parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
-    if frequent.words:
+    if frequent:
         parts.append((TRAIN, cross_validation.score_of(score, losses[:, -1]), None))
     components = tuple(
         Component(name=name, weight=weight, score=value, infinite=count, signature=signature)
@@ -213,7 +215,7 @@ def mix(
     )
     return Mixture(
         **cross_validation.described(first, folds, seed),
-        words=len(frequent.words),
+        words=len(frequent),
         components=components,
         best=names[alone],
         score=evaluations[alone].score,

@@ -54,7 +54,7 @@ class Trial:
     @property
     def words(self) -> int:
         """The number of frequent words that get a part of the rest."""
-        return len(self.found.frequent.words) if self.found.uses_words else 0
+        return len(self.found.frequent) if self.found.uses_words else 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -146,7 +146,7 @@ class Tuning(Tabular):
             return
         numbers = self.parameters.numbers
         values = (BY_LINE_TEXT if name == BY_LINE else f"{name} {numbers[name]:.4g}" for name in self.taken)
-        frequent = len(self.parameters.frequent.words) if self.parameters.uses_words else 0
+        frequent = len(self.parameters.frequent) if self.parameters.uses_words else 0
         words = f", for the {frequent} commonest words of train" if frequent else ""
         predicted = cross_validation.score_text(self.predicted)
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
@@ -209,23 +209,16 @@ def tune(
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)
     folds, notes = cross_validation.folds_of([evaluation], documents, seed, force=force)
-    frequent, without = derived.FrequentWords(), []
-    if words != 0:
-        count = derived.DEFAULT_WORDS if words is None else words
-        frequent = derived.frequent_words_of_train(evaluation.split, count) or frequent
-    if words != 0 and not frequent.words:
+    count, without = derived.DEFAULT_WORDS if words is None else words, []
+    frequent = derived.frequent_words_of_train(evaluation.split, count) if count else {}
+    if count and not frequent:
         missing = "there is no train/expected.tsv, whose commonest words nu would be for"
         if words is not None:
             raise errors.UsageError(message=missing)
         without = [f"{missing}: it is left out"]
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
-    steps = [
-        step for step in LADDER if (temperature or "temperature" not in step) and (frequent.words or "nu" not in step)
-    ]
-    more = derived.FrequentWords()  # with which tuning by line is tried again
-    if words is None:
-        all_words = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS)
-        more = more if all_words is None or len(all_words.words) == len(frequent.words) else all_words
+    steps = [step for step in LADDER if (temperature or "temperature" not in step) and (frequent or "nu" not in step)]
+    more = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS) if words is None else {}
     everything, held_out, losses = np.ones(guesses.lines, np.bool_), np.array(evaluation.line_losses), None
     parameters, first = derived.Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
     taken: tuple[str, ...] = ()
@@ -257,16 +250,16 @@ def tune(
         )
         if change.is_better:
             taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
-        if not steps and BY_LINE in taken and more.words:
+        if not steps and BY_LINE in taken and len(more) > len(frequent):  # it is tried again with more words
             shares = bucket_shares(evaluation.split, more, guesses.bits)
             guesses, steps = replace(guesses, frequent=more, shares=shares), [(BY_LINE,)]
-            more = derived.FrequentWords()
+            more = {}
     return Tuning(
         output=evaluation.output.name,
         **cross_validation.described(evaluation, folds, seed),
         infinite=first.statistics.infinite,
         score=first.value,
-        words=len(frequent.words),
+        words=len(frequent),
         trials=tuple(trials),
         parameters=parameters,
         predicted=first.value if losses is None else cross_validation.score_of(first, losses),

@@ -239,7 +239,7 @@ class Report:
         frequent = derived.frequent_words(counts.elements(), derived.ALL_WORDS)
         bits = hashed_bits(self.evaluation)
         shares = bucket_shares(self.evaluation.split, frequent, bits)
-        masses = seen * shares + (1.0 - seen * frequent.total) / (1 << bits)
+        masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
 
 

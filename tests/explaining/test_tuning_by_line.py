@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from geval_py import UnreadableFileError, evaluate, tune
 from geval_py.explaining.cross_validation import change_of, fit
-from geval_py.explaining.derived import ByLine, FrequentWords, Parameters, frequent_words, read_parameters
+from geval_py.explaining.derived import ByLine, Parameters, frequent_words, read_parameters
 from geval_py.explaining.guesses import read_guesses
 
 LINES = 300
@@ -85,7 +85,7 @@ def test_more_words_are_tried_after_the_commonest(tmp_path):
 
 def test_the_fit_is_a_minimum(evaluation):
     """No number that is changed a little makes the mean loss, with its ridge, smaller."""
-    frequent = FrequentWords(words=("f0", "f1", "f2"), shares=(0.2, 0.1, 0.07))
+    frequent = {"f0": 0.2, "f1": 0.1, "f2": 0.07}
     guesses = read_guesses(evaluation, frequent, keep_entries=False)
     everything = np.ones(guesses.lines, np.bool_)
     found = fit(guesses, ("by-line",), everything, Parameters(frequent=frequent)).by_line
