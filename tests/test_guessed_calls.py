@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import geval_py
-from geval_py import Challenge, Scorer, UsageError, compare, evaluate, evaluate_all, mix, tune
+from geval_py import Challenge, Scorer, UsageError, calibration, compare, evaluate, evaluate_all, mix, tune
 
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 OUTPUT = GAZETTE / "dev-0" / "out-model=bigram.tsv"
@@ -16,56 +16,40 @@ def scored():
     return evaluate(GAZETTE, "dev-0", out="bigram")
 
 
-GUESSED = {
-    "a file for a challenge": (lambda: evaluate(OUTPUT), f"`{OUTPUT}` is a file, and not a challenge's folder{PAIR}"),
-    "two files": (
-        lambda: evaluate(OUTPUT, str(GAZETTE / "dev-0" / "expected.tsv"), metrics="LogLossHashed"),
-        f"`{OUTPUT}` is a file, and not a challenge's folder{PAIR}",
-    ),
-    "a number of metrics": (
+GUESSED = {  # what is said, and of which calls
+    f"`{OUTPUT}` is a file, and not a challenge's folder{PAIR}": [
+        lambda: evaluate(OUTPUT), lambda: evaluate(OUTPUT, str(GAZETTE / "dev-0/expected.tsv"), metrics="LogLossHashed"),
+    ],
+    "metrics are a name, as 'PerplexityHashed', or a list of names, not 5": [
         lambda: evaluate(GAZETTE, "dev-0", out="bigram", metrics=5),
-        "metrics are a name, as 'PerplexityHashed', or a list of names, not 5",
-    ),
-    "metrics that are no texts": (
+    ],
+    "metrics are a name, as 'PerplexityHashed', or a list of names, not [5]": [
         lambda: evaluate(GAZETTE, "dev-0", out="bigram", metrics=[5]),
-        "metrics are a name, as 'PerplexityHashed', or a list of names, not [5]",
-    ),
-    "several outputs": (
+    ],
+    "out is the name or path of one output, not ['bigram', 'unigram']; evaluate_all scores all outputs": [
         lambda: evaluate(GAZETTE, "dev-0", out=["bigram", "unigram"]),
-        "out is the name or path of one output, not ['bigram', 'unigram']; evaluate_all scores all outputs",
-    ),
-    "a number of an output": (
-        lambda: evaluate(GAZETTE, "dev-0", out=1),
-        "out is the name or path of one output, not 1",
-    ),
-    "a text as a vocabulary": (
+    ],
+    "out is the name or path of one output, not 1": [lambda: evaluate(GAZETTE, "dev-0", out=1)],
+    "a vocabulary is a list of words, in the order of columns, not 'PerplexityHashed'": [
         lambda: Scorer("PerplexityHashed"),
-        "a vocabulary is a list of words, in the order of columns, not 'PerplexityHashed'",
-    ),
-    "a size of a vocabulary": (lambda: Scorer(5), "a vocabulary is a list of words, in the order of columns, not 5"),
-    "compare with one": (
-        lambda: compare(scored()),
-        "several evaluations are wanted in a list, not one evaluation: compare([one, other])",
-    ),
-    "mix one": (
-        lambda: mix(scored()),
-        "several evaluations are wanted in a list, not one evaluation: mix([one, other])",
-    ),
-    "compare a number": (
-        lambda: compare(5),
-        "several evaluations are wanted in a list, not 5: compare([one, other])",
-    ),
-    "tune a path": (lambda: tune("out.tsv"), "an evaluation is wanted, as evaluate(…) gives it, not 'out.tsv'"),
-    "a challenge by its folder": (lambda: Challenge("."), "a challenge is opened by Challenge.open(path)"),
-    "an unknown metric": (
+    ],
+    "a vocabulary is a list of words, in the order of columns, not 5": [lambda: Scorer(5)],
+    "several evaluations are wanted in a list, not one evaluation: compare([one, other])": [lambda: compare(scored())],
+    "several evaluations are wanted in a list, not one evaluation: mix([one, other])": [lambda: mix(scored())],
+    "several evaluations are wanted in a list, not 5: compare([one, other])": [lambda: compare(5)],
+    "an evaluation is wanted, as evaluate(…) gives it, not 'out.tsv'": [
+        lambda: tune("out.tsv"), lambda: calibration("out.tsv"), lambda: compare([scored(), "out.tsv"]),
+        lambda: compare(["out.tsv", scored()]),
+    ],
+    "a challenge is opened by Challenge.open(path)": [lambda: Challenge(".")],
+    "Unknown or broken metric definition: nope\n  geval --list-metrics shows those that are known": [
         lambda: geval_py.metric("nope"),
-        "Unknown or broken metric definition: nope\n  geval --list-metrics shows those that are known",
-    ),
-}
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "message"), GUESSED.values(), ids=GUESSED)
-def test_a_guessed_call(call, message):
+@pytest.mark.parametrize(("message", "call"), [(said, call) for said, calls in GUESSED.items() for call in calls])
+def test_a_guessed_call(message, call):
     with pytest.raises(UsageError) as caught:
         call()
     assert str(caught.value) == message

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import geval_py
 from geval_py import UsageError, compare, evaluate, evaluate_all, plots
 
 GAZETTE = Path(__file__).parent.parent / "challenges" / "gazette"
@@ -53,8 +52,3 @@ def test_what_cannot_be_drawn(tmp_path):
     with pytest.raises(UsageError) as caught:
         plots.frequencies(rests)
     assert str(caught.value) == "there is no train/expected.tsv beside the test set, whose words would be counted"
-
-
-def test_they_are_found_in_the_package():
-    assert geval_py.plots is plots
-    assert "plots" in dir(geval_py)

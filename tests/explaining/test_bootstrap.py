@@ -220,21 +220,3 @@ def test_a_number(words, printed, challenge, capsys):
 def test_config_txt_may_ask_for_it(challenge, capsys):
     (challenge / "config.txt").write_text("--metric Accuracy --bootstrap 100")
     assert "±" in shown(capsys)[1]
-
-
-def test_infinite_losses_are_noted(challenge, capsys):
-    (challenge / "dev-0/out.tsv").write_text("x:1\nb:1\n:1\n")
-    words = ["-B", "100", "-a", "PerplexityHashed", "-a", "LogLossHashed"]
-    note = "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n"
-    assert shown(capsys, *words) == (0, "PerplexityHashed\tInfinity\nLogLossHashed\tInfinity\n", note + FEW)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("-B 0", "the number of bootstrap samples is at least 1"),
-        ("-B -5", "argument -B/--bootstrap: '-5' is not a whole number\n  geval --help shows the options"),
-    ],
-)
-def test_a_wrong_command_line(words, message, challenge, capsys):
-    assert shown(capsys, *words.split()) == (2, "", f"geval: {message}\n")

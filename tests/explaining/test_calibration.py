@@ -208,17 +208,6 @@ def test_weights_of_other_values(kernel):
         kernel.isotonic(array("d", [1, 2]), array("d", [1]))
 
 
-def test_a_metric_on_exact_words_is_refused(tmp_path):
-    with pytest.raises(UsageError) as caught:
-        calibration(evaluated(tmp_path, ["a:0.5 :0.5"], ["a"], "Accuracy"))
-    assert str(caught.value) == ("this needs a metric on hashed words, such as PerplexityHashed, not Accuracy")
-
-
-def test_what_is_no_evaluation_is_refused():
-    with pytest.raises(UsageError, match="an evaluation is wanted"):
-        calibration("out.tsv")
-
-
 def test_what_cannot_be_read_again_is_refused(tmp_path):
     evaluation = evaluated(tmp_path, ["a:0.5 :0.5"], ["a"])
     (tmp_path / "out.tsv").unlink()

@@ -154,18 +154,6 @@ def several(challenge):
     return [evaluate(".", "dev-0", out=name) for name in (*names, "out-5.tsv")]
 
 
-def test_an_output_against_itself(challenge):
-    one = evaluations(challenge, "one")[0]
-    result = compare([one, one], samples=100)
-    path = one.output.path
-    assert [system.name for system in result.systems] == [path, f"{path} (2)"]
-    other = result.systems[1]
-    assert (other.p_bootstrap, other.p_randomisation, other.difference, other.tied) == (1, 1, 0, 1)
-    assert other.difference_interval.ends == (None, None)
-    assert result.groups == ((path, f"{path} (2)"),)
-    assert result.notes[-1] == f"{path} and {path} (2) have the same loss on every line"
-
-
 def test_names_that_are_the_same_are_told_apart_by_their_paths():
     outputs = [
         Output(path=path, name=path.rpartition("/")[2], parameters={})
@@ -376,15 +364,6 @@ def test_fewer_than_two(challenge):
         assert str(caught.value) == f"a comparison takes two outputs or more; there is {count}"
 
 
-def test_what_is_no_evaluation(challenge):
-    (one,) = evaluations(challenge, "one")
-    path = challenge / "dev-0/out-model=good.tsv"
-    for given in ([one, path.name], [path.name, one]):
-        with pytest.raises(UsageError) as caught:
-            compare(given)
-        assert str(caught.value) == ("an evaluation is wanted, as evaluate(…) gives it, not 'out-model=good.tsv'")
-
-
 @pytest.mark.parametrize(
     ("baseline", "message"),
     [
@@ -553,25 +532,6 @@ def test_infinite_losses_in_the_table(challenge, compared):
         "geval: note: the loss of 1 of 40 lines is infinite for some system: "
         "two systems are compared on the lines that are finite in both\n"
     )
-
-
-ESCAPED = {
-    "text": r"out-[a|b]`<i>&$_{x}\%#~^\x1b\u202e.tsv",
-    "markdown": r"out-\[a\|b\]\`&lt;i&gt;&amp;\$\_{x}\\%\#\~^\\x1b\\u202e.tsv",
-    "html": r"out-[a|b]`&lt;i&gt;&amp;$_{x}\%#~^\x1b\u202e.tsv",
-    "latex": r"out-[a\textbar{}b]\textasciigrave{}\textless{}i\textgreater{}\&\$\_\{x\}\textbackslash{}\%\#"
-    r"\textasciitilde{}\textasciicircum{}\textbackslash{}x1b\textbackslash{}u202e & ",
-}
-HOSTILE = "out-[a|b]`<i>&$_{x}\\%#~^\x1b\u202e.tsv"
-
-
-@pytest.mark.parametrize("form", ESCAPED)
-def test_names_are_escaped(form, challenge, compared):
-    for name, share in ((HOSTILE, 0.3), ("[x].tsv", 0.4)):
-        write(challenge, name, guess(lambda n, share=share: share))
-    status, out, _ = compared("-t", "dev-0", "--samples", "50", "--format", form, HOSTILE, "[x].tsv")
-    assert (status, ESCAPED[form] in out, {"\x1b", "\u202e"} & set(out)) == (0, True, set())
-    assert form != "latex" or "\n{}[x] & " in out
 
 
 def test_which_scores_are_the_best(challenge):

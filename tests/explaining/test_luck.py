@@ -82,22 +82,16 @@ def test_where_nothing_scatters(tmp_path):
     assert str(found).endswith("out.tsv: all seeds give the same score.")
 
 
-def test_exact_words(tmp_path):
+@pytest.mark.parametrize("bits", [4, 10, 12])
+def test_exact_words(bits, tmp_path):
     """A listed word has its mass; another shares the rest with all that the line does not list."""
     outputs, expected = ["a:0.5 :0.5", "a:0.5 :0.5", "a:0.5 :0.5"], ["a", "b", "stranger"]
-    found = luck(evaluated(tmp_path, outputs, expected), seeds=2, vocabulary=frozenset("abcdef")).exact
+    words = frozenset("abcdef")
+    found = luck(evaluated(tmp_path, outputs, expected, f"LogLossHashed{bits}"), seeds=2, vocabulary=words).exact
     assert (found.vocabulary, found.infinite) == (6, 1)
     assert found.listed == pytest.approx(math.exp(-(math.log(0.5) + math.log(0.5 / 5)) / 2))
-    hashed = hashed_log_losses(outputs[:2], expected[:2])
-    assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 1024)))
-
-
-@pytest.mark.parametrize("bits", [4, 12])
-def test_exact_words_are_estimated_with_the_buckets_of_the_metric(bits, tmp_path):
-    outputs, expected, words = ["a:0.5 :0.5"] * 2, ["a", "b"], frozenset("abcdef")
-    found = luck(evaluated(tmp_path, outputs, expected, f"LogLossHashed{bits}"), seeds=2, vocabulary=words).exact
-    hashed = np.mean(hashed_log_losses(outputs, expected, bits))
-    assert found.from_hashed == pytest.approx(math.exp(hashed + 0.5 * math.log(6 / 2**bits)))
+    hashed = hashed_log_losses(outputs[:2], expected[:2], bits)
+    assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 2**bits)))
 
 
 @pytest.mark.parametrize(
