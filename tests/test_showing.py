@@ -72,15 +72,10 @@ def test_a_challenge_and_its_sets_are_tables_in_notebooks():
 @pytest.mark.parametrize(
     ("values", "wanted"),
     [
-        (["1", "10", None], [1, 10, None]),
-        (["1e-3", ".5"], [0.001, 0.5]),
-        (["1_000", "2"], ["1_000", "2"]),
-        (["nan", "1"], ["nan", "1"]),
-        (["1e999", "1"], ["1e999", "1"]),
-        (["٣", "1"], ["٣", "1"]),
-        ([""], [""]),
+        (["1", "10", None], [1, 10, None]), (["1e-3", ".5"], [0.001, 0.5]), (["1_000", "2"], ["1_000", "2"]),
+        (["nan", "1"], ["nan", "1"]), (["1e999", "1"], ["1e999", "1"]), (["٣", "1"], ["٣", "1"]), ([""], [""]),
     ],
-)
+)  # fmt: skip
 def test_what_is_a_number_in_a_name(values, wanted):
     split = SimpleNamespace(expected="challenge/dev-0/expected.tsv")
     outputs = [SimpleNamespace(name="out.tsv", parameters={} if value is None else {"k": value}) for value in values]

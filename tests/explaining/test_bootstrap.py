@@ -48,12 +48,10 @@ def test_an_interval_is_its_ends():
 @pytest.mark.parametrize(
     ("low", "high", "middle", "half"),
     [
-        (5.0, math.inf, math.inf, math.inf),
-        (math.inf, math.inf, math.inf, 0.0),
-        (1e308, 1.5e308, 1.25e308, 0.25e308),
-        (-1.5e308, 1.5e308, 0.0, 1.5e308),
+        (5.0, math.inf, math.inf, math.inf), (math.inf, math.inf, math.inf, 0.0),
+        (1e308, 1.5e308, 1.25e308, 0.25e308), (-1.5e308, 1.5e308, 0.0, 1.5e308),
     ],
-)
+)  # fmt: skip
 def test_wide_intervals(low, high, middle, half):
     shown = Interval(low=low, high=high, samples=10, seed=0)
     assert (shown.middle, shown.half_width) == (middle, half)
@@ -155,10 +153,9 @@ def test_a_seed_of_0_is_a_seed():
     ("samples", "seed", "message"),
     [
         (0, 1, "the number of bootstrap samples is at least 1"),
-        (-5, 1, "the number of bootstrap samples is at least 1"),
-        (10, -1, "the seed is a whole number from 0 on"),
+        (-5, 1, "the number of bootstrap samples is at least 1"), (10, -1, "the seed is a whole number from 0 on"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(samples, seed, message):
     with pytest.raises(UsageError) as caught:
         interval(METRICS["LogLossHashed"], column([1.0]), samples=samples, seed=seed)
@@ -205,14 +202,11 @@ FEW = (
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
-        ("-B 1", "12.70\n"),
-        ("-B 1 -p 0", "13\n"),
-        ("-B 100", "64±63\n"),
-        ("-B100 -% -a LikelihoodHashed", "50±50\n"),
-        ("-B 100 --seed 0 -a LogLossHashed", "3.5±3.5\n"),
+        ("-B 1", "12.70\n"), ("-B 1 -p 0", "13\n"), ("-B 100", "64±63\n"),
+        ("-B100 -% -a LikelihoodHashed", "50±50\n"), ("-B 100 --seed 0 -a LogLossHashed", "3.5±3.5\n"),
         ("-B 100 -a LogLossHashed -p 0", "2±2\n"),
     ],
-)
+)  # fmt: skip
 def test_a_number(words, printed, challenge, capsys):
     assert shown(capsys, *words.split()) == (0, printed, FEW)
 

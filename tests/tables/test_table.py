@@ -21,11 +21,9 @@ from geval_py.text import visible
 PROPERTY = settings(deadline=None, derandomize=True)
 
 COLUMNS = [
-    Column(name="system"),
-    Column(name="score", unit="words", alignment="right", write=plain),
-    Column(name="95 %", alignment="centre"),
-    Column(name="note"),
-]
+    Column(name="system"), Column(name="score", unit="words", alignment="right", write=plain),
+    Column(name="95 %", alignment="centre"), Column(name="note"),
+]  # fmt: skip
 ROWS = [("a|b_c", 2.5, "[-1, +Infinity]", "=x\t<i>"), ("[水]", math.inf, None, "\x1b&")]
 
 FORMATS = {
@@ -75,11 +73,9 @@ class WithLegend(Bare):
 
 
 BELOW = {
-    "text": "\na|b\n<c>\n",
-    "markdown": "\na\\|b\n&lt;c&gt;\nNote: few lines.\n",
-    "latex": "% a|b\n% <c>\n% Note: few lines.\n",
-    "html": "<p>a|b<br>&lt;c&gt;<br>Note: few lines.</p>\n",
-}
+    "text": "\na|b\n<c>\n", "markdown": "\na\\|b\n&lt;c&gt;\nNote: few lines.\n",
+    "latex": "% a|b\n% <c>\n% Note: few lines.\n", "html": "<p>a|b<br>&lt;c&gt;<br>Note: few lines.</p>\n",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BELOW)
