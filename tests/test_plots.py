@@ -41,10 +41,8 @@ def test_a_chart_of_a_comparison():
     assert plots.comparison(compare(evaluations)).svg == plots.comparison(evaluations).svg
 
 
-def test_what_cannot_be_drawn(tmp_path):
-    (tmp_path / "expected.tsv").write_text("a\n" * 10)
-    (tmp_path / "out.tsv").write_text(":1\n" * 10)
-    rests = evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")
+def test_what_cannot_be_drawn():
+    rests = evaluate([":1"] * 10, ["a"] * 10, metrics="PerplexityHashed")
     for name in ("calibration", "first_guess", "rest"):
         with pytest.raises(UsageError) as caught:
             getattr(plots, name)(rests)

@@ -21,14 +21,8 @@ GAZETTE = "challenges/gazette"
 WORDS = [f"w{n}" for n in range(40)]
 
 
-def write(folder, outputs, expected):
-    for name, lines in (("out.tsv", outputs), ("expected.tsv", expected)):
-        (folder / name).write_text("".join(f"{line}\n" for line in lines))
-    return folder / "out.tsv", folder / "expected.tsv"
-
-
-def evaluated(folder, outputs, expected, metrics="PerplexityHashed"):
-    return evaluate(write(folder, outputs, expected), metrics=metrics)
+def calibrated(outputs, expected, metrics="PerplexityHashed"):
+    return calibration(evaluate(outputs, expected, metrics=metrics))
 
 
 def honest_lines(lines, seed=1, power=1.0):
@@ -46,8 +40,8 @@ def honest_lines(lines, seed=1, power=1.0):
     return outputs, expected
 
 
-def test_an_honest_output(tmp_path):
-    found = calibration(evaluated(tmp_path, *honest_lines(1500, seed=3)))
+def test_an_honest_output():
+    found = calibrated(*honest_lines(1500, seed=3))
     assert not found.claim.is_significant
     assert found.words.is_honest
     assert found.guess.is_honest
@@ -58,8 +52,8 @@ def test_an_honest_output(tmp_path):
     assert sum(inside) >= len(inside) - 3
 
 
-def test_an_output_that_is_too_sure(tmp_path):
-    found = calibration(evaluated(tmp_path, *honest_lines(1500, power=2)))
+def test_an_output_that_is_too_sure():
+    found = calibrated(*honest_lines(1500, power=2))
     assert found.claim.is_significant
     assert found.claim.gap > 0
     assert found.guess.found < found.guess.low
@@ -68,9 +62,9 @@ def test_an_output_that_is_too_sure(tmp_path):
     assert found.sets.y[2] < found.sets.low[2]
 
 
-def test_the_claim(tmp_path):
+def test_the_claim():
     """The mean of the entropies over 2 buckets against that of the losses, by hand."""
-    found = calibration(evaluated(tmp_path, ["a:0.5 :0.5", ":1", "a:1"], ["a", "a", "a"], "LogLossHashed1")).claim
+    found = calibrated(["a:0.5 :0.5", ":1", "a:1"], ["a", "a", "a"], "LogLossHashed1").claim
     entropy = [-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)), math.log(2), 0.0]
     losses = [-math.log(0.75), math.log(2), 0.0]
     gaps = np.subtract(losses, entropy)
@@ -80,30 +74,30 @@ def test_the_claim(tmp_path):
     assert found.perplexity == pytest.approx(math.exp(np.mean(losses)))
 
 
-def test_infinite_lines_are_left_out_of_the_claim(tmp_path):
-    found = calibration(evaluated(tmp_path, ["a:1", "a:0.5 :0.5"], ["b", "a"]))
+def test_infinite_lines_are_left_out_of_the_claim():
+    found = calibrated(["a:1", "a:0.5 :0.5"], ["b", "a"])
     assert (found.claim.lines, found.claim.infinite, found.claim.z) == (1, 1, None)
-    finite = calibration(evaluated(tmp_path, ["a:0.5 :0.5"], ["a"])).claim
+    finite = calibrated(["a:0.5 :0.5"], ["a"]).claim
     assert found.claim.entropy == pytest.approx(finite.entropy, rel=1e-3)  # the line's number seeds its hash
     assert found.claim.gap == found.claim.loss - found.claim.entropy
     assert found.sets.y[0] == pytest.approx((0 + 1) / 2)
-    none = calibration(evaluated(tmp_path, ["a:1"], ["b"]))
+    none = calibrated(["a:1"], ["b"])
     assert (none.claim.lines, none.claim.loss, none.claim.z) == (0, math.inf, None)
     assert str(none).splitlines()[2] == (
         "The loss of every line is infinite: there is nothing to hold its claim against."
     )
 
 
-def test_lines_without_words(tmp_path):
-    found = calibration(evaluated(tmp_path, [":1", ":1"], ["a", "b"]))
+def test_lines_without_words():
+    found = calibrated([":1", ":1"], ["a", "b"])
     assert (found.words, found.guess, found.rest, found.corp, found.guess_error) == (None,) * 5
     assert found.sets.y == pytest.approx([0.5, 0.8, 0.9])
     assert found.sets_of_guesses is None
 
 
-def test_sets_with_and_without_lines_that_list_no_words(tmp_path):
+def test_sets_with_and_without_lines_that_list_no_words():
     """Those reach each level whatever the word is, and would hide that the guesses are wrong."""
-    found = calibration(evaluated(tmp_path, [":1", ":1", "a:0.9 :0.1", "b:0.9 :0.1"], ["a", "b", "c", "c"]))
+    found = calibrated([":1", ":1", "a:0.9 :0.1", "b:0.9 :0.1"], ["a", "b", "c", "c"])
     with_guess = found.sets_of_guesses
     assert (found.sets.n, with_guess.n) == ([4] * 3, [2] * 3)
     assert with_guess.y[:2] == [0, 0]
@@ -112,20 +106,20 @@ def test_sets_with_and_without_lines_that_list_no_words(tmp_path):
         "A line that lists no words reaches each level; of the 2 lines with a guess, they hold 0.0, 0.0 and 0.0 %."
     ) in list(found.sentences())
     assert "the smallest sets, on lines with a guess" in str(found)
-    assert calibration(evaluated(tmp_path, ["a:0.9 :0.1"], ["c"])).sets_of_guesses is None
+    assert calibrated(["a:0.9 :0.1"], ["c"]).sets_of_guesses is None
 
 
-def test_lines_of_buckets(tmp_path):
-    found = calibration(evaluated(tmp_path, ["-1 -1", "-0.5 -1"], ["a", "b"], "LogLossHashed1"))
+def test_lines_of_buckets():
+    found = calibrated(["-1 -1", "-0.5 -1"], ["a", "b"], "LogLossHashed1")
     assert (found.vectors, found.sets, found.words) == (2, None, None)
     assert found.claim.entropy > 0.6
     assert "What follows leaves out 2 lines of buckets, which list no words.\n" in str(found)
 
 
-def test_flags_hold(tmp_path):
+def test_flags_hold():
     """The text is lower-cased, as for scoring, and only some lines are looked at."""
     outputs, expected = ["A:0.5 :0.5", "b:0.5 :0.5"], ["a", "c"]
-    found = calibration(evaluated(tmp_path, outputs, expected, "LogLossHashed:lf<exp:a>"))
+    found = calibrated(outputs, expected, "LogLossHashed:lf<exp:a>")
     assert (found.lines, found.guess.n, found.guess.found) == (1, 1, 1.0)
 
 
@@ -209,7 +203,9 @@ def test_weights_of_other_values(kernel):
 
 
 def test_what_cannot_be_read_again_is_refused(tmp_path):
-    evaluation = evaluated(tmp_path, ["a:0.5 :0.5"], ["a"])
+    for name, line in (("out", "a:0.5 :0.5"), ("expected", "a")):
+        (tmp_path / f"{name}.tsv").write_text(f"{line}\n")
+    evaluation = evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")
     (tmp_path / "out.tsv").unlink()
     with pytest.raises(UsageError) as caught:
         calibration(evaluation)

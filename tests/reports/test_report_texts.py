@@ -75,10 +75,8 @@ def test_what_is_best_and_worst_is_said(page_of):
     assert sentences(text, "column-1")[0] == "TER is 24.8 in each part."
 
 
-def test_no_best_score_is_said_where_there_is_none(tmp_path):
-    for name, lines in (("expected", "1 3 8"), ("out", "0.5 0.9 0.1")):
-        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines.split()))
-    report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="Improvement@0.5"))
+def test_no_best_score_is_said_where_there_is_none():
+    report = Report(evaluate(["0.5", "0.9", "0.1"], ["1", "3", "8"], metrics="Improvement@0.5"))
     text = page(report, "Improvement")
     assert sentences(text, "quality")[-1].endswith("Of Improvement@0.5, higher is better.")
     assert sentences(text, "spread")[0].startswith("The mean of the lines is 0.")
@@ -214,61 +212,48 @@ def test_how_an_interval_was_computed(interval, text):
     assert panels.interval_text(interval) == f"95 % {text}"
 
 
-def test_infinite_losses_and_words_that_explain_nothing_are_said(tmp_path):
-    (tmp_path / "expected.tsv").write_text("x\n" * 30)
-    (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 28 + "y:1\n" * 2)
-    pair = (tmp_path / "out.tsv", tmp_path / "expected.tsv")
-    report = Report(evaluate(pair, metrics="LogLossHashed"))
+def test_infinite_losses_and_words_that_explain_nothing_are_said():
+    report = Report(evaluate(["x:0.5 :0.5"] * 28 + ["y:1"] * 2, ["x"] * 30, metrics="LogLossHashed"))
     assert (report.comparison, panels.help_panel(report)) == (None, None)
     text = page(report, "x")
     assert sentences(text, "spread")[0].endswith(" The drawing leaves out 2 lines with an infinite loss.")
-    (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 30)
-    text = page(Report(evaluate(pair, metrics="LogLossHashed")), "x")
+    text = page(Report(evaluate(["x:0.5 :0.5"] * 30, ["x"] * 30, metrics="LogLossHashed")), "x")
     assert "infinite" not in sentences(text, "spread")[0]
     assert (
         sentences(text, "culprits")[0] == "No word, and no shape of a word, goes with bad lines by more than chance."
     )
 
 
-def test_buckets_have_no_luck(tmp_path):
+def test_buckets_have_no_luck():
     """They hold for one seed of the hash."""
-    (tmp_path / "expected.tsv").write_text("x\n" * 30)
     for line, is_known in (("x:0.5 :0.5", True), ("-1 -1", False)):
-        (tmp_path / "out.tsv").write_text("x:0.5 :0.5\n" * 29 + f"{line}\n")
-        report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed1"))
+        report = Report(evaluate(["x:0.5 :0.5"] * 29 + [line], ["x"] * 30, metrics="LogLossHashed1"))
         assert (panels.luck_panel(report) is not None) == is_known
 
 
-def test_strangers_texts_are_harmless(sayings, tmp_path):
+def test_strangers_texts_are_harmless():
     hostile = "</script><img/src=x/onerror=alert(1)>"
-    for name in ("out", "expected"):
-        (tmp_path / f"{name}.tsv").write_text(f"{hostile} a b c\u202e\n" * 12 + "a b c d\n" * 12)
-    text = page(Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="BLEU")), hostile)
+    lines = [f"{hostile} a b c\u202e"] * 12 + ["a b c d"] * 12
+    text = page(Report(evaluate(lines, lines, metrics="BLEU")), hostile)
     assert "<img" not in text
     assert "\u202e" not in text
 
 
-def test_an_infinitely_bad_score_is_sorted_as_the_worst(tmp_path):
+def test_an_infinitely_bad_score_is_sorted_as_the_worst():
     """The page's script sorts by numbers, as JavaScript writes them."""
-    for name, lines in {
-        "in": ["x\ta:0.5 b:0.25 c:0.25"] * 3,
-        "expected": ["a", "b", "c"],
-        "out": ["a:0.9 b:0.1 c:0", "a:0.5 b:0.5 c:0", "a:0.5 b:0.5 c:0"],
-    }.items():
-        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines))
-    text = page(Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogSkillScore")), "x")
+    outputs = ["a:0.9 b:0.1 c:0", "a:0.5 b:0.5 c:0", "a:0.5 b:0.5 c:0"]
+    prior = ["x\ta:0.5 b:0.25 c:0.25"] * 3
+    text = page(Report(evaluate(outputs, ["a", "b", "c"], metrics="LogSkillScore", inputs=prior)), "x")
     assert re.findall(r'data-key="([^"]+)"', text) == ["-Infinity", "0.5", "0.84799690655495"]
     assert ">−∞<" in text
 
 
-def test_features_of_bad_lines_are_shown_with_their_costs(tmp_path):
+def test_features_of_bad_lines_are_shown_with_their_costs():
     """A quarter of the lines lose four nats more than the others."""
     words = ["bad" if n % 4 == 0 else "good" for n in range(400)]
     shares = [math.exp(-(6.0 if word == "bad" else 2.0) - n / 1e4) for n, word in enumerate(words)]
-    (tmp_path / "expected.tsv").write_text("".join(f"{word}\n" for word in words))
-    lines = (f"{word}:{share!r} x:{1 - share!r}\n" for word, share in zip(words, shares, strict=True))
-    (tmp_path / "out.tsv").write_text("".join(lines))
-    report = Report(evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="LogLossHashed"))
+    lines = [f"{word}:{share!r} x:{1 - share!r}" for word, share in zip(words, shares, strict=True)]
+    report = Report(evaluate(lines, words, metrics="LogLossHashed"))
     assert report.features.names[0] == "exp:bad"
     assert report.features.columns["count"][0] == 100
     assert report.features.columns["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)
