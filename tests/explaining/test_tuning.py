@@ -357,21 +357,20 @@ def test_a_malformed_line_is_named_and_nothing_is_left(tmp_path, tuned):
 # What is refused
 
 
-@pytest.fixture
-def small(tmp_path):
-    return write(tmp_path, ["a:0.5 :0.5", "b:0.5 :0.5"] * 60, ["a", "b"] * 60)
+FEW = "99 lines are few to tune on: what is found may be luck"
 
 
-REFUSED = {
-    "words without train": ({"words": 5}, "there is no train/expected.tsv, whose commonest words nu would be for"),
-    "seed": ({"seed": -1}, "the seed is a whole number from 0 on"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
-def test_refused(small, arguments, message):
+@pytest.mark.parametrize(
+    ("lines", "arguments", "message"),
+    [
+        (100, {"words": 5}, "there is no train/expected.tsv, whose commonest words nu would be for"),
+        (100, {"seed": -1}, "the seed is a whole number from 0 on"),
+        (99, {}, f"{FEW}; take 100 lines or more, or give force=…"),
+    ],
+)
+def test_refused(lines, arguments, message):
     with pytest.raises(UsageError) as caught:
-        tune(small, **arguments)
+        tune(evaluate(["a:0.5 :0.5"] * lines, ["a"] * lines, metrics="PerplexityHashed"), **arguments)
     assert str(caught.value) == message
 
 
@@ -387,26 +386,18 @@ def test_only_hashed_metrics(metric):
 
 
 def test_few_lines(tmp_path):
-    evaluation = write(tmp_path, ["a:0.5 :0.5"] * 99, ["a"] * 99)
-    with pytest.raises(UsageError) as caught:
-        tune(evaluation)
-    assert str(caught.value) == (
-        "99 lines are few to tune on: what is found may be luck; take 100 lines or more, or give force=…"
-    )
-    tuning = tune(evaluation, force=True)
-    assert tuning.notes == (
-        "99 lines are few to tune on: what is found may be luck",
+    assert tune(write(tmp_path, ["a:0.5 :0.5"] * 99, ["a"] * 99), force=True).notes == (
+        FEW,
         f"there is no input `{tmp_path}/dev-0/in.tsv`: each line counts as a document of its own",
         "there is no train/expected.tsv, whose commonest words nu would be for: it is left out",
     )
 
 
-def test_nothing_to_apply(tmp_path):
-    evaluation = write(tmp_path, [":1"] * 100, ["a"] * 100)
-    tuning = tune(evaluation)
+def test_nothing_to_apply():
+    tuning = tune(evaluate([":1"] * 100, ["a"] * 100, metrics="PerplexityHashed"))
     assert tuning.taken == ()
     with pytest.raises(UsageError, match="no parameter was worth taking: the output is best left as it is"):
-        tuning.apply(tmp_path / "dev-0/out.tsv")
+        tuning.apply("out.tsv")
 
 
 @pytest.mark.parametrize(
