@@ -83,20 +83,6 @@ def test_the_shape_of_a_character_is_its_class(character):
     assert word_shape(character * 2) == f"SHAPE:{want}{want if want == '9' else '+'}"
 
 
-@PROPERTY
-@given(st.text(st.sampled_from("aBc12(.,$ą水 ")))
-def test_a_run_is_its_first_and_a_plus_sign(text):
-    """Of a run of the same other than 9, the first and a ``+``."""
-    want = ""
-    for character in text:
-        one = word_shape(character)[-1]
-        if one == "9" or not want.removesuffix("+").endswith(one):
-            want += one
-        elif not want.endswith("+"):
-            want += "+"
-    assert word_shape(text) == f"SHAPE:{want}"
-
-
 # Kinds of features of a text
 
 KINDS = {

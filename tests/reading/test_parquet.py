@@ -19,17 +19,9 @@ TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write sm
 ENTRY = pa.list_(pa.field("element", pa.string(), nullable=False))
 WRITERS = {
     "default": {},
-    "zstd": {"compression": "zstd"},
-    "none": {"compression": "none"},
-    "brotli": {"compression": "brotli"},
-    "plain": {"use_dictionary": False},
-    "words that a dictionary cannot hold": {"dictionary_pagesize_limit": 500},
-    "small pages": {"data_page_size": 500, "write_batch_size": 30},
-    "small groups": {"row_group_size": 11},
-    "of version 1": {"version": "1.0"},
-    "pages of version 2": {"data_page_version": "2.0", "compression": "zstd"},
-    "words that share their beginnings": {"use_dictionary": False, "column_encoding": {"words.list.element": "DELTA_BYTE_ARRAY"}},
-    "split floats": {"use_dictionary": ["words"], "column_encoding": {"probabilities.list.element": "BYTE_STREAM_SPLIT"}},
+    "plain": {"use_dictionary": False, "compression": "none", "version": "1.0"},
+    "small pages": {"data_page_size": 500, "write_batch_size": 30, "dictionary_pagesize_limit": 500},
+    "small groups": {"row_group_size": 11, "data_page_version": "2.0", "compression": "zstd"},
 }  # fmt: skip
 
 
@@ -89,8 +81,6 @@ def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
         single = np.float32 if form == "floats" else np.float16
         numbers = [[single(value) for value in row] for row in numbers]
     if form == "categories":
-        if "column_encoding" in options:
-            options = {}
         flat = pa.array([word for row in lists for word in row]).dictionary_encode()
         words = pa.ListArray.from_arrays(np.cumsum([0, *map(len, lists)]).astype(np.int32), flat)
     else:
@@ -103,9 +93,6 @@ def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
     columns = {"probabilities": pa.array(values, types["probabilities"]), "words": words, **others}
     if form == "maps":
         del columns["words"]
-        options = {
-            name: value for name, value in options.items() if name not in ("column_encoding", "use_dictionary")
-        }
     pq.write_table(pa.table(columns), "out.parquet", **options)
     write_tsv(lists, numbers)
     assert list(read_output("out.parquet")) == list(read_output("out.tsv"))

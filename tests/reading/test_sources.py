@@ -541,16 +541,6 @@ def test_decode_lines(block, lines, stored):
     assert decode_lines(block) == list(read_lines(stored(block))) == lines
 
 
-@PROPERTY
-@given(st.lists(st.binary()))
-def test_blocks_may_be_decoded_apart(blocks):
-    """Lines end in LF: no other byte, and no undecodable one, reaches over it."""
-    ended = [block + b"\n" for block in blocks]
-    apart = [line for block in ended for line in decode_lines(block)]
-    assert apart == decode_lines(b"".join(ended))
-    assert len(apart) == b"".join(ended).count(b"\n")
-
-
 HEADERS = {
     "skipped": (b"Word\nthe\n", "Word", ["the"]),
     "with more columns": (b"FileId\tYear\nPsa-5\t1605\n", "FileId", ["Psa-5\t1605"]),

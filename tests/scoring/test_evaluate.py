@@ -44,11 +44,6 @@ def test_the_table_of_lines(challenge):
     assert list(frame["score"]) == pytest.approx([2, 4, 2])
 
 
-def test_the_table_without_an_input(challenge):
-    (challenge / "dev-0/in.tsv").unlink()
-    assert "Left" not in evaluate(challenge, "dev-0").to_frame().columns
-
-
 def test_the_table_when_texts_were_not_kept(challenge):
     result = evaluate(challenge, "dev-0", keep_texts=False)
     with pytest.raises(geval_py.UsageError, match=r"^the texts were not kept: evaluate\(…, keep_texts=True\)$"):
@@ -99,9 +94,6 @@ def test_the_worst_lines_where_higher_is_better(challenge):
     ("arguments", "message"),
     [
         ({"filter": "exp:B"}, "No item has the feature `exp:B'\n  did you mean exp:b?"),
-        ({"filter": ["exp:a", "exp:b"]}, "No item has the features `exp:a' and `exp:b' together"),
-        ({"filter": "b"},
-         "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"),
         ({"filter": "in<left>:x"}, "Unknown column `left' in the feature `in<left>:x'\n"
          "  did you mean in<Left>? the columns are Left, output"),
         ({"sort": "loss"}, "lines are sorted by the worst or the best first, not by 'loss'"),

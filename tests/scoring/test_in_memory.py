@@ -215,12 +215,6 @@ def test_arrays_without_a_vocabulary_are_told_the_way(numbers):
     ]
 
 
-def test_inputs_of_another_number():
-    found = evaluate(TEXTS, EXPECTED, metrics=HASHED, inputs=INPUTS[:-1])
-    with pytest.raises(LineCountError):
-        found.lines()
-
-
 def test_a_filter_by_the_input_without_inputs():
     with pytest.raises(UsageError) as caught:
         evaluate(TEXTS, EXPECTED, metrics=f"{HASHED}:f<in<1>:x>")

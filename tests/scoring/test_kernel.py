@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.wordprobs import log_sum_exp
 from geval_py.scoring.kernel import native, profile, reference
 
 DATA = Path(__file__).parent.parent / "data"
@@ -133,10 +132,6 @@ def test_undecodable_bytes_become_replacement_characters(raw, kernel):
         assert kernel.bounded_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3)[0] == want
 
 
-def test_empty_blocks(kernel):
-    assert list(kernel.bounded_losses(b"", b"", 10, 1)[0]) == []
-
-
 CALLS = {"bounded_losses": (), "reseeded_losses": (3,), "score_lines": (), "line_profiles": (0,), "read_guesses": ()}
 
 
@@ -199,28 +194,6 @@ def test_vector_that_needs_no_softmax(kernel):
     assert math.isclose(loss(kernel, text, "a", 1), -math.log((0.25, 0.75)[bucket]), rel_tol=1e-12)
 
 
-def test_log_sum_exp_of_nothing():
-    assert log_sum_exp([]) == -math.inf
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        st.sampled_from(
-            ["a:0.5 b:0.25 :0.25", "a:0.1", "a:-1.5 :-0.5", "a:-2 b:-1 a:-3", "-1 -2 -1 -2", "0 0 0 0", ":1", "ka:lo:0.5 é:0.5"]
-        )
-    ),
-    st.integers(1, 2**32 + 5),
-    st.integers(0, 4),
-)  # fmt: skip
-def test_losses_under_more_seeds_are_those_of_lines_further_down(kernel, lines, first_line, seeds):
-    outputs, expected = "".join(f"{line}\n" for line in lines).encode(), b"a\n" * len(lines)
-    found = kernel.reseeded_losses(outputs, expected, 2, first_line, seeds)
-    assert found == tuple(
-        kernel.bounded_losses(outputs, expected, 2, first_line + seed)[0] for seed in range(1, seeds + 1)
-    )
-
-
 @pytest.mark.parametrize("seeds", [0, 1, 31, 32, 33, 70])
 def test_lines_under_many_seeds(kernel, seeds):
     """So many that several words, or none, are in the bucket; words of all lengths around whole blocks; logarithms."""
@@ -254,12 +227,8 @@ def test_a_sum_is_rounded_once(kernel, terms):
 
 @pytest.mark.parametrize(
     ("terms", "want"),
-    [([], 0.0), ([math.inf, 1.0], math.inf), ([1.0, -math.inf], -math.inf), ([1e308, 1e308], math.inf)],
-)
+    [([], 0.0), ([math.inf, 1.0], math.inf), ([1.0, -math.inf], -math.inf), ([1e308, 1e308], math.inf),
+     ([math.nan, 1.0], math.nan), ([math.inf, -math.inf], math.nan)],
+)  # fmt: skip
 def test_a_sum_beyond_the_range(kernel, terms, want):
-    assert kernel.exact_sum(array("d", terms)) == want
-
-
-@pytest.mark.parametrize("terms", [[math.nan, 1.0], [math.inf, -math.inf]])
-def test_a_sum_that_is_no_number(kernel, terms):
-    assert math.isnan(kernel.exact_sum(array("d", terms)))
+    assert kernel.exact_sum(array("d", terms)) == pytest.approx(want, nan_ok=True)

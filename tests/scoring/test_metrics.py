@@ -17,6 +17,7 @@ from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics, exp, total
 from geval_py.scoring.metrics.hashed import LINES_AT_ONCE, hashed_log_losses
+from geval_py.text import visible
 
 BINARY, MISSES = find_metric("MacroAvg/Likelihood").column, find_metric("Accuracy").column
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -182,24 +183,13 @@ def test_total(losses, sum_of_them):
 def test_statistics_are_extended():
     table = LineStatistics()
     assert (table.lines, table.infinite) == (0, 0)
-    for one, other, classes, unknown in (
-        ([1.0], [4.0], ["b"], 2),
-        ([], [], [], 0),
-        ([2.0, 3.0], [5, 6], ["a", "b"], 1),
-    ):
-        columns = (array("d", one), array("d", other))
-        table.extend(LineStatistics(columns=columns, classes=classes, out_of_vocabulary=unknown))
+    for *rows, classes, unknown in (([1.0], [4.0], ["b"], 2), ([], [], [], 0), ([2.0, 3.0], [5, 6], ["a", "b"], 1)):
+        part = LineStatistics(tuple(array("d", row) for row in rows), classes, unknown)
+        table.extend(part)
+        assert [list(column) for column in part.columns] == rows  # it stays as it was
     assert [list(rows) for rows in table.columns] == [[1, 2, 3], [4, 5, 6]]
     assert (table.lines, table.classes, table.out_of_vocabulary) == (3, ["b", "a", "b"], 3)
     assert table.by_class() == [[(1, 3), (4, 6)], [(2,), (5,)]]
-
-
-def test_the_table_that_is_extended_is_its_own():
-    part = column(1.0)
-    table = LineStatistics()
-    table.extend(part)
-    table.extend(part)
-    assert (losses_of(table), losses_of(part)) == ([1.0, 1.0], [1.0])
 
 
 @pytest.mark.parametrize(
@@ -246,10 +236,8 @@ UNKNOWN = {  # GEval 1.42.2: the first line
     "Hashed8": "did you mean LogLossHashed?",
     "Macro/Likelihood": "did you mean MacroAvg/Likelihood?",
     "LogLossHashed-1": "did you mean LogLossHashed?",
-    "Foo": SEE_LIST,
-    "": SEE_LIST,
-    "LogLossHashed0": FROM_1_TO_24,
-    "LogLossHashed25": FROM_1_TO_24,
+    **dict.fromkeys(("Foo", "", "\x1b[31m"), SEE_LIST),
+    **dict.fromkeys(("LogLossHashed0", "LogLossHashed25"), FROM_1_TO_24),
     "LikelihoodHashed99999999999999999999": FROM_1_TO_24,
     "LikelihoodHashed" + "9" * 5000: FROM_1_TO_24,
 }
@@ -260,14 +248,8 @@ def test_unknown_metrics(name, advice):
     """Unknown metric: Unknown or broken metric definition: X."""
     with pytest.raises(SchemeError) as caught:
         find_metric(name)
-    assert str(caught.value) == f"Unknown or broken metric definition: {name}\n  {advice}"
+    assert str(caught.value) == f"Unknown or broken metric definition: {visible(name)}\n  {advice}"
     assert (caught.value.scheme, caught.value.exit_status) == (name, 2)
-
-
-def test_an_unknown_metric_is_safe_to_show():
-    with pytest.raises(SchemeError) as caught:
-        find_metric("\x1b[31m")
-    assert str(caught.value) == f"Unknown or broken metric definition: \\x1b[31m\n  {SEE_LIST}"
 
 
 # Columns
@@ -280,14 +262,6 @@ def test_metrics_over_the_same_column_share_it():
     assert (len(hashed), len(exact), len(hashed | exact)) == (1, 1, 2)
     assert column_of(find_metric("LogLossHashed"), words) == column_of(find_metric("LikelihoodHashed10"), words)
     assert column_of(find_metric("LogLossHashed"), words) != column_of(find_metric("LogLossHashed9"), words)
-
-
-@each_metric
-def test_a_column_has_a_loss_a_line(metric):
-    output = "0.25" if metric.name == "MacroAvg/Likelihood" else "0:0.25 :0.75"
-    statistics = column_of(metric, frozenset({"1"})).statistics(block(*[output] * 3), block("0", "1", "0"), 1)
-    assert (statistics.lines, metric.measure.of_losses) == (3, True)
-    assert all(loss >= 0 for loss in losses_of(statistics))
 
 
 def test_what_needs_a_vocabulary():
@@ -481,17 +455,12 @@ def test_binary_loss(text, expected, loss, number):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "role", "reason"),
-    [
-        ("0.5", "yes", "expected", "input does not start with a digit"),
-        ("0.5", "", "expected", "input does not start with a digit"),
-        ("0.5", "1,0", "expected", "number expected"),
-    ],
-)
-def test_what_is_no_number_in_binary_classification(text, expected, role, reason):
+    ("expected", "reason"), [*((text, "input does not start with a digit") for text in ("yes", "")), ("1,0", "number expected")]
+)  # fmt: skip
+def test_what_is_no_number_in_binary_classification(expected, reason):
     with pytest.raises(MalformedLineError) as caught:
-        BINARY.statistics(block("0.5", text), block("1", expected), 1)
-    assert (caught.value.line, caught.value.role, caught.value.reason) == (2, role, reason)
+        BINARY.statistics(block("0.5", "0.5"), block("1", expected), 1)
+    assert (caught.value.line, caught.value.role, caught.value.reason) == (2, "expected", reason)
 
 
 @pytest.mark.parametrize("column", [BINARY, words_column(frozenset({"a"}))], ids=["classes", "words"])

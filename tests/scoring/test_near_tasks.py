@@ -66,14 +66,11 @@ def test_a_score_of_arrays_is_that_of_each(metric):
 
 
 @pytest.mark.parametrize(
-    "name", ["Hit@1", "Hit@20", "KeystrokesSaved@5", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20",
-             "CalibrationError15", "CalibrationError100"],
+    "name", ["Hit@20", "KeystrokesSaved@5", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20", "CalibrationError100"]
 )  # fmt: skip
 def test_a_number_may_end_a_name(name):
-    metric = find_metric(name)
-    assert metric.name == name
-    assert metric == find_metric(name)
-    assert column_of(metric, frozenset()) == column_of(find_metric(name), frozenset())
+    assert find_metric(name).name == name
+    assert column_of(find_metric(name), frozenset()) == column_of(find_metric(name), frozenset())
 
 
 # What the libraries say
@@ -241,54 +238,25 @@ def test_the_skill_is_that_of_scikit_learn(items):
 @pytest.mark.parametrize(
     ("output", "answer", "rank"),
     [
-        ("a:0.5 b:0.3 :0.2", "b", 2),
-        ("a:0.5 b:0.3 :0.2", " b ", 2),
-        ("a:0.5 b:0.3 :0.2", "c", 0),
-        (":1", "a", 0),
+        ("a:0.5 b:0.3 :0.2", " b ", 2), ("a:0.5 b:0.3 :0.2", "c", 0), (":1", "a", 0), ("é:0.5 z:0.5", "é", 1),
         ("a:0.2 b:0.3 a:0.2 :0.3", "a", 1),  # repeated words add up
-        ("a:-1 b:-2 a:-900", "b", 2),
+        ("a:-1 b:-2 a:-900", "b", 2), ("a:0 b:-1", "b", 2),  # logarithms
         ("a:0.25 b:0.25 c:0.25", "a", 3),  # of equal words, the greater is first
         ("a:-900 b:-901", "a", 1),  # as probabilities, both would be 0
         ("a:0.5 b:0", "b", 0),  # no mass: not listed
-        ("a:0 b:-1", "b", 2),  # logarithms
-        ("é:0.5 z:0.5", "é", 1),
     ],
-)
+)  # fmt: skip
 def test_ranks(output, answer, rank):
     assert lines_of("MRR", [output], [answer]) == [1 / rank if rank else 0.0]
-    assert [lines_of(f"Hit@{k}", [output], [answer]) for k in (1, 2, 3)] == [
-        [float(0 < rank <= k)] for k in (1, 2, 3)
-    ]
+    for k in (1, 2, 3):
+        assert lines_of(f"Hit@{k}", [output], [answer]) == [float(0 < rank <= k)]
 
 
 SUGGESTED = "the:0.4 then:0.2 there:0.15 to:0.1 a:0.05 :0.1"
 
 
-@pytest.mark.parametrize(
-    ("answer", "first", "saved"),
-    [
-        ("the", 1, 3),
-        ("then", 1, 0),  # "the" is before it until it is typed to its end
-        ("then", 2, 4),
-        ("there", 2, 1),  # seen after "ther"
-        ("there", 3, 5),
-        ("to", 3, 0),
-        ("to", 4, 2),
-        ("a", 1, 0),
-        ("a", 5, 1),
-        ("thou", 3, 0),  # not listed
-        ("", 3, 0),
-    ],
-)
-def test_keystrokes_by_hand(answer, first, saved):
-    assert statistics_of(f"KeystrokesSaved@{first}", [SUGGESTED], [answer]).columns == (
-        pytest.approx([saved]),
-        pytest.approx([len(answer)]),
-    )
-
-
 def test_keystrokes_of_a_file_are_counted_over_all_characters():
-    assert score("KeystrokesSaved@3", [SUGGESTED] * 3, ["there", "to", "of"]) == 5 / 9
+    assert score("KeystrokesSaved@3", [SUGGESTED] * 4, ["there", "to", "of", ""]) == 5 / 9
     assert score("KeystrokesSaved@3", [":1"], [""]) == 1.0  # no character need be typed
 
 
@@ -319,12 +287,8 @@ HALVES = math.log2(1024)
 @pytest.mark.parametrize(
     ("output", "norm", "cross_entropy", "divergence"),
     [
-        ("a:0.5 b:0.5", "a:0.5 b:0.5", 1.0, 0.0),
         ("a:0.5 b:0.5", "a:1", 1.0, 1.0),
-        ("a:0.25 b:0.75", "a:0.5 b:0.5", (2 - math.log2(0.75)) / 2, (2 - math.log2(0.75)) / 2 - 1),
-        (":1", "a:1", HALVES, HALVES),
         (":1", "a:0.5 b:0.5", HALVES, HALVES - 1),
-        (":1", ":1", HALVES, 0.0),
         ("a:1", "a:0.5 b:0.5", math.inf, math.inf),  # b has no mass
         ("a:1", "a:0.5 :0.5", math.inf, math.inf),
         ("a:-2000 b:0", "a:1", 2000 / math.log(2), 2000 / math.log(2)),  # which no probability could say
@@ -335,27 +299,19 @@ def test_norms_by_hand(output, norm, cross_entropy, divergence):
     of = [output], [norm]
     assert lines_of("CrossEntropyToNormsHashed", *of) == pytest.approx([cross_entropy], rel=1e-3, abs=1e-12)
     assert lines_of("KullbackLeiblerHashed", *of) == pytest.approx([divergence], rel=1e-3, abs=1e-12)
-
-
-def test_what_is_exact_among_norms():
-    """The same entries in another order, and shares that are rounded, have no divergence."""
-    of = ["b:0.33 a:0.33 c:0.33"], ["a:0.33 b:0.33 c:0.33"]
-    assert lines_of("KullbackLeiblerHashed", *of) == [0.0]
+    # The same entries in another order, and shares that are rounded, have no divergence.
+    assert lines_of("KullbackLeiblerHashed", ["b:0.33 a:0.33 c:0.33"], ["a:0.33 b:0.33 c:0.33"]) == [0.0]
 
 
 @pytest.mark.parametrize(
     ("output", "norm", "row"),
     [
-        ("a:0.5 b:0.3 c:0.2", "a:0.6 b:0.3 c:0.1", (1, 1)),
-        ("c:0.5 b:0.3 a:0.2", "a:0.6 b:0.3 c:0.1", (-1, 1)),
         ("a:0.5 x:0.5", "a:0.6 b:0.3 c:0.1", (math.sqrt(3) / 2, 1)),  # b and c share the last rank
         (":1", "a:0.6 b:0.4", (0, 1)),
-        ("a:0.5", "a:1", (0, 0)),
-        ("a:0.5", "a:0.5 b:0.5", (0, 0)),
-        ("a:0.5", ":1", (0, 0)),
+        ("a:0.5", "a:1", (0, 0)), ("a:0.5", "a:0.5 b:0.5", (0, 0)), ("a:0.5", ":1", (0, 0)),
         ("a:-1e300 b:-1.7e308", "a:0.6 b:0.4", (1, 1)),
     ],
-)
+)  # fmt: skip
 def test_rank_correlations_by_hand(output, norm, row):
     assert [column[0] for column in statistics_of("RankCorrelation", [output], [norm]).columns] == pytest.approx(row)
 
@@ -381,12 +337,9 @@ def test_brier_scores_by_hand(output, label, want):
 def test_calibration_errors_by_hand():
     """Two lines of one bin, of which one is right, and one of another, which is."""
     outputs, expected = ["a:0.75 :0.25", "b:0.75 :0.25", "c:0.95 :0.05"], ["a", "a", "c"]
-    statistics = statistics_of("CalibrationError", outputs, expected)
-    assert [round(math.fsum(column), 12) for column in statistics.columns] == [0, 0, 0, 0, 0, 0, 0, 0.5, 0, -0.05]
     assert score("CalibrationError", outputs, expected) == pytest.approx(0.55 / 3)
     assert lines_of("CalibrationError", outputs, expected) == pytest.approx([0.25, 0.75, 0.05])
     assert score("CalibrationError", [":1"], ["a"]) == 0.0  # no guess, and no confidence
-    assert score("CalibrationError1", outputs, expected) == pytest.approx((0.75 + 0.75 + 0.95 - 2) / 3)
 
 
 @pytest.mark.parametrize(

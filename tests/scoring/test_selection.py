@@ -45,6 +45,11 @@ def backend(request, monkeypatch):
     kernel.choose_backend.cache_clear()
 
 
+def losses_of(lines):
+    """The losses of some lines by themselves, with seeds from 1 on."""
+    return list(hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4))
+
+
 def refused(challenge, metric, kind=SchemeError):
     with pytest.raises(kind) as caught:
         evaluate(challenge, metrics=metric)
@@ -66,9 +71,9 @@ def test_the_selected_lines(flags, lines, challenge, backend):
     """Only the lines that have the feature (``[`` ``]`` stand for ``<`` ``>`` inside; several: all of them). The
     numbers, which seed the hash, restart at 1 on the selected lines."""
     result = evaluate(challenge, metrics=f"LogLossHashed4:{flags}")
-    losses = hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
+    losses = losses_of(lines)
     assert list(result.line_numbers) == lines
-    assert list(result.line_losses) == list(losses)
+    assert list(result.line_losses) == losses
     assert result.line_count == len(lines)
     assert result.score == pytest.approx(sum(losses) / len(losses))
 
@@ -128,8 +133,8 @@ def test_the_most_confident_lines(percentage, kept, challenge, backend):
     result = evaluate(challenge, metrics=f"LogLossHashed4:p<{percentage}>")
     lines = IN_ORDER[:kept]
     assert list(result.line_numbers) == lines
-    losses = hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
-    assert list(result.line_losses) == list(losses)
+    losses = losses_of(lines)
+    assert list(result.line_losses) == losses
     assert result.score == pytest.approx(sum(losses) / kept)
 
 
@@ -152,7 +157,7 @@ def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, bac
     """GEval 1.42.2, --line-by-line --metric LogLossHashed4:p<50>: with the numbers of their order as seeds, and chosen
     by the lines as they are."""
     lines = IN_ORDER[:3]
-    losses = hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
+    losses = losses_of(lines)
     texts = [[f"f-{n - 1}<tab>{YEARS[n - 1]}<tab>some text", WORDS[n - 1], OUTPUTS[n - 1]] for n in lines]
     rows = [line.split("\t") for line in geval("-l", "-a", "LogLossHashed4:p<50>")[1].splitlines()]
     assert rows == [[repr(loss), *text] for loss, text in zip(losses, texts, strict=True)]
@@ -161,7 +166,7 @@ def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, bac
     frame = evaluate(challenge, metrics="LogLossHashed4:p<50>").to_frame()
     assert list(frame["line"]) == lines
     assert list(frame["expected"]) == [WORDS[n - 1] for n in lines]
-    assert list(frame["loss"]) == list(losses)
+    assert list(frame["loss"]) == losses
 
 
 def test_confidence_needs_no_input(challenge, geval):
@@ -437,11 +442,9 @@ def test_the_signature_of_lines_that_are_chosen_as_they_are(challenge, geval):
 def test_line_by_line_of_a_filtered_metric(challenge, geval):
     """Line by line shows the selected lines; ``--filter`` does not restart the numbers."""
     _, out, _ = geval("-l", "-a", "LogLossHashed4:f<in[Year]:1601>")
-    losses = hashed_log_losses(OUTPUTS[:5:2], WORDS[:5:2], bits=4)
-    assert [float(line.split("\t")[0]) for line in out.splitlines()] == list(losses)
+    assert [float(line.split("\t")[0]) for line in out.splitlines()] == losses_of([1, 3, 5])
     _, out, _ = geval("-l", "-a", "LogLossHashed4", "--filter", "in<Year>:1601")
-    losses = hashed_log_losses(OUTPUTS, WORDS, bits=4)[:5:2]
-    assert [float(line.split("\t")[0]) for line in out.splitlines()] == list(losses)
+    assert [float(line.split("\t")[0]) for line in out.splitlines()] == losses_of(range(1, 7))[:5:2]
 
 
 def test_outputs_are_compared_on_the_same_lines(challenge, geval):

@@ -12,18 +12,13 @@ SIGNATURE = Signature(
     output="0f",
     version="1.2",
 )
-PRINTED = {
-    "as little as there is": ({}, "|version:1.2"),
-    "the input": ({"input": "1d", "header": "ad"}, "|input:1d|header:ad|version:1.2"),
-    "a vocabulary": ({"vocabulary": "5d"}, "|version:1.2|vocabulary:5d"),
-    "all": ({"input": "1d", "header": "ad", "vocabulary": "5d"}, "|input:1d|header:ad|version:1.2|vocabulary:5d"),
-}
+PRINTED = "metric:PerplexityHashed,LogLossHashed8:l,LogLoss|bits:10,8,-|lines:3|expected:ee|output:0f"
 
 
-@pytest.mark.parametrize(("changes", "end"), PRINTED.values(), ids=PRINTED)
-def test_what_is_printed(changes, end):
-    start = "metric:PerplexityHashed,LogLossHashed8:l,LogLoss|bits:10,8,-|lines:3|expected:ee|output:0f"
-    assert str(SIGNATURE._replace(**changes)) == start + end
+def test_what_is_printed():
+    assert str(SIGNATURE) == f"{PRINTED}|version:1.2"
+    whole = SIGNATURE._replace(input="1d", header="ad", vocabulary="5d")
+    assert str(whole) == f"{PRINTED}|input:1d|header:ad|version:1.2|vocabulary:5d"
 
 
 CHANGES = {
@@ -38,8 +33,3 @@ def test_two_equal_signatures_mean_the_same_scores(name, value):
     assert (same, hash(same)) == (SIGNATURE, hash(SIGNATURE))
     assert other != SIGNATURE
     assert str(other) != str(SIGNATURE)
-
-
-def test_a_signature_is_a_value():
-    with pytest.raises(AttributeError):
-        SIGNATURE.lines = 4

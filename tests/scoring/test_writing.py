@@ -205,17 +205,6 @@ def test_a_bad_line_leaves_all_as_it_was(tmp_path, name, lines, message):
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [(name, "old")]
 
 
-@pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt, SystemExit])
-def test_what_a_model_raises_is_its_own_and_leaves_nothing(tmp_path, error):
-    def lines():
-        yield "a:1"
-        raise error("the model is at fault")
-
-    with pytest.raises(error, match=r"^the model is at fault$"):
-        write_output(tmp_path / "out.tsv.zst", lines())
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("lines", ["the:1", b"the:1", {"the": 1}], ids=["a string", "bytes", "one distribution"])
 def test_one_line_is_not_taken_for_many(tmp_path, lines):
     with pytest.raises(UsageError) as caught:
