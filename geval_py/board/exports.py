@@ -27,7 +27,7 @@ from sqlalchemy import Connection, Engine, LargeBinary, delete, insert, select, 
 from geval_py.board.database import schema, store
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.creation import DATABASE_FILE, scalar
-from geval_py.board.ranking.disclosure import ensure_disclosed
+from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.references import expected_of
 from geval_py.board.settings import AFTER, BoardSettings, read_settings, read_text
 from geval_py.board.site import build, files
@@ -62,17 +62,15 @@ def export(board: store.Board, file: str, *, now: datetime, public: bool = False
         else:
             name, content = store.SETTINGS_FILE, with_values(read_text(store.settings_path(board.folder)), PLACES)
             members[DATABASE_FILE] = os.path.join(place, DATABASE_FILE)
-            ensure_disclosed(board, now)
             engine = store.engine_at(members[DATABASE_FILE])
-            with board.reading() as source:
+            with disclosed(board, now) as source:
                 _copy_rows(source, engine)
             with store.store_errors(engine), engine.connect() as connection:
                 connection.execute(text("COMMIT"))
                 for statement in ("PRAGMA journal_mode = DELETE", "VACUUM"):  # so that equal rows are equal bytes
                     connection.execute(text(statement))
         members[name] = os.path.join(place, name)
-        with open(members[name], "w", encoding="utf-8") as written:
-            written.write(content)
+        Path(members[name]).write_text(content, encoding="utf-8")
         with rewriting.written_whole(file, compression=compression.compression_by_ending(file)) as packed:
             write_archive(cast(IO[bytes], packed), members)
 
@@ -294,24 +292,16 @@ def import_board(file: str, folder: str, *, database: str | None = None) -> stor
                 if os.path.exists(board.place + ending) and name != DATABASE_FILE:
                     os.unlink(board.place + ending)
             if database is not None:
-                _set_values(os.path.join(board.folder, store.SETTINGS_FILE), {"database": database})
+                path = Path(board.folder, store.SETTINGS_FILE)
+                path.write_text(with_values(read_text(str(path)), {"database": database}), encoding="utf-8")
         os.rename(board.folder, folder)
     return store.Board.open(folder)
 
 
-def _set_values(path: str, values: Mapping[str, str]) -> None:
-    content = with_values(read_text(path), values)
-    with open(path, "w", encoding="utf-8") as written:
-        written.write(content)
-
-
 def _unpacked_board(file: str, place: str) -> store.Board:
-    """Unpack an export, whose board.yaml then refers only to folders and a database from it."""
+    """Unpack an export, whose board.yaml must refer only to folders and a database from it."""
     folder = read_archive(file, place)
-    path = os.path.join(folder, store.SETTINGS_FILE)
-    read_settings(path)
-    _set_values(path, PLACES)
-    settings = read_settings(path)
+    settings = read_settings(os.path.join(folder, store.SETTINGS_FILE))
     own = (os.path.join(folder, CHALLENGE), os.path.join(folder, ANSWERS), DATABASE_FILE)
     if (settings.challenge, settings.answers, settings.database) != own:
         raise UnreadableFileError(path=file, reason="its board.yaml names folders or a database that are not its own")

@@ -32,15 +32,13 @@ def expected_of(challenge: str, answers: str, test: str) -> str:
     )
 
 
-def public_answers(settings: BoardSettings, test: str) -> str | None:
-    """Return the path of a test's answers beside its input; None without them, and if they are not for everyone.
+def are_public(settings: BoardSettings, test: Test) -> bool:
+    """Whether a test's answers are for everyone, and stand beside its input.
 
     Those of a test whose scores are only hinted at (a ladder, parts) are not, whatever lies beside the input.
     """
-    own = next((one for one in settings.tests if one.name == test), None)
-    if own is None or not own.visible or own.ladder or own.split:
-        return None
-    return find_answers(os.path.join(settings.challenge, test, splits.EXPECTED_FILE))
+    path = os.path.join(settings.challenge, test.name, splits.EXPECTED_FILE)
+    return test.visible and not test.ladder and not test.split and find_answers(path) is not None
 
 
 def input_of(challenge: str, test: str) -> str | None:

@@ -38,7 +38,7 @@ from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
 from geval_py.scoring.metrics import find_metric
-from geval_py.scoring.metrics.base import Measure
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import visible
 
 BEST, ALL, BY_TAG = "best", "all", "tag"
@@ -102,7 +102,7 @@ def _share(written: str) -> float:
     return share
 
 
-Metric: TypeAlias = Annotated[str, _metric]
+WrittenMetric: TypeAlias = Annotated[str, _metric]
 Positive: TypeAlias = Annotated[int, POSITIVE]
 Significant: TypeAlias = Annotated[int, range(MAX_DIGITS + 1)]
 
@@ -158,13 +158,6 @@ class Phase:
     disclosed: Significant | None = None
     ladder: bool | None = None
     variants: Positive | None = None
-
-    def of_test(self, test: Test) -> Test:
-        """Return a test with this phase's settings; digits that are shown before the last deadline stay after it."""
-        shown = test.disclosed if self.disclosed is None else self.disclosed
-        after = max(test.disclosed_after, self.disclosed or 0)
-        ladder = test.ladder if self.ladder is None else self.ladder
-        return replace(test, disclosed=shown, disclosed_after=after, ladder=ladder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,8 +335,8 @@ class BoardSettings:
     challenge: str
     answers: str
     database: str = "board.sqlite"
-    metric: Metric
-    also: tuple[Metric, ...] = ()
+    metric: WrittenMetric
+    also: tuple[WrittenMetric, ...] = ()
     tests: tuple[Test, ...]
     phases: tuple[Phase, ...] = ()
     zone: Annotated[tzinfo, _zone] = UTC
@@ -377,17 +370,24 @@ class BoardSettings:
         return next((phase.name for phase in self.phases if moment <= phase.until), AFTER)
 
     def in_phase(self, name: str) -> BoardSettings:
-        """Return the settings for the submissions of a phase; ``tests`` are those that it ranks."""
+        """Return the settings for the submissions of a phase; ``tests`` are those that it ranks.
+
+        Digits that are shown before the last deadline stay after it.
+        """
         phase = next((phase for phase in self.phases if phase.name == name), None)
         if phase is None:
             return self
-        by_name = {test.name: test for test in self.tests}
-        return replace(
-            self,
-            tests=tuple(phase.of_test(by_name[test]) for test in phase.tests or by_name),
-            submissions_a_day=self.submissions_a_day if phase.submissions_a_day is None else phase.submissions_a_day,
-            variants=self.variants if phase.variants is None else phase.variants,
+
+        board, test = (
+            {name: value for name in names if (value := getattr(phase, name)) is not None}
+            for names in (("submissions_a_day", "variants"), ("disclosed", "ladder"))
         )
+        by_name = {one.name: one for one in self.tests}
+        tests = (
+            replace(one, disclosed_after=max(one.disclosed_after, phase.disclosed or 0), **test)
+            for one in map(by_name.__getitem__, phase.tests or by_name)
+        )
+        return replace(self, tests=tuple(tests), **board)
 
     def at(self, moment: datetime) -> BoardSettings:
         """Return the settings for a submission that arrives at a moment."""
@@ -469,8 +469,7 @@ def settings_of(path: str, content: str) -> BoardSettings:
             wrong = f"names `{visible(unknown[0])}`, which is not in `tests`" if unknown else "names a test set twice"
             document.blame(root, f"the phase `{visible(phase.name)}` {wrong}")
     split = [test for test in settings.tests if test.split]
-    (scheme,) = parse_schemes(settings.metric)
-    kind = find_metric(scheme.metric)
+    (scheme,), kind = parse_schemes(settings.metric), metric_of(settings.metric)
     if split and not (kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags):
         name = visible(settings.metric)
         document.blame(root, f"`split` needs a metric of the loss of each line, as PerplexityHashed; not `{name}`")
@@ -482,10 +481,10 @@ def settings_of(path: str, content: str) -> BoardSettings:
     return settings
 
 
-def measure_of(metric: str) -> Measure:
-    """Return the unit, direction and range of a metric as written in board.yaml; raises SchemeError."""
-    (scheme,) = parse_schemes(metric)
-    return find_metric(scheme.metric).measure
+def metric_of(written: str) -> Metric:
+    """Return the metric of a text of board.yaml; raises SchemeError."""
+    (scheme,) = parse_schemes(written)
+    return find_metric(scheme.metric)
 
 
 def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:
@@ -496,7 +495,7 @@ def metrics_of(settings: BoardSettings, test: Test) -> tuple[str, ...]:
 
     def losses_of(metric: str) -> object:
         (scheme,) = parse_schemes(metric)
-        (plan,) = plan_metrics([(scheme, find_metric(scheme.metric))])
+        (plan,) = plan_metrics([(scheme, metric_of(metric))])
         return plan.choice, plan.column
 
     own = losses_of(settings.metric)
@@ -509,8 +508,7 @@ def uninformed_score(metric: str) -> float | None:
     >>> uninformed_score("PerplexityHashed"), uninformed_score("Accuracy")
     (1024.0, None)
     """
-    (scheme,) = parse_schemes(metric)
-    kind = find_metric(scheme.metric)
+    kind = metric_of(metric)
     return None if kind.bits is None else round(kind.measure.formula((kind.bits * math.log(2),), 1), 12)
 
 

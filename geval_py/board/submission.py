@@ -156,10 +156,10 @@ class Entry:
     baseline: bool
     arrived: datetime
     description: str
-    tags: tuple[str, ...]
+    tags: Sequence[str]
     params: Mapping[str, str]
     remark: str
-    links: tuple[tuple[str, str], ...] = ()
+    links: Sequence[tuple[str, str]] = ()
     affiliation: str = ""
     output_id: int
     evaluation_id: int
@@ -240,10 +240,10 @@ PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a
     "SSH_AUTH_SOCK",
     "SYSTEMROOT",
 )
-YamlDocument: TypeAlias = dict[str, Any]
+JsonDocument: TypeAlias = dict[str, Any]
 
 
-def parcel_of(document: YamlDocument) -> Parcel:
+def parcel_of(document: JsonDocument) -> Parcel:
     """Convert the document of a parcel, which asdict made, to the parcel."""
     details = document["details"]
     links = tuple((title, url) for title, url in details["links"])
@@ -255,13 +255,13 @@ def parcel_of(document: YamlDocument) -> Parcel:
     return Parcel(**document | values)
 
 
-def scored_of(document: YamlDocument) -> Scored:
+def scored_of(document: JsonDocument) -> Scored:
     """Convert the document of a score, whose losses are written in base 64, to the score."""
     losses = document["losses"]
     return Scored(**document | {"losses": losses and b64decode(losses)})
 
 
-def write_document(path: str, document: YamlDocument) -> None:
+def write_document(path: str, document: JsonDocument) -> None:
     """Write a document to a temporary file and rename that, so that no half of it is ever read."""
     new = f"{path}.new"
     with open(new, "w", encoding="ascii") as file:
@@ -269,7 +269,7 @@ def write_document(path: str, document: YamlDocument) -> None:
     os.replace(new, path)
 
 
-def read_document(path: str) -> YamlDocument:
+def read_document(path: str) -> JsonDocument:
     """Read a document; raises OSError, and ValueError if it is not a JSON object."""
     with open(path, encoding="ascii") as file:
         document = json.load(file)

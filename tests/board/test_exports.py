@@ -227,7 +227,7 @@ def test_nothing_is_disclosed_where_no_digit_is(full, tmp_path):
 
 
 @pytest.mark.parametrize("quoted", ["{}", "'{}'", '"{}"', "&place {}"])
-def test_an_import_uses_nothing_but_its_own(full, tmp_path, quoted):
+def test_an_import_that_names_what_is_not_its_own_is_refused(full, tmp_path, quoted):
     """A board.yaml that names the database, the challenge and the answers of another board."""
     export(full, str(tmp_path / "board.tar"), now=NOW)
     found = members(tmp_path / "board.tar")
@@ -237,11 +237,9 @@ def test_an_import_uses_nothing_but_its_own(full, tmp_path, quoted):
         assert f"\n{name}: {place}\n" in text
         text = text.replace(f"\n{name}: {place}\n", f"\n{name}: {foreign}\n")
     exported(tmp_path / "foreign.tar", found | {"board.yaml": text.encode()})
-    imported = import_board(str(tmp_path / "foreign.tar"), str(tmp_path / "again"))
-    settings, own = imported.settings, [str(tmp_path / "again" / name) for name in ("challenge", "answers")]
-    assert [settings.challenge, settings.answers, settings.database] == [*own, "board.sqlite"]
-    assert rows(imported) == rows(full)
-    assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(UnreadableFileError, match="names folders or a database that are not its own"):
+        import_board(str(tmp_path / "foreign.tar"), str(tmp_path / "again"))
+    assert not (tmp_path / "again").exists()
 
 
 def tar(path, *entries):

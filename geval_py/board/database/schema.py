@@ -94,28 +94,15 @@ def _reference(name: str, table: str, *, nullable: bool = False, primary_key: bo
     return Column(name, key, nullable=nullable, primary_key=primary_key)
 
 
-def _needed(kind: Kind, *names: str, **more: Any) -> list[Column[Any]]:
-    return [Column(name, kind, nullable=False, **more) for name in names]
-
-
-def _optional(*names: str) -> list[Column[str]]:
-    return _needed(Text, *names, server_default="")
-
-
-def _nullable(kind: Kind, *names: str) -> list[Column[Any]]:
-    return [Column(name, kind) for name in names]
-
-
-def _by_output() -> tuple[Column[Any], ...]:
-    key = _reference("output_id", "outputs", primary_key=True), _key("metric", Text)
-    return *key, _reference("evaluation_id", "evaluations")
+def _columns(kind: Kind, *names: str, nullable: bool = False, **more: Any) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=nullable, **more) for name in names]
 
 
 # ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
 submitters = _table(
     "submitters",
-    *_needed(Text, "key", unique=True),
-    *_needed(Text, "name"),
+    *_columns(Text, "key", unique=True),
+    *_columns(Text, "name"),
 )
 
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
@@ -128,18 +115,18 @@ submitters = _table(
 # ``final`` is when the submitter named it as one that decides.
 submissions = _table(
     "submissions",
-    *_needed(String(12), "code", unique=True),
+    *_columns(String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
-    *_needed(Text, "name", "source", "charge", "scorer"),
-    *_optional("description", "author", "affiliation", "revision"),
-    *_optional("arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal"),
-    *_needed(String(64), "digest"),
-    *_needed(Moment, "arrived", "added"),
-    *_needed(String(8), "state"),
-    *_needed(Boolean, "baseline", server_default=false()),
-    *_needed(Integer, "cost", server_default="1"),
-    *_needed(JSON, "tags", "params", "links", "problems"),
-    *_nullable(Moment, "withdrawn", "final"),
+    *_columns(Text, "name", "source", "charge", "scorer"),
+    *_columns(Text, "description", "author", "affiliation", "revision", server_default=""),
+    *_columns(Text, "arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal", server_default=""),
+    *_columns(String(64), "digest"),
+    *_columns(Moment, "arrived", "added"),
+    *_columns(String(8), "state"),
+    *_columns(Boolean, "baseline", server_default=false()),
+    *_columns(Integer, "cost", server_default="1"),
+    *_columns(JSON, "tags", "params", "links", "problems"),
+    *_columns(Moment, "withdrawn", "final", nullable=True),
     CheckConstraint(f"state IN {STATES}", name="state"),
     Index(None, "submitter_id", "arrived"),
     Index(None, "digest"),
@@ -149,9 +136,9 @@ submissions = _table(
 files = _table(
     "files",
     _reference("submission_id", "submissions"),
-    *_needed(Text, "name"),
-    *_needed(String(64), "sha256", index=True),
-    *_needed(BigInteger, "bytes"),
+    *_columns(Text, "name"),
+    *_columns(String(64), "sha256", index=True),
+    *_columns(BigInteger, "bytes"),
     UniqueConstraint("submission_id", "name"),
 )
 
@@ -160,7 +147,7 @@ blobs = _table(
     "blobs",
     _key("sha256", String(64)),
     _key("part", Integer),
-    *_needed(LargeBinary, "data"),
+    *_columns(LargeBinary, "data"),
 )
 
 # An output for a test. ``variant`` is its name without folder, ``out`` and endings: "" or "model=a,k=3".
@@ -169,9 +156,9 @@ outputs = _table(
     "outputs",
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    *_needed(Text, "test", "variant"),
-    *_needed(JSON, "params"),
-    *_needed(String(64), "output_sha256"),
+    *_columns(Text, "test", "variant"),
+    *_columns(JSON, "params"),
+    *_columns(String(64), "output_sha256"),
     UniqueConstraint("submission_id", "test", "variant"),
 )
 
@@ -181,17 +168,19 @@ outputs = _table(
 # board.submission.pack; ``low`` and ``high`` are the ends of its 95 % interval.
 evaluations = _table(
     "evaluations",
-    *_needed(Text, "test", "metric", "version", "signature"),
-    *_needed(String(64), "output_sha256", "reference"),
-    *_needed(Integer, "lines"),
-    *_nullable(Double, "score", "low", "high"),
-    *_nullable(LargeBinary, "losses"),
-    *_needed(Moment, "made"),
+    *_columns(Text, "test", "metric", "version", "signature"),
+    *_columns(String(64), "output_sha256", "reference"),
+    *_columns(Integer, "lines"),
+    *_columns(Double, "score", "low", "high", nullable=True),
+    *_columns(LargeBinary, "losses", nullable=True),
+    *_columns(Moment, "made"),
     UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
 scores = _table(
     "scores",
-    *_by_output(),
+    _reference("output_id", "outputs", primary_key=True),
+    _key("metric", Text),
+    _reference("evaluation_id", "evaluations"),
     Index(None, "evaluation_id"),
 )
 
@@ -200,8 +189,8 @@ history = _table(
     "history",
     _reference("output_id", "outputs"),
     _reference("evaluation_id", "evaluations"),
-    *_needed(Text, "metric", "reason"),
-    *_needed(Moment, "replaced"),
+    *_columns(Text, "metric", "reason"),
+    *_columns(Moment, "replaced"),
     Index(None, "output_id"),
 )
 
@@ -213,15 +202,17 @@ comparisons = _table(
     _key("samples", Integer),
     # SQLite's integers have 64 bits anyway.
     _key("seed", BigInteger().with_variant(Integer(), "sqlite")),
-    *_needed(Double, "p"),
+    *_columns(Double, "p"),
 )
 
 # The public figures of an output, which rank it: those of its evaluation (with a ladder, perhaps of an earlier
 # output's), rounded to the disclosed digits; None if hidden, or not a number.
 disclosures = _table(
     "disclosures",
-    *_by_output(),
-    *_nullable(Double, "value", "low", "high"),
+    _reference("output_id", "outputs", primary_key=True),
+    _key("metric", Text),
+    _reference("evaluation_id", "evaluations"),
+    *_columns(Double, "value", "low", "high", nullable=True),
 )
 
 # The ladder of a submitter (or, negative, of a baseline's submission) in the table of a phase and test: its steps in
@@ -232,7 +223,7 @@ rungs = _table(
     _key("test", Text),
     _key("climber", Integer, autoincrement=False),
     _key("step", Integer, autoincrement=False),
-    *_needed(Integer, "output_id", "evaluation_id", "shown_id"),
+    *_columns(Integer, "output_id", "evaluation_id", "shown_id"),
 )
 
 # The paths that were scanned, each with its fingerprint when it was stored. ``outcome`` is "received", or what the
@@ -240,29 +231,29 @@ rungs = _table(
 scanned = _table(
     "scanned",
     _key("path", Text),
-    *_needed(Text, "fingerprint", "outcome"),
+    *_columns(Text, "fingerprint", "outcome"),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
 announcements = _table(
     "announcements",
-    *_needed(Moment, "moment"),
-    *_needed(Text, "text"),
+    *_columns(Moment, "moment"),
+    *_columns(Text, "text"),
 )
 
 # Who may sign in to the board's server. ``key`` is the casefolded name. An account submits as ``submitter_id``, its
 # team, whose ``owner`` may invite others into it; organisers and readers may have none.
 accounts = _table(
     "accounts",
-    *_needed(Text, "key", unique=True),
-    *_needed(Text, "name"),
-    *_optional("email"),
-    *_needed(String(9), "role"),
+    *_columns(Text, "key", unique=True),
+    *_columns(Text, "name"),
+    *_columns(Text, "email", server_default=""),
+    *_columns(String(9), "role"),
     _reference("submitter_id", "submitters", nullable=True),
-    *_needed(Boolean, "owner", server_default=false()),
-    *_needed(Moment, "made"),
-    *_nullable(Moment, "disabled"),
-    *_needed(Boolean, "mailed", server_default=true()),
+    *_columns(Boolean, "owner", server_default=false()),
+    *_columns(Moment, "made"),
+    *_columns(Moment, "disabled", nullable=True),
+    *_columns(Boolean, "mailed", server_default=true()),
     CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
@@ -271,12 +262,12 @@ accounts = _table(
 # account's; a sign-in is of somebody who is away at another site, with what is known of them.
 secrets = _table(
     "secrets",
-    *_needed(String(64), "digest", unique=True),
-    *_needed(String(10), "kind"),
+    *_columns(String(64), "digest", unique=True),
+    *_columns(String(10), "kind"),
     _reference("account_id", "accounts", nullable=True),
-    *_needed(JSON, "data"),
-    *_needed(Moment, "made", "expires"),
-    *_nullable(Moment, "used"),
+    *_columns(JSON, "data"),
+    *_columns(Moment, "made", "expires"),
+    *_columns(Moment, "used", nullable=True),
     Index(None, "account_id"),
 )
 
@@ -286,7 +277,7 @@ identities = _table(
     _key("issuer", Text),
     _key("subject", Text),
     _reference("account_id", "accounts"),
-    *_needed(Moment, "made"),
+    *_columns(Moment, "made"),
 )
 
 # The work of a server: an upload, or a rescoring of what is out of date, which ``who``, an organiser, asked for.
@@ -299,19 +290,19 @@ identities = _table(
 # one job of a submitter is leased at a time.
 jobs = _table(
     "jobs",
-    *_needed(String(9), "kind"),
-    *_needed(String(16), "number", unique=True),
+    *_columns(String(9), "kind"),
+    *_columns(String(16), "number", unique=True),
     _reference("account_id", "accounts", nullable=True),
     _reference("submitter_id", "submitters", nullable=True),
-    *_optional("who", "name", "test", "sha256", "reason", "receipt"),
-    *_needed(Integer, "lease", "deaths", server_default="0"),
-    *_needed(BigInteger, "bytes", server_default="0"),
-    *_needed(Boolean, "dry", server_default=false()),
-    *_needed(String(8), "state"),
+    *_columns(Text, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
+    *_columns(Integer, "lease", "deaths", server_default="0"),
+    *_columns(BigInteger, "bytes", server_default="0"),
+    *_columns(Boolean, "dry", server_default=false()),
+    *_columns(String(8), "state"),
     _reference("submission_id", "submissions", nullable=True),
-    *_needed(JSON, "problems", server_default="[]"),
-    *_needed(Moment, "arrived", "due"),
-    *_nullable(Moment, "started", "leased_until", "ended"),
+    *_columns(JSON, "problems", server_default="[]"),
+    *_columns(Moment, "arrived", "due"),
+    *_columns(Moment, "started", "leased_until", "ended", nullable=True),
     Index(None, "state", "due"),
     Index(None, "submitter_id", "arrived"),
     Index(
@@ -327,21 +318,21 @@ jobs = _table(
 # may get it twice. A try moves ``due`` to the next one.
 notices = _table(
     "notices",
-    *_needed(String(16), "number", unique=True),
-    *_optional("webhook", "email", "reason"),
-    *_needed(JSON, "event"),
-    *_needed(Moment, "made", "due"),
-    *_needed(Integer, "tries"),
-    *_needed(String(8), "state"),
+    *_columns(String(16), "number", unique=True),
+    *_columns(Text, "webhook", "email", "reason", server_default=""),
+    *_columns(JSON, "event"),
+    *_columns(Moment, "made", "due"),
+    *_columns(Integer, "tries"),
+    *_columns(String(8), "state"),
     Index(None, "state", "due"),
 )
 
 # What organisers and submitters did on the server.
 audit = _table(
     "audit",
-    *_needed(Moment, "moment"),
-    *_needed(Text, "who", "action"),
-    *_optional("subject", "detail"),
+    *_columns(Moment, "moment"),
+    *_columns(Text, "who", "action"),
+    *_columns(Text, "subject", "detail", server_default=""),
 )
 
 # How often something was tried, by what is limited and the start of the hour in which it was.
@@ -349,14 +340,14 @@ rates = _table(
     "rates",
     _key("name", Text),
     _key("hour", Moment),
-    *_needed(Integer, "tries"),
+    *_columns(Integer, "tries"),
 )
 
 # One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
 # that the disclosures were made with, ``compared_with`` the method of the comparisons.
 board = _table(
     "board",
-    *_needed(Moment, "created"),
-    *_needed(Integer, "changed", server_default="0"),
-    *_optional("disclosed_with", "compared_with"),
+    *_columns(Moment, "created"),
+    *_columns(Integer, "changed", server_default="0"),
+    *_columns(Text, "disclosed_with", "compared_with", server_default=""),
 )

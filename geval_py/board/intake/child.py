@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.references import expected_of
-from geval_py.board.submission import FailedError, Parcel, RejectedError, Scored, YamlDocument
+from geval_py.board.submission import FailedError, JsonDocument, Parcel, RejectedError, Scored
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import output_at
@@ -40,7 +40,7 @@ def main(place: str, parent: int) -> int:
     return 0
 
 
-def answer(document: YamlDocument, place: str) -> YamlDocument:
+def answer(document: JsonDocument, place: str) -> JsonDocument:
     """Do a job, and return the result or the reason why there is none."""
     limits = document["limits"]
     try:
@@ -70,7 +70,7 @@ def _watch_parent(parent: int) -> None:
     look()
 
 
-def _set_limits(limits: YamlDocument) -> None:
+def _set_limits(limits: JsonDocument) -> None:
     """Limit memory, processor time (of all cores together) and the size of files; dump no core."""
     if sys.platform == "win32":
         return  # only the wall clock, which the parent watches
@@ -89,7 +89,7 @@ def _set_limits(limits: YamlDocument) -> None:
         resource.setrlimit(what, (most, most))
 
 
-def process(arguments: YamlDocument, limits: YamlDocument, place: str) -> YamlDocument:
+def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDocument:
     """Receive a submission unless its ``parcel`` is given, check its outputs, and score those that are ``wanted``.
 
     What was received is written into the place before anything is scored. Scoring is left out if the digest is one of
@@ -125,7 +125,7 @@ def process(arguments: YamlDocument, limits: YamlDocument, place: str) -> YamlDo
     return {"problems": problems, "reason": "", "scored": [asdict(one) for one in scored]}
 
 
-def report(arguments: YamlDocument, _: YamlDocument, place: str) -> YamlDocument:
+def report(arguments: JsonDocument, _: JsonDocument, place: str) -> JsonDocument:
     """Write the page that ``geval report`` makes of an output, and name it; raises FailedError."""
     from geval_py.reading.challenge import Challenge
     from geval_py.reports.page import page
@@ -146,7 +146,7 @@ def report(arguments: YamlDocument, _: YamlDocument, place: str) -> YamlDocument
 JOBS = {"process": process, "report": report}
 
 
-def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[YamlDocument]:
+def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[JsonDocument]:
     """Check all outputs by the rules of ``geval check`` that need no answers; return the problems as documents."""
     from geval_py.checking.check import check_targets
     from geval_py.checking.problem_formats import problem_document
@@ -154,7 +154,7 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
 
     rules = frozenset(rule.code for rule in RULES if not rule.needs_answers)
     paths = {file.name: file.path for file in parcel.files}
-    problems: list[YamlDocument] = []
+    problems: list[JsonDocument] = []
     for output in parcel.outputs:
         try:
             expected = expected_of(challenge, answers, output.test)
@@ -180,7 +180,7 @@ def target_of(path: str, expected: str, challenge: str) -> Target:
     return replace(with_options(target), words_are_plain=False)
 
 
-def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: YamlDocument) -> list[Scored]:
+def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: JsonDocument) -> list[Scored]:
     """Score an output; a metric other than the ranking one has no value if its filter selects no line.
 
     Raises RejectedError for a fault of the output, FailedError for others.
@@ -231,7 +231,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Ya
 
 
 def _evaluate(
-    path: str, test: str, metrics: Sequence[str], arguments: YamlDocument, *, texts: evaluate.KeptTexts | None = None
+    path: str, test: str, metrics: Sequence[str], arguments: JsonDocument, *, texts: evaluate.KeptTexts | None = None
 ) -> scores.ScoredOutput:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import IO, Any, cast
 from urllib.parse import unquote, urlsplit
 
-from geval_py.board.intake.gonito import parse_message, replace_unstorable
+from geval_py.board.intake.gonito import parse_message
 from geval_py.board.intake.identity import HIDDEN, Address, own_name
 from geval_py.board.intake.sources import CHUNK_BYTES, Budget, Read, SubmissionSource, Wanted, checked_name, refused
 from geval_py.board.submission import PASSED_VARIABLES, Details, FailedError, RejectedError
@@ -152,8 +152,7 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
     words = ["log", "-1", "--format=%H%x00%an%x00%B", "--no-mailmap", "--no-notes", "--no-show-signature"]
     data = read_repository([*words, "--no-color", "--encoding=UTF-8", "HEAD"], MAX_MESSAGE)
     revision, author, message = (*data.decode("utf-8", "replace").split("\0", 2), "", "")[:3]
-    description, tags = parse_message(replace_unstorable(message))
-    author = replace_unstorable(author)[:MAX_AUTHOR]
+    description, tags = parse_message(message)
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
         listing = read_repository(["ls-tree", "-rz", "--full-tree", "HEAD"], MAX_LISTING)
@@ -173,7 +172,7 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
         yield from _blobs(digests, repository, budget)
 
     shown = f"git+{address.shown}@{address.branch}"
-    details = Details(description=description, author=author, revision=revision, tags=tags)
+    details = Details(description=description, author=author[:MAX_AUTHOR], revision=revision, tags=tags)
     return SubmissionSource(name=own_name(shown), address=shown, members=members, details=details)
 
 

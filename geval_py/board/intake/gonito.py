@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -38,15 +37,13 @@ def read_gonito(data: bytes) -> dict[str, Any]:
 
     Raises RejectedError with all problems and their lines.
     """
-    root, document = _composed(data, GONITO_FILE), YamlDocument(GONITO_FILE)
-    if root is None:
-        return {}
-    if isinstance(root, yaml.MappingNode):
-        root.value = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
-    values = read_mapping(root, document, FIELDS)
-    with _rejecting(GONITO_FILE):
-        document.check()
-    return values
+
+    def read(root: yaml.Node, document: YamlDocument) -> dict[str, Any]:
+        if isinstance(root, yaml.MappingNode):
+            root.value = [(key, value) for key, value in root.value if str(key.value) in FIELDS]
+        return read_mapping(root, document, FIELDS)
+
+    return _read(data, GONITO_FILE, read)
 
 
 def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[tuple[str, bytes]]) -> Details:
@@ -74,16 +71,15 @@ def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[
 
 def read_params(name: str, data: bytes) -> dict[str, str]:
     """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
-    root, document = _composed(data, name), YamlDocument(name)
-    values: dict[str, str] = {}
-    if root is not None:
+
+    def read(root: yaml.Node, document: YamlDocument) -> dict[str, str]:
         try:
-            values = _params(root, document)
+            return _params(root, document)
         except WrongValueError as wrong:
             document.blame(root, f"a file of param-files {wrong}")
-    with _rejecting(name):
-        document.check()
-    return values
+            return {}
+
+    return _read(data, name, read)
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -121,35 +117,28 @@ def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
     return description, tuple(tag.strip()[:MAX_NAME] for tag in tags.split(",", MAX_TAGS + 1) if tag.strip())
 
 
-def replace_unstorable(written: str) -> str:
-    """Replace NUL and lone surrogates, which no database stores, with U+FFFD."""
-    return re.sub("[\0\ud800-\udfff]", "\ufffd", written)
-
-
-def _composed(data: bytes, name: str) -> yaml.Node | None:
+def _read(data: bytes, name: str, read: Callable[[yaml.Node, YamlDocument], dict[str, Any]]) -> dict[str, Any]:
+    """Read a YAML file by a function of its root; {} if it is empty. Raises RejectedError, on one line."""
     try:
         written = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
-    with _rejecting(name):
-        return strict_yaml.compose(written, name)
-
-
-@contextmanager
-def _rejecting(name: str) -> Iterator[None]:
-    """Raise ConfigErrors as RejectedError, on one line."""
+    document = YamlDocument(name)
     try:
-        yield
+        root = strict_yaml.compose(written, name)
+        values = {} if root is None else read(root, document)
+        document.check()
     except ConfigError as error:
         lines = [line.strip() for line in error.message.splitlines()]
         more = [f"and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
         message = "; ".join([*lines[:MAX_PROBLEMS], *more])
         raise RejectedError(reason=f"{visible(name)}, {message}") from error
+    return values
 
 
 def _short(node: yaml.Node, _: YamlDocument, *, most: int = MAX_VALUE) -> str:
-    value = replace_unstorable(strict_yaml.text(node)).strip()
+    value = strict_yaml.text(node).strip()
     if len(value) > most:
         raise WrongValueError(f"has more than {most} characters")
     return value
@@ -179,7 +168,7 @@ def _params(node: yaml.Node, _: YamlDocument) -> dict[str, str]:
         raise WrongValueError("has a value that holds itself, or is too deep") from None
     if any(len(key) > MAX_NAME for key, _ in pairs):
         raise WrongValueError(f"has a name of more than {MAX_NAME} characters")
-    return {replace_unstorable(key): replace_unstorable(value) for key, value in pairs}
+    return dict(pairs)
 
 
 def _link(node: yaml.Node, document: YamlDocument) -> tuple[str, str]:

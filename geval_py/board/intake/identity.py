@@ -79,14 +79,13 @@ def check_name(name: str) -> None:
     """
     casefolded(name)
     shown = visible(shorten(name, MAX_SHOWN))
-    control = next((one for one in name if unicodedata.category(one) in _LINE_ENDS), None)
-    if control is not None:
-        raise RejectedError(reason=f"the name `{shown}` has a control character, {_code(control)}")
-    direction = _DIRECTIONS.search(name)
-    if direction:
-        raise RejectedError(
-            reason=f"the name `{shown}` has a character that changes the direction of text, {_code(direction[0])}"
-        )
+    for kind, characters in (
+        ("control character", [one for one in name if unicodedata.category(one) in _LINE_ENDS]),
+        ("character that changes the direction of text", _DIRECTIONS.findall(name)),
+    ):
+        for one in characters:
+            code = f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip()
+            raise RejectedError(reason=f"the name `{shown}` has a {kind}, {code}")
     marks = 0
     for one in unicodedata.normalize("NFD", name):
         marks = marks + 1 if unicodedata.category(one) in _MARKS else 0
@@ -134,10 +133,6 @@ def skeletons(name: str) -> frozenset[tuple[str, str]]:
     replaced = skeleton(name, keep_ascii=True)
     small = skeleton(unicodedata.normalize("NFKC", replaced).casefold())
     return frozenset({("small", skeleton(casefolded(name))), ("written", skeleton(name)), ("replaced", small)})
-
-
-def _code(character: str) -> str:
-    return f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip()
 
 
 # The kinds of submissions: a folder, an archive by its ending, git+URL@BRANCH.
@@ -300,7 +295,7 @@ def submitter_of(source: str) -> str:
     if len(name) <= MAX_ADDRESS_LENGTH:
         return name
     kept = MAX_ADDRESS_LENGTH // 2 - DIGITS
-    return f"{name[:kept]}…{sha256(_bytes(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
+    return f"{name[:kept]}…{sha256(os.fsencode(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
 
 
 def shown_source(source: str) -> str:
@@ -346,7 +341,7 @@ def unopened_digest(source: str) -> str:
                 return _digest_of(file, size, b"door\n")
             return sha256(b"door\n%d\n%s" % (size, file.read(CHUNK_BYTES))).hexdigest()
     is_folder = os.path.isdir(source)
-    listing = _listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source))
+    listing = _listing(source, MAX_ENTRIES, content) if is_folder else os.fsencode(shown_source(source))
     return sha256(b"door\n" + listing).hexdigest()
 
 
@@ -404,8 +399,4 @@ def _line(path: str, source: str, mark: Mark) -> bytes:
     except OSError:  # a link that leads nowhere
         status = os.lstat(path)
     size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # of a folder it depends on the disk
-    return b"%d %s %s" % (size, str(mark(path, status)).encode(), _bytes(os.path.relpath(path, source)))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return b"%d %s %s" % (size, str(mark(path, status)).encode(), os.fsencode(os.path.relpath(path, source)))

@@ -6,12 +6,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from geval_py.board.intake import gonito, identity
+from geval_py.board.intake.git import branch_source
 from geval_py.board.intake.gonito import GONITO_FILE
 from geval_py.board.intake.sources import (
     Budget,
-    SubmissionSource,
     archive_source,
     copy_members,
     folder_source,
@@ -36,7 +37,10 @@ def receive(
     It needs an output for one of the ``tests``, and may have so many ``variants`` for each. Raises RejectedError,
     whose reason names the member at fault, and FailedError.
     """
-    opened = open_source(source, place, budget, transports)
+    if source.startswith(identity.GIT):
+        opened = branch_source(identity.address_of(source, transports), place, budget)
+    else:
+        opened = folder_source(source, budget) if os.path.isdir(source) else archive_source(source, budget)
     names: list[str] = []
 
     def is_gonito(name: str) -> bool:
@@ -74,8 +78,8 @@ def receive(
     outputs = outputs_of(files, tests, variants)
     if sum(file.bytes for file in files if file.name in params) > MAX_PARAM_BYTES:
         raise RejectedError(reason=f"the files of param-files have more than {MAX_PARAM_BYTES} bytes")
-    paths = {file.name: file.path for file in files}
-    details = gonito.described(opened.details, own, ((name, _content(paths[name])) for name in params))
+    paths = {file.name: Path(file.path) for file in files}
+    details = gonito.described(opened.details, own, ((name, paths[name].read_bytes()) for name in params))
     parameters = {name for output in outputs for name in output.params} | details.params.keys()
     if len(parameters) > gonito.MAX_PARAMS:
         raise RejectedError(reason=f"it has {len(parameters)} parameters; at most {gonito.MAX_PARAMS} are taken")
@@ -87,20 +91,6 @@ def receive(
         outputs=outputs,
         details=details,
     )
-
-
-def open_source(source: str, place: str, budget: Budget, transports: Sequence[str]) -> SubmissionSource:
-    """Open a folder, an archive or a git branch, which is fetched into the place."""
-    if source.startswith(identity.GIT):
-        from geval_py.board.intake.git import branch_source
-
-        return branch_source(identity.address_of(source, transports), place, budget)
-    return folder_source(source, budget) if os.path.isdir(source) else archive_source(source, budget)
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _folder_around(names: Iterable[str], tests: Sequence[str]) -> str:

@@ -35,11 +35,11 @@ from geval_py.board.submission import (
     REJECTED,
     SCORED,
     FailedError,
+    JsonDocument,
     Parcel,
     RejectedError,
     Result,
     SubmissionError,
-    YamlDocument,
     parcel_of,
     read_document,
     scored_of,
@@ -96,7 +96,7 @@ def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, wanted: 
     return replace(_process(arguments, place, settings), parcel=parcel)
 
 
-def _process(arguments: YamlDocument, place: str, settings: BoardSettings) -> Result:
+def _process(arguments: JsonDocument, place: str, settings: BoardSettings) -> Result:
     arguments |= {name: getattr(settings, name) for name in ("challenge", "answers", "metric", "seed")}
     try:
         answer = run_in_sandbox("process", arguments, limits=settings.limits, place=place)
@@ -119,7 +119,7 @@ def report_in_sandbox(path: str, test: str, settings: BoardSettings, place: str)
     return os.path.join(place, str(answer["page"]))
 
 
-def run_in_sandbox(job: str, arguments: YamlDocument, *, limits: Limits, place: str) -> YamlDocument:
+def run_in_sandbox(job: str, arguments: JsonDocument, *, limits: Limits, place: str) -> JsonDocument:
     """Run a job of :mod:`geval_py.board.intake.child` in a child process; raises RejectedError, FailedError.
 
     The child has limits on memory, processor time and the size of files; no input, no terminal; only the variables

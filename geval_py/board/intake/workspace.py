@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 
-CAN_LOCK = find_spec("fcntl") is not None  # not on Windows, where killed runs leave their folders
+if sys.platform != "win32":
+    import fcntl
+
+CAN_LOCK = sys.platform != "win32"  # not on Windows, where killed runs leave their folders
 PREFIX = "geval-board-"
 LOCK_FILE = "lock"
 PLACES = "places"
@@ -54,18 +57,12 @@ def _lock(folder: str) -> int | None:
     path = os.path.join(folder, LOCK_FILE)
     descriptor = os.open(f"{path}.new", os.O_CREAT | os.O_RDWR, 0o600)
     try:
-        _try_lock(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:  # a file system without locks
         os.close(descriptor)
         return None
     os.rename(f"{path}.new", path)
     return descriptor
-
-
-def _try_lock(descriptor: int) -> None:
-    import fcntl
-
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _remove_abandoned(parent: str, prefix: str) -> None:
@@ -87,7 +84,9 @@ def _remove_abandoned(parent: str, prefix: str) -> None:
                         shutil.rmtree(entry.path, ignore_errors=True)
                     continue
                 try:
-                    _try_lock(descriptor)  # raises BlockingIOError while its run lives
+                    fcntl.flock(
+                        descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
+                    )  # raises BlockingIOError while its run lives
                     shutil.rmtree(entry.path, ignore_errors=True)
                 finally:
                     os.close(descriptor)

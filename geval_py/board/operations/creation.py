@@ -46,8 +46,20 @@ def create(
         raise UsageError(message=f"there is a board already: {named(place)}\n  edit it, or name another folder")
     opened = Challenge.open(challenge)
     answering = opened.path if answers is None else os.fspath(answers)
-    content = _content(
-        folder, opened, answering, DATABASE_FILE if database is None else database, title or opened.title
+    schemes = opened.schemes()
+    if not schemes:
+        message = "the challenge names no metric, which a board needs: --metric PerplexityHashed"
+        raise ConfigError(path=os.path.join(opened.path, "config.txt"), message=message)
+    content = TEMPLATE.format(
+        title=scalar(title or opened.title),
+        challenge=scalar(os.path.relpath(opened.path, folder)),
+        answers=scalar(os.path.relpath(answering, folder)),
+        database=scalar(DATABASE_FILE if database is None else database),
+        metric=scalar(schemes[0].text),
+        also=f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
+        tests=_tests(opened, answering),
+        seed=config.DEFAULT_SEED,
+        samples=config.DEFAULT_SAMPLES,
     )
     settings = settings_of(place, content)
     os.makedirs(folder, exist_ok=True)
@@ -56,26 +68,6 @@ def create(
     with rewriting.written_whole(place) as file:
         file.write(content.encode())
     return board
-
-
-def _content(folder: str, challenge: Challenge, answers: str, database: str, title: str) -> str:
-    """Return a board.yaml with every key in the order of the settings, each below its comment."""
-    schemes = challenge.schemes()
-    if not schemes:
-        message = "the challenge names no metric, which a board needs: --metric PerplexityHashed"
-        raise ConfigError(path=os.path.join(challenge.path, "config.txt"), message=message)
-    values = {
-        "title": scalar(title),
-        "challenge": scalar(os.path.relpath(challenge.path, folder)),
-        "answers": scalar(os.path.relpath(answers, folder)),
-        "database": scalar(database),
-        "metric": scalar(schemes[0].text),
-        "also": f"[{', '.join(scalar(scheme.text) for scheme in schemes[1:])}]",
-        "tests": _tests(challenge, answers),
-        "seed": config.DEFAULT_SEED,
-        "samples": config.DEFAULT_SAMPLES,
-    }
-    return TEMPLATE.format(**values)
 
 
 def _tests(challenge: Challenge, answers: str) -> str:

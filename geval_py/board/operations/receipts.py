@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Table, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
-from geval_py.board.ranking.disclosure import arrived_in
+from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
@@ -161,7 +161,7 @@ def quota_used(
 
     def is_counted(table: Table) -> tuple[ColumnElement[bool], ...]:
         arrived, own = table.c.arrived, table.c.submitter_id == submitter_id
-        return own, arrived >= day.start, arrived < day.end, *arrived_in(settings, phase, arrived)
+        return own, arrived >= day.start, arrived < day.end, arrived_in(settings, phase, arrived)
 
     cost = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(*is_counted(submissions))
     used = int(connection.execute(cost).scalar_one())

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, delete, insert, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, insert, select, update
 
 from geval_py.board.database.schema import (
     SCORED,
@@ -33,7 +33,8 @@ from geval_py.board.database.schema import (
     submissions,
 )
 from geval_py.board.database.store import Board, is_copy, mark_changed
-from geval_py.board.ranking import order
+from geval_py.board.ranking import order, place_ranges
+from geval_py.board.ranking.parts import part_scores
 from geval_py.board.settings import (
     BEST,
     MAX_DIGITS,
@@ -41,7 +42,7 @@ from geval_py.board.settings import (
     BoardSettings,
     Digits,
     Test,
-    measure_of,
+    metric_of,
     uninformed_score,
 )
 from geval_py.board.submission import unpack
@@ -100,29 +101,23 @@ class Ladder:
 # Stored disclosures
 
 
-def ensure_disclosed(opened: Board, now: datetime) -> None:
-    """Update the disclosures if board.yaml was edited, or a deadline passed, since they were made."""
-    with opened.reading() as connection:
-        if order.is_disclosed(connection, opened.settings, now):
-            return
-    with opened.writing() as connection:
-        refresh(connection, opened.settings, now)
-
-
 @contextmanager
 def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
     """Read one state of the database, with the disclosures of now; raises StoreError.
 
-    If the database cannot be written, what is not of now is computed in the connection's copy of it.
+    They are updated if board.yaml was edited, or a deadline passed, since they were made; if the database cannot be
+    written, in the connection's copy of it.
     """
     with opened.reading() as connection:
-        is_old = not order.is_disclosed(connection, opened.settings, now)
-        if not is_old or is_copy(connection):
-            if is_old:
-                refresh(connection, opened.settings, now)
+        is_current = order.is_disclosed(connection, opened.settings, now)
+        if not is_current and is_copy(connection):
+            refresh(connection, opened.settings, now)
+            is_current = True
+        if is_current:
             yield connection
             return
-    ensure_disclosed(opened, now)
+    with opened.writing() as connection:
+        refresh(connection, opened.settings, now)
     with opened.reading() as connection:
         yield connection
 
@@ -158,7 +153,7 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
     for start in range(0, len(ids), AT_A_TIME):
         query = select(e.id, e.score, e.low, e.high).where(e.id.in_(ids[start : start + AT_A_TIME]))
         figures |= {number: tuple(own) for number, *own in connection.execute(query)}
-    infinite = measure_of(settings.metric).sign * math.inf
+    infinite = metric_of(settings.metric).measure.sign * math.inf
     rows = []
     for output, (rung, digits) in new.items():
         for metric, evaluation in rung.evaluations.items():
@@ -262,16 +257,14 @@ def _scored_outputs(
         .join(submissions, s.id == o.submission_id)
         .join(evaluations, e.id == own.evaluation_id)
         .where(o.test == test.name, own.metric.in_(settings.metrics))
-        .where(s.state == SCORED, s.withdrawn.is_(None), *arrived_in(settings, phase))
+        .where(s.state == SCORED, s.withdrawn.is_(None), order.arrived_in(settings, phase))
         .order_by(s.arrived, s.id, own.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
-    sign = measure_of(settings.metric).sign
+    sign = metric_of(settings.metric).measure.sign
     rows = {output: list(own) for output, own in groupby(connection.execute(query), key=lambda row: row.output_id)}
     scores_of = {output: {row.metric: (row.evaluation_id, row.score) for row in own} for output, own in rows.items()}
     if part:
-        from geval_py.board.ranking.parts import part_scores
-
         wholes = {output: {row.metric: row.evaluation_id for row in own} for output, own in rows.items()}
         scores_of = part_scores(connection, settings, test, part, wholes)
     for output, (first, *_) in rows.items():
@@ -286,14 +279,6 @@ def _scored_outputs(
             badness=badness,
             informed=floor is None or badness is None or badness - sign * floor <= NOISE * abs(floor),
         )
-
-
-def arrived_in(
-    settings: BoardSettings, phase: str, arrived: ColumnElement[datetime] = submissions.c.arrived
-) -> list[ColumnElement[bool]]:
-    """Return the conditions for an arrival in a phase: after the deadline before it, until its own deadline."""
-    begin, end = order.bounds(settings, phase)
-    return [*([arrived > begin] if begin else []), *([arrived <= end] if end else [])]
 
 
 def _rank(digits: int, output: _Output) -> tuple[bool, bool, float]:
@@ -351,7 +336,7 @@ def _climb(
     """
     import numpy as np
 
-    ladder, measure = Ladder(test.clip, fall=test.step, digits=digits), measure_of(settings.metric)
+    ladder, measure = Ladder(test.clip, fall=test.step, digits=digits), metric_of(settings.metric).measure
     columns = select(evaluations.c.lines, evaluations.c.losses)
     for step in steps:
         evaluation = step.evaluations.get(settings.metric, 0)
@@ -377,8 +362,6 @@ def _climb(
 
 def complete(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
-    from geval_py.board.ranking.uncertainty import compare_pairs
-
     if connection.execute(select(board.c.compared_with)).scalar() != order.P_VALUES:
         connection.execute(delete(comparisons))
         connection.execute(update(board).values(compared_with=order.P_VALUES))
@@ -391,4 +374,6 @@ def complete(connection: Connection, settings: BoardSettings, now: datetime) -> 
                 ids = set(islice(placed, order.MAX_COMPARED))
                 missing = order.missing_pairs(connection, own, ids)
                 if missing:
-                    connection.execute(insert(comparisons), list(compare_pairs(connection, own, missing)))
+                    connection.execute(
+                        insert(comparisons), list(place_ranges.compare_pairs(connection, own, missing))
+                    )

@@ -4,18 +4,17 @@ In this order: the leaderboard of a test and phase, read from the database; its 
 the columns of these tables.
 
 People read text, Markdown, LaTeX and the site's pages; programs read CSV and JSON. To add a column, add a field to
-:class:`geval_py.board.submission.Entry` and an entry to :func:`columns_of` or, if it has no figures, to
-``TOLD_COLUMNS``. :data:`geval_py.board.ranking.order.TOLD` names the fields that are columns of ``submissions``.
+:class:`geval_py.board.submission.Entry`, with a name in :func:`columns_of` for people and in ``TOLD`` for programs.
+:data:`geval_py.board.ranking.order.TOLD` names the fields that are columns of ``submissions``.
 """
 
 from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,7 +27,7 @@ from geval_py.board.settings import (
     AFTER,
     PUBLIC,
     BoardSettings,
-    measure_of,
+    metric_of,
     metrics_of,
     moment_text,
     names_of,
@@ -52,6 +51,8 @@ HELD_LEGEND = "held back if the latest submission is not significantly better, s
 GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
+FIGURES = ("place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high")
+TOLD = ("groups", "held", "baseline", "arrived", "tags", "affiliation", "description", "links", "remark")
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
 
@@ -82,16 +83,23 @@ def standings_on(
     now: datetime,
 ) -> Standings:
     """Return the leaderboard as a transaction sees it; its scores must be disclosed already."""
-    in_phase, notes = _present_phase(connection, settings, test, now) if phase is None else (phase, [])
-    own = settings.in_phase(_known("phase", in_phase, settings.phase_names))
+
+    def has_entries(name: str, phase: str) -> bool:
+        return bool(order.entries(connection, settings, name, phase, order.SUBMISSION))
+
+    open_phase, notes = settings.phase_of(now), []
+    in_phase = shown_phase(settings, open_phase, test, has_entries) if phase is None else phase
+    if phase is None and open_phase == AFTER != in_phase:
+        notes.append(f"nothing stands in {AFTER} yet; this is the table of the last phase, {visible(in_phase)}")
+    own = settings.in_phase(_checked("phase", in_phase, settings.phase_names))
     tests = {one.name: one for one in own.tests}
-    name = _known("test", test or next(iter(tests)), [one.name for one in settings.tests])
+    name = _checked("test", test or next(iter(tests)), [one.name for one in settings.tests])
     if name not in tests:
         message = f"the phase `{visible(in_phase)}` does not rank `{visible(name)}`"
         raise UsageError(message=f"{message}\n  it ranks {visible(', '.join(tests))}")
     shown = tests[name]
     own = replace(own, also=metrics_of(own, shown)[1:])
-    by = _known("grouping", by or order.GROUPINGS[settings.entries], BY)
+    by = _checked("grouping", by or order.GROUPINGS[settings.entries], BY)
     digits = own.digits_of(shown, now)
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
     names = tuple(name for metric, name in named if metric in own.metrics)
@@ -111,7 +119,7 @@ def standings_on(
         notes.append(f"the scores are of the {part} part, {lines} lines{undecided}")
         if settings.finals and settings.is_decided(shown, in_phase, now):
             notes.append(f"only final submissions are ranked, at most {settings.finals} of a submitter")
-    measure = measure_of(settings.metric)
+    measure = metric_of(settings.metric).measure
     return Standings(
         test=name,
         phase=in_phase,
@@ -129,26 +137,24 @@ def standings_on(
     )
 
 
-def _present_phase(
-    connection: Connection, settings: BoardSettings, test: str | None, now: datetime
-) -> tuple[str, list[str]]:
-    """Return the phase shown by default: the last one until now that ranks the test; and notes for people."""
+def shown_phase(
+    settings: BoardSettings, phase: str, test: str | None, has_entries: Callable[[str, str], bool]
+) -> str:
+    """Return the phase that is shown by default in a present ``phase``: the last one until then that ranks the test.
 
-    def has_entries(phase: str) -> bool:
-        own = settings.in_phase(phase)
-        tests = (one.name for one in own.tests if test in (None, one.name))
-        return any(order.entries(connection, own, name, phase, order.SUBMISSION) for name in tests)
-
-    until = settings.phase_names[: settings.phase_names.index(settings.phase_of(now)) + 1]
-    ranking = [name for name in until if test is None or settings.in_phase(name).test(test) is not None]
-    *earlier, last = ranking or until
-    if last == AFTER and earlier and not has_entries(last) and has_entries(earlier[-1]):
-        table = f"this is the table of the last phase, {visible(earlier[-1])}"
-        return earlier[-1], [f"nothing stands in {AFTER} yet; {table}"]
-    return last, []
+    After the last deadline it is the phase before that until something arrives later: ``has_entries`` tells whether
+    a test has entries in a phase. Without a test, that of any test counts.
+    """
+    until = settings.phase_names[: settings.phase_names.index(phase) + 1]
+    tests = {name: [one.name for one in settings.in_phase(name).tests if test in (None, one.name)] for name in until}
+    *earlier, last = [name for name in until if tests[name]] or until
+    if last == AFTER and earlier:
+        before, later = (any(has_entries(one, name) for one in tests[name]) for name in (earlier[-1], last))
+        return earlier[-1] if before and not later else last
+    return last
 
 
-def _known(what: str, name: str, names: Sequence[str]) -> str:
+def _checked(what: str, name: str, names: Sequence[str]) -> str:
     """Return a name after checking that it is known; raises UsageError."""
     if name in names:
         return name
@@ -163,8 +169,6 @@ def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
     values = dict(row)
     values["others"] = {name: values.pop(f"other{number}") for number, name in enumerate(others)}
     values["params"] = {**values["params"], **values.pop("variant_params")}
-    values["tags"] = tuple(values["tags"])
-    values["links"] = tuple((str(title), str(url)) for title, url in values["links"])
     if not shown:
         values |= {**dict.fromkeys(("place", "score", "low", "high")), "others": dict.fromkeys(others)}
         values |= {"shared": False, "held": False}
@@ -185,9 +189,6 @@ def _add_ranges(
     scores = [(entries[number].score, entries[number].evaluation_id) for number in compared]
     ids = {evaluation for _, evaluation in scores}
     if len(compared) < 2:
-        return
-    if order.missing_pairs(connection, settings, ids):
-        yield "the entries were not compared yet: no range of places is shown"
         return
     positions = place_ranges.positions(scores, order.p_values(connection, settings, ids), of=len(ranked))
     for number, at in zip(compared, positions, strict=True):
@@ -211,15 +212,23 @@ def standings_table(standings: Standings, ties: str = "shared") -> Table:
 
 
 def _shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
-    named = (column for column in columns_of(standings, ties) if column.name)
-    return [column for column in named if column.kept or any(map(column.text, standings.entries))]
+    return [
+        column for column in columns_of(standings, ties) if column.kept or any(map(column.text, standings.entries))
+    ]
 
 
 def standings_records(standings: Standings) -> Table:
     """Return the table for programs, a row per entry: groups are numbers from 0, joined by spaces, tags by commas."""
-    record = {name: value for column in columns_of(standings) for name, value in column.record.items()}
-    rows = [[value(entry) for value in record.values()] for entry in standings.entries]
-    return Table([Column(name=name) for name in record], rows)
+    params = {f"param {key}": key for key in sorted({key for entry in standings.entries for key in entry.params})}
+    rows = []
+    for entry in standings.entries:
+        cells = {name: getattr(entry, name) for name in (*FIGURES, *TOLD)} | {"arrived": moment_text(entry.arrived)}
+        cells |= {"groups": " ".join(map(str, entry.groups)), "tags": ",".join(entry.tags)}
+        cells["links"] = " ".join(url for _, url in entry.links)
+        own = (entry.params.get(key) for key in params.values())
+        others = (entry.others.get(metric) for metric in standings.others)
+        rows.append([*(cells[one] for one in FIGURES), *others, *(cells[one] for one in TOLD), *own])
+    return Table([Column(name=name) for name in (*FIGURES, *standings.others, *TOLD, *params)], rows)
 
 
 def standings_document(standings: Standings) -> dict[str, Any]:
@@ -262,18 +271,15 @@ def legend(standings: Standings) -> Iterator[str]:
 class EntryColumn:
     """A column of a leaderboard.
 
-    ``name`` is its heading for people, "" for what only programs read; ``text`` writes its cell. Without ``kept``, it
+    ``name`` is its heading for people; ``text`` writes its cell. Without ``kept``, it
     is left out where all of its cells are empty. ``legend`` explains it below the table.
-
-    ``record`` has the names and values of its columns in CSV.
 
     ``heading`` is its heading on pages, "" if pages show it elsewhere (with the submitter, with the score) or not at
     all; there, ``key`` gives the value that rows are sorted by, and ``style`` the class in the style sheet.
     ``cut`` is as a :class:`Column`'s.
     """
 
-    record: Mapping[str, Callable[[Entry], object]]
-    name: str = ""
+    name: str
     text: Callable[[Entry], str] = str
     alignment: Alignment = "left"
     kept: bool = False
@@ -292,59 +298,41 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     def held(entry: Entry) -> str:
         return "held back" if entry.held else ""
 
-    def other(metric: str, entry: Entry) -> str:
-        return figure(entry.others.get(metric), digits)
-
     yield EntryColumn(
         name="place",
         text=lambda entry: place_text(entry, ties),
         alignment="right",
         kept=digits > 0,
-        record=_values("place", "shared"),
     )
     yield EntryColumn(
         name="range",
         text=lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
         alignment="centre",
         legend="the places that cannot be told apart from this one",
-        record=_values("first", "last"),
         heading="Range",
         key=attrgetter("first"),
         style="range",
         sorted_as="number",
     )
-    yield _text_column("submitter", "code", kept=True, cut="middle")
-    yield _text_column("variant", cut="middle")
+    yield EntryColumn(name="submitter", text=attrgetter("submitter"), kept=True, cut="middle")
+    yield EntryColumn(name="variant", text=attrgetter("variant"), cut="middle")
     yield EntryColumn(
         name=standings.metric,
         text=lambda entry: figure(entry.score, digits),
         alignment="right",
-        record=_values("score"),
     )
     yield EntryColumn(
         name="95 % interval",
         text=lambda entry: interval_text(entry, standings.end_digits),
         alignment="centre",
-        record=_values("low", "high"),
     )
     for metric in standings.others:
-        score = _item("others", metric)
-        yield EntryColumn(
-            name=metric,
-            text=partial(other, metric),
-            alignment="right",
-            record={metric: score},
-            heading=metric,
-            key=score,
-            style="other",
-            sorted_as="number",
-        )
+        yield _other_column(metric, digits)
     yield EntryColumn(
         name="group",
         text=groups_text,
         legend="entries that share a letter cannot be told apart "
         "(approximate randomisation of all pairs, Holm's correction, 5 %)",
-        record={"groups": lambda entry: " ".join(map(str, entry.groups))},
         heading="Group",
         key=groups_text,
         style="groups",
@@ -354,48 +342,34 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         name="ladder",
         text=held,
         legend=HELD_LEGEND,
-        record=_values("held"),
         heading="Ladder" if any(entry.held for entry in standings.entries) else "",
         key=held,
         style="ladder",
     )
-    yield from TOLD_COLUMNS
-    params = sorted({key for entry in standings.entries for key in entry.params})
-    yield EntryColumn(record={f"param {key}": _item("params", key) for key in params})
-
-
-def _values(*names: str) -> dict[str, Callable[[Entry], object]]:
-    return {name: attrgetter(name) for name in names}
-
-
-def _item(field: str, key: str) -> Callable[[Entry], Any]:
-    return lambda entry: getattr(entry, field).get(key)
-
-
-def _text_column(name: str, *others: str, kept: bool = False, cut: Cut = "end") -> EntryColumn:
-    return EntryColumn(name=name, text=attrgetter(name), kept=kept, record=_values(name, *others), cut=cut)
-
-
-TOLD_COLUMNS = (
-    EntryColumn(record=_values("baseline")),
-    EntryColumn(
+    yield EntryColumn(
         name="arrived",
         text=lambda entry: moment_text(entry.arrived),
         kept=True,
-        record={"arrived": lambda entry: moment_text(entry.arrived)},
         heading="Arrived",
         key=attrgetter("arrived"),
         style="when",
         cut="never",
-    ),
-    EntryColumn(
-        name="tags", text=lambda entry: ", ".join(entry.tags), record={"tags": lambda entry: ",".join(entry.tags)}
-    ),
-    _text_column("affiliation"),
-    _text_column("description"),
-    EntryColumn(record={"links": lambda entry: " ".join(url for _, url in entry.links)}),
-    _text_column("remark"),
-)  # without figures
+    )
+    yield EntryColumn(name="tags", text=lambda entry: ", ".join(entry.tags))
+    for name in ("affiliation", "description", "remark"):
+        yield EntryColumn(name=name, text=attrgetter(name))
+
+
+def _other_column(metric: str, digits: int) -> EntryColumn:
+    return EntryColumn(
+        name=metric,
+        text=lambda entry: figure(entry.others.get(metric), digits),
+        alignment="right",
+        heading=metric,
+        key=lambda entry: entry.others.get(metric),
+        style="other",
+        sorted_as="number",
+    )
 
 
 def place_text(entry: Entry, ties: str = "shared") -> str:

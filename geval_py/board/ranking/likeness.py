@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row, select
 
 from geval_py.board.database.schema import SCORED, evaluations, outputs, scores, submissions, submitters
-from geval_py.board.settings import BoardSettings, measure_of
+from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import unpack
 from geval_py.explaining.significance import MIN_TESTED_LINES
 from geval_py.scoring.metrics.base import NOISE
@@ -84,7 +84,7 @@ def likeness_table(pairs: Sequence[Likeness]) -> Table:
 
 def likenesses(connection: Connection, settings: BoardSettings) -> Iterator[Likeness]:
     """Yield the pairs of outputs of different submitters that are much alike, the most alike first; baselines too."""
-    tolerance = TOLERANCE if measure_of(settings.metric).in_nats else NOISE
+    tolerance = TOLERANCE if metric_of(settings.metric).measure.in_nats else NOISE
     s, o, e, own = submissions.c, outputs.c, evaluations.c, scores.c
     query = (
         select(s.code, submitters.c.name, submitters.c.id, e.lines, e.losses)

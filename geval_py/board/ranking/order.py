@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
@@ -26,7 +26,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, f
 from sqlalchemy.types import TypeEngine
 
 from geval_py.board.database.schema import SCORED, Moment, board, comparisons, submissions
-from geval_py.board.settings import ALL, BEST, BY_TAG, BoardSettings, measure_of
+from geval_py.board.settings import ALL, BEST, BY_TAG, BoardSettings, metric_of
 from geval_py.explaining.significance import LEVEL
 
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
@@ -36,6 +36,7 @@ SHOWN = ("output_id", "evaluation_id", "arrived", "baseline", "low", "high")  # 
 # columns of submissions that are fields of an entry
 TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
+BEGINNING, END = (datetime(year, 1, 1, tzinfo=UTC) for year in (1000, 9999))
 P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
 MAX_COMPARED = 500  # entries of a ranking, the first ones
 TYPES: Mapping[str, TypeEngine[Any]] = {
@@ -44,7 +45,6 @@ TYPES: Mapping[str, TypeEngine[Any]] = {
     "variant_params": sa.JSON(),
 }  # of the columns of an entry, where the database does not know it
 
-LIMITS = {"begin": ">", "end": "<="}  # how an arrival compares with the deadline before a phase, and its own
 OTHER = "SELECT value FROM disclosures WHERE output_id = chosen.output_id AND metric = :{}"
 ENTRIES = """
 WITH candidates AS (
@@ -58,7 +58,8 @@ WITH candidates AS (
     LEFT JOIN scores ON scores.output_id = outputs.id AND scores.metric = :metric
     LEFT JOIN evaluations AS own ON own.id = scores.evaluation_id
     LEFT JOIN evaluations AS shown ON shown.id = disclosures.evaluation_id
-    WHERE outputs.test = :test AND submissions.state = :scored AND submissions.withdrawn IS NULL {arrived_in}
+    WHERE outputs.test = :test AND submissions.state = :scored AND submissions.withdrawn IS NULL
+          AND submissions.arrived > :begin AND submissions.arrived <= :end
 ), by_tag AS (
     SELECT candidates.*, tagged.value AS tag FROM candidates LEFT JOIN {tagged} ON TRUE
 ), numbered AS (
@@ -85,10 +86,8 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
     The other metrics are the columns other0, other1 and so on.
     """
     others = {f"other{number}": metric for number, metric in enumerate(settings.also)}
-    deadlines = zip(LIMITS, bounds(settings, phase), strict=True)
-    limits = {name: deadline for name, deadline in deadlines if deadline is not None}
     whose = "submission_id" if by == SUBMISSION else "submitter_id, CASE WHEN baseline THEN submission_id ELSE 0 END"
-    direction = "ASC" if measure_of(settings.metric).direction == "lower" else "DESC"
+    direction = "ASC" if metric_of(settings.metric).measure.direction == "lower" else "DESC"
     quality = f"abs(value) = :infinity NULLS LAST, value {direction} NULLS LAST"
     columns = {
         "place": f"CASE WHEN ranked THEN rank() OVER (PARTITION BY ranked ORDER BY {quality}) END",
@@ -104,7 +103,6 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
     }
     is_postgresql = connection.dialect.name == "postgresql"
     sql = ENTRIES.format(
-        arrived_in="".join(f" AND submissions.arrived {LIMITS[name]} :{name}" for name in limits),
         tagged="json_array_elements_text(tags) AS tagged (value)" if is_postgresql else "json_each(tags) AS tagged",
         pool="by_tag" if by == TAG else "candidates",
         whose=whose,
@@ -113,16 +111,25 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
         keys=", ".join(KEYS),
         columns=", ".join(f"{column} AS {name}" for name, column in columns.items()),
     )
-    query = sa.text(sql).bindparams(*(bindparam(name, limit, Moment) for name, limit in limits.items()))
+    begin, end = bounds(settings, phase)
+    query = sa.text(sql).bindparams(bindparam("begin", begin, Moment), bindparam("end", end, Moment))
     values = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf, **others}
     return connection.execute(query.columns(**TYPES), values).mappings().all()
 
 
-def bounds(settings: BoardSettings, phase: str) -> tuple[datetime | None, datetime | None]:
-    """Return the deadline before a phase and its own; None for a missing one."""
-    deadlines = [None, *(one.until for one in settings.phases), None]
+def bounds(settings: BoardSettings, phase: str) -> tuple[datetime, datetime]:
+    """Return the deadline before a phase and its own; without one, a moment that lies before or after all others."""
+    deadlines = [BEGINNING, *(one.until for one in settings.phases), END]
     number = settings.phase_names.index(phase)
     return deadlines[number], deadlines[number + 1]
+
+
+def arrived_in(
+    settings: BoardSettings, phase: str, arrived: ColumnElement[datetime] = submissions.c.arrived
+) -> ColumnElement[bool]:
+    """Return the condition for an arrival in a phase: after the deadline before it, until its own deadline."""
+    begin, end = bounds(settings, phase)
+    return and_(arrived > begin, arrived <= end)
 
 
 def is_disclosed(connection: Connection, settings: BoardSettings, now: datetime) -> bool:

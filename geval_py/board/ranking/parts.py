@@ -21,10 +21,8 @@ from sqlalchemy import Connection, Row, insert, select
 
 from geval_py.board.database.schema import evaluations
 from geval_py.board.references import documents_of
-from geval_py.board.settings import PUBLIC, BoardSettings, Test, metrics_of
-from geval_py.board.submission import Scored, pack, unpack
-from geval_py.reading.schemes import parse_schemes
-from geval_py.scoring.metrics import find_metric
+from geval_py.board.settings import PUBLIC, BoardSettings, Test, metric_of, metrics_of
+from geval_py.board.submission import INTERVAL_SAMPLES, pack, unpack
 from geval_py.scoring.metrics.base import LineStatistics
 
 Wholes: TypeAlias = "Mapping[int, Mapping[str, int]]"  # evaluations of whole tests, by output and metric
@@ -79,7 +77,7 @@ def part_scores(
     query = select(e.id, e.score, *(e[name] for name in KEY)).where(
         e.reference.in_({key[2] for key in keys.values()})
     )
-    known: dict[tuple[str, ...], EvaluationScore] = {
+    stored: dict[tuple[str, ...], EvaluationScore] = {
         tuple(getattr(row, name) for name in KEY): (row.id, row.score) for row in connection.execute(query)
     }
 
@@ -98,35 +96,29 @@ def part_scores(
         by_output[output] = {}
         for metric in (metric for metric in metrics if metric in own):
             key, ranking = keys[own[metric]], own.get(settings.metric)
-            if key not in known and ranking is not None:
+            if key not in stored and ranking is not None:
                 lines = rows[ranking].lines
                 losses = connection.execute(select(e.losses).where(e.id == ranking)).scalar_one()
                 places = places_of(lines)
                 if losses is not None and places:
                     statistics = LineStatistics(unpack(losses, lines)).only(places)
-                    scored = _scored(settings, rows[own[metric]], statistics, is_ranking=own[metric] == ranking)
-                    names = ("signature", "lines", "score", "low", "high", "losses")
-                    values = dict(zip(KEY, key, strict=True)) | {name: getattr(scored, name) for name in names}
-                    new = insert(evaluations).values(**values, made=rows[own[metric]].made).returning(e.id)
-                    known[key] = int(connection.execute(new).scalar_one()), scored.score
-            if key in known:
-                by_output[output][metric] = known[key]
+                    whole = rows[own[metric]]
+                    values = _scored(settings, metric, statistics) | dict(zip(KEY, key, strict=True))
+                    new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
+                    stored[key] = int(connection.execute(new.returning(e.id)).scalar_one()), values["score"]
+            if key in stored:
+                by_output[output][metric] = stored[key]
     return by_output
 
 
-def _scored(settings: BoardSettings, whole: Row[Any], statistics: LineStatistics, *, is_ranking: bool) -> Scored:
-    """Score an output on a part by the metric of its ``whole`` score; by the ranking metric, with its interval."""
-    from geval_py.board.ranking.uncertainty import with_interval
+def _scored(settings: BoardSettings, metric: str, statistics: LineStatistics) -> dict[str, Any]:
+    """Return the columns of an evaluation with a part's score; by the ranking metric, its interval and losses too."""
+    from geval_py.explaining.statistics import interval
 
-    (scheme,) = parse_schemes(whole.metric)
-    score = find_metric(scheme.metric).value(statistics)
-    scored = Scored(
-        test=whole.test,
-        output_sha256=whole.output_sha256,
-        metric=whole.metric,
-        signature=whole.signature,
-        lines=statistics.lines,
-        score=None if math.isnan(score) else score,
-        losses=pack(statistics.columns) if is_ranking else None,
-    )
-    return with_interval(scored, settings.seed) if is_ranking else scored
+    kind = metric_of(metric)
+    score = kind.value(statistics)
+    values = {"lines": statistics.lines, "score": None if math.isnan(score) else score}
+    if metric != settings.metric:
+        return values
+    ends = interval(kind, statistics, samples=INTERVAL_SAMPLES, seed=settings.seed).ends
+    return values | dict(zip(("low", "high"), ends, strict=True)) | {"losses": pack(statistics.columns)}

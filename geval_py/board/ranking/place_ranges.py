@@ -1,4 +1,4 @@
-"""Places: which other places an entry might as well have, and what it would take to reach a better one.
+"""Places: paired tests of entries, which other places one might as well have, and what it would take to rise.
 
 Approximate randomisation of exact losses, with Holm's correction over all pairs of the ranked entries, tells two
 entries apart at 5 %, as in ``geval compare``. Two shown scores are told apart if all pairs of their entries are: so
@@ -9,13 +9,55 @@ The advice on changing places uses nothing but what a leaderboard shows.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from geval_py.board.submission import Entry, Standings
+from sqlalchemy import Connection, select
+
+from geval_py.board.database.schema import evaluations
+from geval_py.board.settings import BoardSettings, metric_of
+from geval_py.board.submission import Entry, Standings, unpack
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
+from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
 from geval_py.tables.numbers import difference, figure
+
+
+def compare_pairs(
+    connection: Connection, settings: BoardSettings, pairs: Sequence[tuple[int, int]]
+) -> Iterator[dict[str, Any]]:
+    """Test pairs of evaluations of one test set; yield rows of the table ``comparisons``.
+
+    Pairs scored with different answers, or without stored losses, get p = 1. So do pairs whose mean losses say the
+    contrary of their scores, as those of a metric that averages over classes may: what is stored are the losses.
+    """
+    from geval_py.explaining.statistics import pair_p_values, ranking_p_values, sample_of
+
+    c, ids = evaluations.c, sorted({evaluation for pair in pairs for evaluation in pair})
+    query = select(c.id, c.score, c.reference, c.metric, c.lines, c.losses).where(
+        c.losses.is_not(None), c.id.in_(ids)
+    )
+    rows = {row.id: row for row in connection.execute(query)}
+    metric = metric_of(settings.metric)
+    same_answers: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for row in rows.values():
+        same_answers[row.reference, row.metric, row.lines].append(row.id)
+    p_values: dict[tuple[int, int], float] = {}
+    for together in same_answers.values():
+        place = {evaluation: n for n, evaluation in enumerate(together)}
+        statistics = [LineStatistics(unpack(rows[one].losses, rows[one].lines)) for one in together]
+        means = [total(one.columns[0]) / one.lines for one in statistics]
+        tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
+        sample = sample_of(metric, statistics)
+        p_of_pair = pair_p_values(sample, tested, samples=settings.samples, seed=settings.seed)
+        for (one, other), p_value in ranking_p_values(sample, p_of_pair).items():
+            a, b = tested[one, other]
+            by_mean, by_score = means[one] - means[other], metric.measure.sign * (rows[a].score - rows[b].score)
+            differ = abs(by_mean) > NOISE * (means[one] + means[other]) and by_score * by_mean < 0
+            p_values[a, b] = 1.0 if metric.measure.of_losses and differ else p_value
+    for one, other in pairs:
+        p_value = p_values.get((one, other), 1.0)
+        yield {"one_id": one, "other_id": other, "p": p_value, "samples": settings.samples, "seed": settings.seed}
 
 
 class Position(NamedTuple):

@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import AsyncIterator
 from functools import partial
-from importlib import resources
 from tempfile import TemporaryDirectory
 
 from starlette.applications import Starlette
@@ -58,12 +57,6 @@ def public(request: Request) -> Response:
     if not os.path.isfile(path):
         raise HTTPException(404, NOT_FOUND)
     return FileResponse(path, headers={"Cache-Control": "no-cache"})
-
-
-def script(_: Request) -> Response:
-    """Return the script of the pages of the server."""
-    path = resources.files("geval_py.board.server").joinpath("server.js")
-    return FileResponse(str(path), media_type="text/javascript", headers={"Cache-Control": "no-cache"})
 
 
 def health(request: Request) -> Response:
@@ -246,7 +239,6 @@ ROUTES = [
     Route("/healthz", health),
     Route("/metrics", metrics),
     Route("/receipt-key", receipt_key),
-    Route("/static/server.js", script),
     Route("/sign-in", sign_in),
     Route(openid.NEXT, openid.choose_name, methods=BOTH),
     Route("/sign-in/by/{provider}", openid.start),

@@ -8,9 +8,10 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, audit, jobs, submissions, submitters
+from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, audit, jobs, submissions
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
+from geval_py.board.operations.receipts import SUBMISSIONS
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.context import NOT_FOUND, Visit, visited
@@ -26,8 +27,8 @@ MAX_LISTED = 200  # submissions, and lines of the audit log, the latest
 def home(visit: Visit) -> Response:
     """Show the queue, the phases, announcements, submissions and accounts."""
     connection = visit.connection
-    query = select(submissions, submitters.c.name.label("submitter")).join(submitters)
     rescorings = select(jobs).where(jobs.c.kind == queue.RESCORING).order_by(jobs.c.id.desc()).limit(MAX_RESCORINGS)
+    latest = SUBMISSIONS.order_by(submissions.c.id.desc()).limit(MAX_LISTED)
     return visit.server.page(
         "organiser",
         "Organiser",
@@ -37,7 +38,7 @@ def home(visit: Visit) -> Response:
         phase=visit.board.settings.phase_of(visit.now),
         rescorings=connection.execute(rescorings).all(),
         announcements=announcements_of(connection),
-        submissions=connection.execute(query.order_by(submissions.c.id.desc()).limit(MAX_LISTED)).all(),
+        submissions=connection.execute(latest).all(),
         accounts=accounts.all_accounts(connection),
         roles=(SUBMITTER, *(role for role in ROLES if role != SUBMITTER)),
     )

@@ -18,7 +18,7 @@ from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, quota_used
-from geval_py.board.references import public_answers
+from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, server_of, visited
@@ -81,7 +81,7 @@ def own_upload(visit: Visit) -> tuple[Row[Any], list[Row[Any]]]:
     own = uploads.uploads_of(visit.connection, visit.account.submitter_id, number=number)
     if not own:
         raise HTTPException(404, "There is no such upload of your team.")
-    tests = [test.name for test in settings.tests if public_answers(settings, test.name)]
+    tests = [test.name for test in settings.tests if are_public(settings, test)]
     return own[0], uploads.outputs_of(visit.connection, own[0].code, tests)
 
 

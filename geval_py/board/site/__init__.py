@@ -16,6 +16,5 @@ def build(board: Board, folder: str, *, now: datetime, organiser: bool = False, 
     pages of a site that is ``served`` have links to those of the server. Raises UsageError for a folder that holds
     something else, StoreError, and the DataErrors of the challenge's public files.
     """
-    files.check_replaceable(folder)
     with loaded(board, now=now, organiser=organiser) as view:
         return files.write_site(folder, pages.pages(view, served=served))

@@ -9,14 +9,12 @@ import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from geval_py.board.intake.workspace import workspace
 from geval_py.board.settings import BoardSettings
 from geval_py.board.site.rendering import render
 from geval_py.board.site.view import SiteView
@@ -90,7 +88,7 @@ def slugs(names: Sequence[str]) -> list[str]:
     return made
 
 
-# Writing: the new folder is written beside the old one, and takes its place when it is whole
+# Writing: the new folder is written in a workspace beside the old one, and takes its place when it is whole
 
 
 MARK = "site.json"  # in the folder of every site: only such a folder is replaced
@@ -100,68 +98,33 @@ Page: TypeAlias = tuple[str, str]  # path, with / between folders, and text
 def write_site(folder: str, pages: Iterable[Page]) -> int:
     """Write the files of a site, replace an earlier one when all are written, and return the number of files.
 
-    Raises UsageError for a folder that holds anything but a site, or that another run is writing.
+    Raises UsageError for a folder that cannot be written, or that holds anything but a site.
     """
-    target = os.path.abspath(folder)
-    check_replaceable(target)
-    new, old = (os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{end}") for end in ("new", "old"))
+    target, number = os.path.abspath(folder), 0
+    if os.path.lexists(target):
+        if os.path.islink(target) or not os.path.isdir(target):
+            raise UsageError(message=f"Cannot write {named(target)}: it is not a folder")
+        if os.listdir(target) and mark_of(target) is None:
+            message = f"Cannot write {named(target)}: it holds something other than a site\n  name a new folder"
+            raise UsageError(message=message)
     try:
-        with _locked(new):
-            number = 0
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with workspace(os.path.dirname(target)) as place:
+            new = os.path.join(place, "new")
+            os.mkdir(new)
             for path, text in pages:
-                place = os.path.join(new, *path.split("/"))
-                os.makedirs(os.path.dirname(place), exist_ok=True)
-                with open(place, "x", encoding="utf-8", newline="\n") as file:
+                file_path = os.path.join(new, *path.split("/"))
+                os.makedirs(os.path.dirname(file_path), exist_ok=True)
+                with open(file_path, "x", encoding="utf-8", newline="\n") as file:
                     file.write(text)
                 number += 1
-            shutil.rmtree(old, ignore_errors=True)  # a killed run may have left it
             if os.path.lexists(target):
-                os.rename(target, old)
+                os.rename(target, os.path.join(place, "old"))
             os.rename(new, target)
-            shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError(message=f"Cannot write {named(folder)}: {visible(reason)}") from error
     return number
-
-
-@contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """Create, lock and empty a folder, which a killed run may have left; remove what is at this path in the end.
-
-    The system releases the lock when the process ends. Windows cannot lock a folder.
-    """
-    os.makedirs(folder, exist_ok=True)
-    lock = None
-    if find_spec("fcntl") is not None:
-        import fcntl
-
-        lock = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(lock)
-            raise UsageError(message=f"Cannot write {named(folder)}: another run is writing this site") from error
-    try:
-        for entry in os.scandir(folder):
-            remove = shutil.rmtree if entry.is_dir(follow_symlinks=False) else os.unlink
-            remove(entry.path)
-        yield
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def check_replaceable(folder: str) -> None:
-    """Raise UsageError unless a folder is missing, is empty, or holds a site."""
-    if not os.path.lexists(folder):
-        return
-    if os.path.islink(folder) or not os.path.isdir(folder):
-        raise UsageError(message=f"Cannot write {named(folder)}: it is not a folder")
-    if os.listdir(folder) and mark_of(folder) is None:
-        message = f"Cannot write {named(folder)}: it holds something other than a site\n  name a new folder"
-        raise UsageError(message=message)
 
 
 def mark_of(folder: str) -> dict[str, object] | None:

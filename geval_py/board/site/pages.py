@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
-from geval_py.board.settings import BoardSettings, Digits, Test, measure_of, moment_text, names_of
+from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
 from geval_py.board.site.view import OutputView, SiteView, SubmissionView, shown_outputs
 from geval_py.board.submission import Entry, Standings
@@ -33,6 +33,7 @@ MAX_LINE_TABLES = 5
 MAX_LISTED = 250  # submissions of a submitter, on one page
 MAX_COMPARED = 200  # rows, which keeps the page below 500 kB
 STATIC = ("board.css", "board.js", "icon.svg")
+SERVED = (*STATIC, "server.js")
 ROWS_OF_A_PAGE = 200
 TEXT_OF_A_PAGE = 200_000  # bytes of submitters' texts, so that a page stays below 500 kB
 MAX_CHOICES = 100  # tags and parameters to filter by
@@ -48,12 +49,12 @@ RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high
 
 def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
     """Yield all files of a site; the pages of one that is ``served`` have links to those of the server."""
-    addresses = files.Addresses(view.settings, view.front)
-    front = view.settings.in_phase(view.front).tests[0].name
+    addresses = files.Addresses(view.settings, view.front())
+    front = view.settings.in_phase(view.front()).tests[0].name
 
     def links_of(test: str) -> list[tuple[str, str, str]]:
         """Return the links to the sections, for a test; for "", that of the front page."""
-        links = addresses.sections(test or front, view.front_of(test or front) or "")
+        links = addresses.sections(test or front, view.front(test or front))
         return links if view.likenesses is None else [*links, ("likenesses", "Much alike", "likenesses.html")]
 
     common = {"view": view, "settings": view.settings, "addresses": addresses, "links_of": links_of, "served": served}
@@ -65,7 +66,7 @@ def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
 
     mark = {"generator": f"geval-py {__version__}", "title": view.settings.title, "phase": view.phase}
     yield files.MARK, json_text({**mark, "organiser": view.likenesses is not None})
-    for name in STATIC:
+    for name in SERVED if served else STATIC:
         text = resources.files("geval_py.board.site").joinpath("static", name).read_text(encoding="utf-8")
         yield f"static/{name}", text
     for test in view.tests:
@@ -95,7 +96,7 @@ def _pages_of_test(
         data = partial(addresses.of_test, "leaderboard", name, phase)
         yield data("csv"), "".join(standings_records(standings).csv())
         yield data("json"), json_text({"title": view.settings.title, **standings_document(standings)})
-    now = tables[name, view.front_of(name) or ""]
+    now = tables[name, view.front(name)]
     outputs = site_charts.disclosed_outputs(view.submissions, now)
     progress = site_charts.progress_of(outputs, now)
     text = page("progress", title="Best so far", standings=now, progress=progress)
@@ -115,16 +116,27 @@ def _pages_of_test(
 
 
 def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
-    """Yield the list of all submissions, and its data."""
+    """Yield the list of all submissions, and its data; a withdrawn one is without its description of itself."""
     submissions = view.submissions
     number = max(1, -(-len(submissions) // SUBMISSIONS_OF_A_PAGE))
     for place in range(1, number + 1):
         rows = submissions[(place - 1) * SUBMISSIONS_OF_A_PAGE :][:SUBMISSIONS_OF_A_PAGE]
         values = {"rows": listed(view, rows), "number": place, "pages": number}
         yield addresses.submissions(place), page("submissions", title="Submissions", **values)
+    told_rows, output_rows = [], []
+    for one in submissions:
+        told: list[Any] = [one.reason, one.baseline, one.description, one.author, one.affiliation]
+        told += [list(one.tags), dict(one.params), one.remark]
+        if one.withdrawn:
+            told = ["", one.baseline, "", "", "", [], {}, one.remark]
+        arrival = [one.code, one.submitter, moment_text(one.arrived)]
+        told_rows.append([*arrival, one.status, *told])
+        for output in one.outputs if one.is_ranked else ():
+            own = [*arrival, output.test, output.variant, {**one.params, **output.params}]
+            output_rows += [[*own, name, of.value, of.low, of.high] for name, of in output.figures.items()]
     head = {"title": view.settings.title}
-    yield from data_files("data/submissions.{}".format, head, SUBMISSION_NAMES, map(submission_row, submissions))
-    yield from data_files("data/outputs.{}".format, head, OUTPUT_NAMES, output_rows(submissions))
+    yield from data_files("data/submissions.{}".format, head, SUBMISSION_NAMES, told_rows)
+    yield from data_files("data/outputs.{}".format, head, OUTPUT_NAMES, output_rows)
 
 
 # Submissions and submitters
@@ -142,7 +154,7 @@ def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[dict[s
 
 def _best_score(settings: BoardSettings, outputs: Iterable[OutputView], test: str, digits: Digits) -> str:
     """Return the best shown score of a submission's outputs for a test; a dash if none is shown."""
-    best = min if measure_of(settings.metric).direction == "lower" else max
+    best = min if metric_of(settings.metric).measure.direction == "lower" else max
     metric = names_of(settings.metrics)[0]
     shown = (output.figures.get(metric) for output in outputs if output.test == test)
     values = [figures.value for figures in shown if figures and figures.value is not None]
@@ -182,7 +194,7 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
         for entry in standings.entries:
             standing = {"standings": standings, "entry": entry, "leader": leader if leader is not entry else None}
             standing["above"] = above if above is not leader else None
-            is_advised = phase == view.front and 0 < (entry.place or 0) <= order.MAX_COMPARED
+            is_advised = phase == view.front() and 0 < (entry.place or 0) <= order.MAX_COMPARED
             standing["advice"] = place_ranges.what_it_takes(standings, entry) if is_advised else ()
             placed.setdefault(entry.code, []).append(standing)
             above = entry if entry.place is not None else above
@@ -222,7 +234,7 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.
     for name, own in view.by_submitter.items():
         histories: list[dict[str, Any]] = []
         for test in view.listed_tests:
-            standings = view.standings[test.name, view.front_of(test.name) or ""]
+            standings = view.standings[test.name, view.front(test.name)]
             outputs = site_charts.disclosed_outputs(own, standings)
             if len({one.arrived for one in filter(site_charts.is_drawn, outputs)}) > 1:
                 histories.append({"test": test.name, "charts": site_charts.progress_of(outputs, standings).charts})
@@ -243,25 +255,6 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.
 
 
 # Tables for programs, as CSV and JSON
-
-
-def submission_row(one: SubmissionView) -> list[Any]:
-    """Return the row of a submission; a withdrawn one is without its description of itself."""
-    head = [one.code, one.submitter, moment_text(one.arrived), one.status]
-    if one.withdrawn:
-        return [*head, "", one.baseline, "", "", "", [], {}, one.remark]
-    told = [one.description, one.author, one.affiliation, list(one.tags), dict(one.params), one.remark]
-    return [*head, one.reason, one.baseline, *told]
-
-
-def output_rows(submissions: Iterable[SubmissionView]) -> Iterator[list[Any]]:
-    """Yield a row per output and metric whose score is shown."""
-    for one in submissions:
-        for output in one.outputs if one.is_ranked else ():
-            for metric, figures in output.figures.items():
-                params = {**one.params, **output.params}
-                head = [one.code, one.submitter, moment_text(one.arrived), output.test, output.variant]
-                yield [*head, params, metric, figures.value, figures.low, figures.high]
 
 
 def data_files(

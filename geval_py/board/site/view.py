@@ -28,7 +28,7 @@ from geval_py.board.database.schema import (
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import disclosure, leaderboard, likeness
 from geval_py.board.references import expected_of, input_of
-from geval_py.board.settings import AFTER, BoardSettings, Digits, Test, measure_of, names_of, read_text
+from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
 from geval_py.reading import challenge, lines
 from geval_py.tables.numbers import significant
@@ -75,10 +75,10 @@ class SubmissionView:
     author: str = ""
     affiliation: str = ""
     revision: str = ""
-    tags: tuple[str, ...] = ()
+    tags: Sequence[str] = ()
     params: Mapping[str, str] = field(default_factory=dict)
-    links: tuple[tuple[str, str], ...] = ()
-    problems: tuple[Mapping[str, Any], ...] = ()
+    links: Sequence[tuple[str, str]] = ()
+    problems: Sequence[Mapping[str, Any]] = ()
     remark: str = ""
     withdrawn: datetime | None = None
     scorer: str = ""
@@ -124,24 +124,19 @@ class SiteView:
         """Return the digits of an output for a test, by the phase in which it arrived."""
         return self.digits.get((test, self.settings.phase_of(arrived)), Digits(score=0, ends=0))
 
-    @property
-    def front(self) -> str:
-        """The phase on index.html: the present one, but the last one until something arrives after its deadline."""
-        with_entries = {name for (_, name), table in self.standings.items() if table.entries}
-        if self.phase == AFTER and self.settings.phases and AFTER not in with_entries:
-            last = self.settings.phases[-1].name
-            return last if last in with_entries else self.phase
-        return self.phase
+    def front(self, test: str | None = None) -> str:
+        """Return the phase of a test's first page; without a test, that of index.html."""
 
-    def front_of(self, test: str) -> str | None:
-        """Return the phase of a test's first page: that of index.html, or the last one that ranks it, or None."""
-        names = (self.front, *reversed(self.settings.phase_names))
-        return next((phase for phase in names if (test, phase) in self.standings), None)
+        def has_entries(name: str, phase: str) -> bool:
+            return bool(self.standings[name, phase].entries)
+
+        return leaderboard.shown_phase(self.settings, self.phase, test, has_entries)
 
     @property
     def tests(self) -> tuple[Test, ...]:
         """The tests that were ranked until now."""
-        return tuple(test for test in self.settings.tests if self.front_of(test.name) is not None)
+        ranked = {name for name, _ in self.standings}
+        return tuple(test for test in self.settings.tests if test.name in ranked)
 
     @cached_property
     def by_submitter(self) -> dict[str, list[SubmissionView]]:
@@ -174,7 +169,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     It gives no line if the answers of the test are hidden, if its scores follow a ladder, for a metric that is not
     computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
     """
-    measure, left = measure_of(settings.metric), MAX_OUTPUTS
+    measure, left = metric_of(settings.metric).measure, MAX_OUTPUTS
     columns = select(evaluations.c.lines, evaluations.c.losses)
 
     @cache
@@ -263,9 +258,6 @@ def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[Su
     )
     for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())).mappings():
         told: dict[str, Any] = {str(name): value for name, value in row.items() if name != "id"}
-        told |= {"tags": tuple(map(str, row["tags"])), "problems": tuple(row["problems"])}
-        told["params"] = {str(name): str(value) for name, value in row["params"].items()}
-        told["links"] = tuple((str(title), str(url)) for title, url in row["links"])
         told |= {"files": own_files.get(row["id"], ()), "outputs": tuple(own_outputs.get(row["id"], ()))}
         yield SubmissionView(**told)
 
@@ -295,7 +287,7 @@ def _outputs(
             id=number,
             test=first.test,
             variant=first.variant,
-            params={str(name): str(value) for name, value in first.params.items()},
+            params=first.params,
             figures={
                 names[metric]: Figures(value=row.value, low=row.low, high=row.high)
                 for metric in settings.metrics

@@ -104,19 +104,6 @@ def test_aliases_do_not_multiply(refusal, folder):
     assert reason == "gonito.yaml, line 2: `params` has a value of more than 1000 characters"
 
 
-def test_what_no_database_holds_is_replaced(receiving, folder):
-    files = {
-        "test-A/out.tsv": LINE,
-        "gonito.yaml": 'description: "a\\0b\\ud800c"\ntags: ["\\0"]\nparams: {"\\0": "\\0"}\n',
-    }
-    details = receiving(folder(files)).details
-    assert (details.description, details.tags, details.params) == (
-        "a\ufffdb\ufffdc",
-        ("\ufffd",),
-        {"\ufffd": "\ufffd"},
-    )
-
-
 @pytest.mark.parametrize(
     ("message", "expected"),
     [

@@ -59,6 +59,14 @@ def test_all_of_a_submission_is_stored(board, submission):
 
 
 @ON_BOTH
+def test_what_no_database_holds_is_stored_escaped(board, submission):
+    gonito = 'description: "a\\0b\\ud800c"\ntags: ["\\0"]\nparams: {"\\0": "\\0"}\n'
+    add(board, str(submission("Ann", gonito=gonito)), now=NOW)
+    (row,) = stored(board)
+    assert (row.description, row.tags, row.params) == (r"a\x00b\ud800c", [r"\x00"], {r"\x00": r"\x00"})
+
+
+@ON_BOTH
 def test_files_come_back_byte_for_byte(board, submission, tmp_path, monkeypatch):
     monkeypatch.setattr(blobs, "PART_BYTES", 100)
     source = submission("Ann")

@@ -14,7 +14,6 @@ from geval_py import evaluate
 from geval_py.board.database.schema import board, comparisons, evaluations
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
-from geval_py.board.ranking.disclosure import ensure_disclosed
 from geval_py.board.submission import pack
 from geval_py.explaining.statistics import pair_p_values, sample_of
 from geval_py.scoring.metrics import find_metric
@@ -94,7 +93,7 @@ def test_all_pairs_that_are_ranked_are_compared_once(rows, monkeypatch):
     after = rows.rows(comparisons)
     assert stored_p_values(rows) == expected_p_values(systems, 50, 12345)
     assert set(before) < set(after)
-    monkeypatch.setattr("geval_py.board.ranking.uncertainty.compare_pairs", None)
+    monkeypatch.setattr("geval_py.board.ranking.place_ranges.compare_pairs", None)
     rows.refresh()
 
 
@@ -245,6 +244,6 @@ def test_p_values_that_were_only_counted_are_made_again(rows):
     found = rows.rows(comparisons)
     rows.run(comparisons.update().values(p=1 / 51))
     rows.run(board.update().values(disclosed_with="", compared_with=""))
-    ensure_disclosed(rows.board, NOW)
+    standings.standings(rows.board, now=NOW)
     assert rows.rows(comparisons) == found
     assert [row.p for row in found] == [pytest.approx(2**-29, rel=1e-3)] * 3

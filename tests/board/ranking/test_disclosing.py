@@ -7,7 +7,7 @@ from rows import NOW, START, Rows
 from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
-from geval_py.board.ranking.disclosure import ensure_disclosed
+from geval_py.board.ranking.leaderboard import standings
 from geval_py.tables.numbers import difference, figure, significant
 
 
@@ -109,7 +109,7 @@ def test_a_reader_notices_what_was_edited(rows, changed, is_stale):
     rows.refresh()
     rows.edit(**changed)
     before = rows.rows(board)
-    ensure_disclosed(rows.board, NOW)
+    standings(rows.board, now=NOW)
     assert (rows.rows(board) != before) == is_stale
 
 
