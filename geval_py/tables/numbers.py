@@ -124,13 +124,13 @@ def p_value(p: float) -> str:
     return fixed(p, 20)
 
 
-def counted(number: int, noun: str) -> str:
-    """Write a number of things.
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Write a number of things; the board's pages give the plural of "entry".
 
-    >>> counted(1, "line"), counted(2322, "line")
-    ('1 line', '2,322 lines')
+    >>> counted(1, "line"), counted(2322, "line"), counted(2, "entry", "entries")
+    ('1 line', '2,322 lines', '2 entries')
     """
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def p_value_text(p_value: float | None) -> str:
