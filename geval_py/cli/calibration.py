@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from geval_py.cli import commands, score, terminal
+from geval_py.cli import score, terminal
+from geval_py.cli.commands import DOCUMENTS, OF_HASHED_METRICS, parser_maker
 from geval_py.explaining import calibration
 from geval_py.reading import config
 from geval_py.reading.outputs import only_output
@@ -21,12 +22,7 @@ EXAMPLES = """\
 """
 
 
-def make_calibration_parser() -> commands.CommandParser:
-    """Make the parser of ``geval calibration``."""
-    parser = commands.command_parser("calibration", DESCRIPTION, EXAMPLES)
-    commands.add_hashed_options(parser)
-    commands.add_documents(parser)
-    return parser
+make_calibration_parser = parser_maker("calibration", DESCRIPTION, EXAMPLES, *OF_HASHED_METRICS, DOCUMENTS)
 
 
 def run_calibration(args: argparse.Namespace) -> int:

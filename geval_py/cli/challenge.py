@@ -6,13 +6,13 @@ import argparse
 import os
 import shlex
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
-from geval_py.cli import check, commands, terminal
+from geval_py.cli import check, terminal
+from geval_py.cli.commands import CONTEXTS, number_type, option, parser_maker
 from geval_py.errors import UsageError
 from geval_py.reading import config
 from geval_py.tables.table import Column, Table
@@ -72,64 +72,84 @@ to validate a directory CHALLENGE representing a Gonito challenge.
 """  # GEval's words
 
 
-def make_make_parser() -> commands.CommandParser:
-    """Make the parser of ``geval challenge make``."""
-    what = "Cut a word-gap challenge from texts: train, dev-0 and test-A."
-    parser = commands.command_parser("challenge make", what, MAKE_EXAMPLES)
-    add = parser.add_argument
-    add_number = partial(add, type=commands.number_type, metavar="N")
-    add("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either")
-    _add_common(parser)
-    add("--group", metavar="COLUMN",
-        help="documents with the same value here stay in one part (default: a document)")  # fmt: skip
-    add("--id", default=corpora.ID, metavar="COLUMN", help=f"the ids in .jsonl and .tsv (default: {corpora.ID})")
-    add(
-        "--text",
-        default=corpora.TEXT,
-        metavar="COLUMN",
+BOTH = (  # the options that cutting and splitting share
+    option("-o", "--out", metavar="DIR", help="the new folder of the challenge"),
+    option("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)"),
+    option(
+        "--split", type=SHARES, default=corpora.DEFAULT_SHARES, metavar="N,N,N",
+        help=f"shares of train, dev-0 and test-A (default: {','.join(map(str, corpora.DEFAULT_SHARES))})",
+    ),
+    option(
+        "--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
+        help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})",
+    ),
+    option(
+        "-m", "--metric", dest="metrics", action="append", metavar="METRIC",
+        help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})",
+    ),
+    option("--title", default="", metavar="TEXT", help="the README's title"),
+    option("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them"),
+)  # fmt: skip
+make_make_parser = parser_maker(
+    "challenge make",
+    "Cut a word-gap challenge from texts: train, dev-0 and test-A.",
+    MAKE_EXAMPLES,
+    option("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either"),
+    *BOTH,
+    option(
+        "--group", metavar="COLUMN",
+        help="documents with the same value here stay in one part (default: a document)",
+    ),
+    option(
+        "--id", default=corpora.ID, metavar="COLUMN", help=f"the ids in .jsonl and .tsv (default: {corpora.ID})"
+    ),
+    option(
+        "--text", default=corpora.TEXT, metavar="COLUMN",
         help=f"the texts in .jsonl and .tsv (default: {corpora.TEXT})",
-    )
-    add_number("--context", default=corpora.DEFAULT_CONTEXT,
-        help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})")  # fmt: skip
-    add_number("--every", help="words from a gap to the next, at least (default: a window's)")
-    add_number("--train-every", help="the same in train, where windows may overlap")
-    add("--random", action="store_true", help="draw the words to the next gap: from --every to twice as many")
-    add("--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
-        help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})")  # fmt: skip
-    add("--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
-        help="matches somewhere in each word that may be a gap (default: a letter or a digit)")  # fmt: skip
-    add_number("--least-frequency", default=1,
-        help="only words that stand N times or more in the texts may be gaps (default: 1)")  # fmt: skip
-    return parser
-
-
-def make_split_parser() -> commands.CommandParser:
-    """Make the parser of ``geval challenge split``."""
-    what = "Split items that are there already into train, dev-0 and test-A, whole groups together."
-    parser = commands.command_parser("challenge split", what, SPLIT_EXAMPLES)
-    add = parser.add_argument
-    add("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv")
-    _add_common(parser)
-    group = "items with the same value here stay in one part (default: the first column)"
-    add("--group", metavar="COLUMN", help=group)
-    add("--columns", metavar="NAME,…", help="the names of in.tsv's columns (default: those in in-header.tsv)")
-    return parser
-
-
-def _add_common(parser: commands.CommandParser) -> None:
-    """Add the options that cutting and splitting share."""
-    add = parser.add_argument
-    add("-o", "--out", metavar="DIR", help="the new folder of the challenge")
-    add("--answers", metavar="DIR", help="the new folder of the hidden answers (default: DIR-answers)")
-    shares = ",".join(map(str, corpora.DEFAULT_SHARES))
-    add("--split", type=SHARES, default=corpora.DEFAULT_SHARES, metavar="N,N,N",
-        help=f"shares of train, dev-0 and test-A (default: {shares})")  # fmt: skip
-    add("--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
-        help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})")  # fmt: skip
-    add("-m", "--metric", dest="metrics", action="append", metavar="METRIC",
-        help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})")  # fmt: skip
-    add("--title", default="", metavar="TEXT", help="the README's title")
-    add("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them")
+    ),
+    option(
+        "--context", type=number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
+        help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})",
+    ),
+    option(
+        "--every", type=number_type, metavar="N",
+        help="words from a gap to the next, at least (default: a window's)",
+    ),
+    option(
+        "--train-every", type=number_type, metavar="N", help="the same in train, where windows may overlap"
+    ),
+    option(
+        "--random", action="store_true",
+        help="draw the words to the next gap: from --every to twice as many",
+    ),
+    option(
+        "--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
+        help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})",
+    ),
+    option(
+        "--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
+        help="matches somewhere in each word that may be a gap (default: a letter or a digit)",
+    ),
+    option(
+        "--least-frequency", type=number_type, default=1, metavar="N",
+        help="only words that stand N times or more in the texts may be gaps (default: 1)",
+    ),
+)  # fmt: skip
+make_split_parser = parser_maker(
+    "challenge split",
+    "Split items that are there already into train, dev-0 and test-A, whole groups together.",
+    SPLIT_EXAMPLES,
+    option("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv"),
+    *BOTH,
+    option(
+        "--group", metavar="COLUMN",
+        help="items with the same value here stay in one part (default: the first column)",
+    ),
+    option(
+        "--columns", metavar="NAME,…",
+        help="the names of in.tsv's columns (default: those in in-header.tsv)",
+    ),
+)  # fmt: skip
 
 
 def run_make(args: argparse.Namespace) -> int:
@@ -222,19 +242,21 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     )
 
 
-def make_leaks_parser() -> commands.CommandParser:
-    """Make the parser of ``geval challenge leaks``."""
-    what = "Find what a challenge gives away: answers in public, and what one part shows of another."
-    parser = commands.command_parser("challenge leaks", what, LEAKS_EXAMPLES, check.STATUS)
-    add = parser.add_argument
-    add("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)")
-    add("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another")
-    group = "items with the same value here should be in one part (default: the first column)"
-    add("--group", metavar="COLUMN", help=group)
-    commands.add_contexts(parser)
-    check.add_rules(parser, "E4")
-    check.add_listing(parser)
-    return parser
+make_leaks_parser = parser_maker(
+    "challenge leaks",
+    "Find what a challenge gives away: answers in public, and what one part shows of another.",
+    LEAKS_EXAMPLES,
+    option("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)"),
+    option("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another"),
+    option(
+        "--group", metavar="COLUMN",
+        help="items with the same value here should be in one part (default: the first column)",
+    ),
+    *CONTEXTS,
+    *check.rule_options("E4"),
+    *check.LISTING,
+    status=check.STATUS,
+)  # fmt: skip
 
 
 def run_leaks(args: argparse.Namespace) -> int:

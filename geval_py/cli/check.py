@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.checking import check, problem_formats, rules, targets
-from geval_py.cli import commands, terminal
+from geval_py.cli import terminal
+from geval_py.cli.commands import add_format, metric_options, number_type, option, parser_maker, table_options
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
@@ -22,6 +24,8 @@ from geval_py.text import named, shows_colours, visible, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from geval_py.cli.commands import OptionAdder
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
@@ -37,30 +41,6 @@ EXAMPLES = """\
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
-def make_check_parser() -> commands.CommandParser:
-    """Make the parser of ``geval check``."""
-    what = "Find every problem of a submission, at its line and column, without the hidden answers."
-    parser = commands.command_parser("check", what, EXAMPLES, STATUS)
-    add = parser.add_argument
-    paths = "an output (-: standard input), or a submission's folder (default: .)"
-    add("paths", nargs="*", metavar="PATH", help=paths)
-    add("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers")
-    tests = "only this test set; the one that an output is for"
-    add("-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST", help=tests)
-    commands.add_metrics(parser, "check the lines as this metric reads them; repeatable", "the challenge's")
-    add_rules(parser, "E1")
-    most = "bytes that a compressed output may unpack to (default: 20 GB)"
-    add("--max-bytes", type=commands.number_type, default=DEFAULT_MAX_BYTES, metavar="N", help=most)
-    config.add_options(parser, "cluster")
-    add("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig")
-    add("--diff", action="store_true", help="show what --fix would change, and write nothing")
-    rest = "with --fix: the rest to add where none is left"
-    add("--rest-mass", type=config.argument_type(_mass), metavar="EPS", help=rest)
-    add("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig")
-    add_listing(parser)
-    return parser
-
-
 def _mass(text: str) -> float:
     try:
         value = float(text)
@@ -71,21 +51,52 @@ def _mass(text: str) -> float:
     return value
 
 
-def add_rules(parser: commands.CommandParser, beginning: str) -> None:
-    """Add the options about which rules count, and how they are shown; some codes have that ``beginning``."""
-    add = parser.add_argument
-    commands.add_format(parser, *problem_formats.FORMATS)
-    add("--strict", action="store_true", help="warnings too make the exit status 1")
-    add("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name")
-    add("--ignore", metavar="RULE,…", help="not these rules")
+def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
+    """Return the options about which rules count, and how they are shown; some codes have that ``beginning``."""
     most = f"places shown of each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
-    add("--max-problems", type=commands.number_type, metavar="N", help=most)
+    return (
+        partial(add_format, more=problem_formats.FORMATS),
+        option("--strict", action="store_true", help="warnings too make the exit status 1"),
+        option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
+        option("--ignore", metavar="RULE,…", help="not these rules"),
+        option("--max-problems", type=number_type, metavar="N", help=most),
+    )
 
 
-def add_listing(parser: commands.CommandParser) -> None:
-    """Add the options that only show the rules."""
-    parser.add_argument("--rules", action="store_true", help="list the rules and exit")
-    parser.add_argument("--explain", metavar="RULE", help="explain a rule and exit")
+LISTING = (  # the options that only show the rules
+    option("--rules", action="store_true", help="list the rules and exit"),
+    option("--explain", metavar="RULE", help="explain a rule and exit"),
+)
+make_check_parser = parser_maker(
+    "check",
+    "Find every problem of a submission, at its line and column, without the hidden answers.",
+    EXAMPLES,
+    option(
+        "paths", nargs="*", metavar="PATH",
+        help="an output (-: standard input), or a submission's folder (default: .)",
+    ),
+    option("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers"),
+    option(
+        "-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST",
+        help="only this test set; the one that an output is for",
+    ),
+    *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
+    *rule_options("E1"),
+    option(
+        "--max-bytes", type=number_type, default=DEFAULT_MAX_BYTES, metavar="N",
+        help="bytes that a compressed output may unpack to (default: 20 GB)",
+    ),
+    table_options("cluster"),
+    option("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig"),
+    option("--diff", action="store_true", help="show what --fix would change, and write nothing"),
+    option(
+        "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
+        help="with --fix: the rest to add where none is left",
+    ),
+    option("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig"),
+    *LISTING,
+    status=STATUS,
+)  # fmt: skip
 
 
 def chosen_rules(

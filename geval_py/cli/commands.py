@@ -1,17 +1,16 @@
 """The commands: two tables of what each does and where it is; their parsers, and how one is run.
 
-The module of a command ``name`` has a function ``make_name_parser``, and a function ``run_name``, which takes what
-the parser understood and returns the exit status. Of two words, such as ``lm train``, the last one is the name; the
-module of the first has a DESCRIPTION and EXAMPLES for the help.
+The module of a command ``name`` has ``make_name_parser``, of :func:`parser_maker`, and a function ``run_name``, which
+takes what the parser understood and returns the exit status. Of two words, such as ``lm train``, the last one is the
+name; the module of the first has a DESCRIPTION and EXAMPLES for the help.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,9 @@ from geval_py.text import nearest, visible
 from geval_py.version import installs
 
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Self, TypeAlias
+
+    OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
 
 SUBMISSIONS, PAGES, TRANSFER, SERVER = (
     f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")
@@ -91,12 +92,6 @@ EXTRAS = {  # the packages of those that a board needs; with another package mis
 }
 HELP = ("-h", "--help")
 STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
-PLACES = ("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header")
-BY_DOCUMENTS = (
-    "by documents, the lines with the same value in a column of the input (its name or number; default: the column "
-    "by which lines are alike, if there is one)"
-)
-BY_LINE = "each line by itself, be they alike or not"
 PLAIN_EXAMPLES = f"""\
 examples:
   geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
@@ -221,40 +216,58 @@ def parser_of(*command: str) -> CommandParser:
     return parser.with_help()
 
 
-def command_parser(
-    command: str, description: str, examples: str, status: str = STATUS, *, before: str = "", **settings: Any
-) -> CommandParser:
-    """Make the parser of a command, with no option yet.
+def parser_maker(
+    command: str, description: str, examples: str, *options: OptionAdder, status: str = STATUS, before: str = ""
+) -> Callable[[], CommandParser]:
+    """Return a function that makes the parser of a command.
 
     ``examples`` may end in words about them; ``before`` is what the help says in front of them.
     """
-    epilog = f"{before}examples:\n{examples}\n{status}"
-    return CommandParser(prog=f"geval {command}", description=description, epilog=epilog, **settings)
+
+    def make() -> CommandParser:
+        epilog = f"{before}examples:\n{examples}\n{status}" if examples else None
+        parser = CommandParser(prog=f"geval {command}", description=description, epilog=epilog)
+        for add in options:
+            add(parser)
+        return parser
+
+    return make
 
 
-number_type = argument_type(natural_number)
+# Options: functions that add them to a parser
 
 
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the files of a challenge are."""
-    help = "the challenge's folder, with the answers and the outputs"
-    parser.add_argument("--challenge", dest="out_directory", metavar="DIR", help=help)
-    config.add_options(parser, *PLACES)
+def option(*names: str, **settings: Any) -> OptionAdder:
+    """Return an option, or an argument, by the arguments that argparse takes."""
+    return lambda parser: parser.add_argument(*names, **settings)
 
 
-def add_metrics(parser: argparse.ArgumentParser, help: str, default: str = "the challenge's first") -> None:
-    """Add the options that name the metrics of a command: ``alt_metrics``, which replace the challenge's."""
-    add = partial(parser.add_argument, dest="alt_metrics", action="append", metavar="METRIC")
-    add("-m", "--metric", help=f"{help} (default: {default})")
-    add("-a", "--alt-metric", help="the same as --metric")
+def table_options(*fields: str, **helps: str) -> OptionAdder:
+    """Return options of plain ``geval``, some with a help of their own."""
+    return lambda parser: config.add_options(parser, *fields, **helps)
 
 
-def add_documents(parser: argparse.ArgumentParser, by: str = BY_DOCUMENTS, each: str = BY_LINE) -> None:
-    """Add the options on documents, with a help of the commands or another."""
-    config.add_options(parser, documents=by, no_documents=each)
+def one_of(*options: OptionAdder) -> OptionAdder:
+    """Return options of which a command takes only one."""
+
+    def add_all(parser: argparse._ActionsContainer) -> None:
+        group = parser.add_mutually_exclusive_group()
+        for add in options:
+            add(group)
+
+    return add_all
 
 
-def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+def metric_options(help: str, default: str = "the challenge's first") -> tuple[OptionAdder, ...]:
+    """Return the options that name the metrics of a command: ``alt_metrics``, which replace the challenge's."""
+    settings = {"dest": "alt_metrics", "action": "append", "metavar": "METRIC"}
+    return (
+        option("-m", "--metric", help=f"{help} (default: {default})", **settings),
+        option("-a", "--alt-metric", help="the same as --metric", **settings),
+    )
+
+
+def add_format(parser: argparse._ActionsContainer, more: Iterable[str] = ()) -> None:
     """Add ``--format``, with all output formats there are and perhaps ``more``, and what goes with LaTeX."""
     formats = tuple(dict.fromkeys((*FORMATS, *more)))
     help = f"{', '.join(formats)} (default: text)"
@@ -262,17 +275,30 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     config.add_options(parser, "caption", "label")
 
 
-def add_contexts(parser: argparse.ArgumentParser) -> None:
-    """Add ``--left`` and ``--right``, the columns of a gap's contexts."""
-    names = f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)"
-    parser.add_argument("--left", metavar="COLUMN", default="", help=f"the column of the left context {names}")
-    parser.add_argument("--right", metavar="COLUMN", default="", help="the column of the right context")
-
-
-def add_hashed_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the commands that look at one metric on hashed words."""
-    config.add_options(parser, "test_name", "out_files")
-    add_places(parser)
-    add_metrics(parser, "the metric on hashed words, with its bits and flags")
-    add_format(parser)
-    config.add_options(parser, "threads")
+number_type = argument_type(natural_number)
+PLACES = (
+    option(
+        "--challenge", dest="out_directory", metavar="DIR",
+        help="the challenge's folder, with the answers and the outputs",
+    ),
+    table_options("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header"),
+)  # fmt: skip
+DOCUMENTS = table_options(
+    documents="by documents, the lines with the same value in a column of the input (its name or number; default: "
+    "the column by which lines are alike, if there is one)",
+    no_documents="each line by itself, be they alike or not",
+)
+CONTEXTS = (
+    option(
+        "--left", metavar="COLUMN", default="", help="the column of the left context "
+        f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)",
+    ),
+    option("--right", metavar="COLUMN", default="", help="the column of the right context"),
+)  # fmt: skip
+OF_HASHED_METRICS = (  # the options of the commands that look at one metric on hashed words
+    table_options("test_name", "out_files"),
+    *PLACES,
+    *metric_options("the metric on hashed words, with its bits and flags"),
+    add_format,
+    table_options("threads"),
+)

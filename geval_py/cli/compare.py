@@ -6,7 +6,17 @@ import argparse
 from dataclasses import replace
 from typing import NoReturn
 
-from geval_py.cli import commands, score, terminal
+from geval_py.cli import score, terminal
+from geval_py.cli.commands import (
+    DOCUMENTS,
+    PLACES,
+    add_format,
+    metric_options,
+    number_type,
+    option,
+    parser_maker,
+    table_options,
+)
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties, notes_on_ties
@@ -33,29 +43,6 @@ OUTPUTS = (
 )
 
 
-def make_compare_parser() -> commands.CommandParser:
-    """Make the parser of ``geval compare``."""
-    parser = commands.command_parser("compare", DESCRIPTION, EXAMPLES)
-    add = parser.add_argument
-    add("outputs", nargs="*", default=[], metavar="OUT", help=OUTPUTS)
-    config.add_options(parser, "test_name")
-    commands.add_places(parser)
-    add("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS)
-    commands.add_metrics(parser, "the metric to compare")
-    config.add_options(parser, "vocabulary", "tokenizer")
-    baseline = "the output to compare with, by its name, path or parameters (default: the first)"
-    add("--baseline", default=None, metavar="NAME", help=baseline)
-    samples = f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})"
-    add("--samples", type=commands.number_type, default=config.DEFAULT_SAMPLES, metavar="N", help=samples)
-    config.add_options(parser, seed=f"of the random numbers (default: {config.DEFAULT_SEED})")
-    commands.add_documents(parser)
-    digits = "digits after the point (default: as many as the intervals make worth showing)"
-    config.add_options(parser, precision=digits)
-    commands.add_format(parser)
-    config.add_options(parser, "names", "threads", "cluster")
-    return parser
-
-
 class _OutFile(argparse.Action):
     """Refuse ``-o``, which users know from scoring, and name the way to give outputs here."""
 
@@ -67,6 +54,36 @@ class _OutFile(argparse.Action):
             message=f"unrecognized arguments: {args}\n  outputs are given without {option}; "
             f"{parser.prog} --help shows the options"
         )
+
+
+make_compare_parser = parser_maker(
+    "compare",
+    DESCRIPTION,
+    EXAMPLES,
+    option("outputs", nargs="*", default=[], metavar="OUT", help=OUTPUTS),
+    table_options("test_name"),
+    *PLACES,
+    option("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS),
+    *metric_options("the metric to compare"),
+    table_options("vocabulary", "tokenizer"),
+    option(
+        "--baseline",
+        metavar="NAME",
+        help="the output to compare with, by its name, path or parameters (default: the first)",
+    ),
+    option(
+        "--samples",
+        type=number_type,
+        default=config.DEFAULT_SAMPLES,
+        metavar="N",
+        help=f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})",
+    ),
+    table_options(seed=f"of the random numbers (default: {config.DEFAULT_SEED})"),
+    DOCUMENTS,
+    table_options(precision="digits after the point (default: as many as the intervals make worth showing)"),
+    add_format,
+    table_options("names", "threads", "cluster"),
+)
 
 
 def run_compare(args: argparse.Namespace) -> int:

@@ -99,12 +99,13 @@ EXAMPLES = """\
 STATUS = "Exit status: 0 fine, 2 the command line is at fault."
 
 
-def make_completion_parser() -> commands.CommandParser:
-    """Make the parser of ``geval completion``."""
-    what = "Write a script by which a shell completes commands, options, metrics and files."
-    parser = commands.command_parser("completion", what, EXAMPLES, STATUS)
-    parser.add_argument("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
-    return parser
+make_completion_parser = commands.parser_maker(
+    "completion",
+    "Write a script by which a shell completes commands, options, metrics and files.",
+    EXAMPLES,
+    commands.option("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS)),
+    status=STATUS,
+)
 
 
 def run_completion(args: argparse.Namespace) -> int:

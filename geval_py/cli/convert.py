@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from geval_py.cli import commands
+from geval_py.cli.commands import option, parser_maker
 from geval_py.errors import UsageError
 from geval_py.reading import formats
 from geval_py.tables.numbers import counted
@@ -23,13 +23,12 @@ EXAMPLES = """\
 """
 
 
-def make_convert_parser() -> commands.CommandParser:
-    """Make the parser of ``geval convert``."""
-    parser = commands.command_parser("convert", DESCRIPTION, EXAMPLES)
-    parser.add_argument("source", metavar="IN", help="the output; - for TSV from standard input")
-    parser.add_argument("target", metavar="OUT", help="the file to write")
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
-    return parser
+make_convert_parser = parser_maker(
+    "convert", DESCRIPTION, EXAMPLES,
+    option("source", metavar="IN", help="the output; - for TSV from standard input"),
+    option("target", metavar="OUT", help="the file to write"),
+    option("--force", action="store_true", help="write over a file that is there"),
+)  # fmt: skip
 
 
 def run_convert(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.checking import rules
 from geval_py.cli import suggestions, terminal
-from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, CommandParser, parser_of, unknown_subcommand
+from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, option, parser_maker, parser_of, unknown_subcommand
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, sources
 from geval_py.reading.outputs import by_accepted_names, unique_names
@@ -52,19 +52,6 @@ FLAGS = {
     "f<FEATURE>": "only the lines with this feature",
     "p<PERCENT>": "only so many lines, on which the output is most confident",
 }
-
-
-def make_help_parser() -> CommandParser:
-    """Make the parser of ``geval help``."""
-    parser = CommandParser(
-        prog="geval help",
-        description="Show what geval does, or one of its commands, and the options; or a list: of the metrics,\n"
-        "their flags, the formats of results, or the checker's rules; or one rule or metric, by its name.",
-    )
-    names = ", ".join([*COMMANDS, *TOPICS])
-    help = f"{names}, a rule such as E114, or a metric (default: geval itself)"
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help=help)
-    return parser
 
 
 def run_help(args: argparse.Namespace) -> int:
@@ -140,6 +127,21 @@ TOPICS: dict[str, Callable[[], None]] = {
         rules.rules_table(rules.RULES), "geval check --explain E101 says what a rule means, and what to do."
     ),
 }
+
+
+NAMES = ", ".join([*COMMANDS, *TOPICS])
+make_help_parser = parser_maker(
+    "help",
+    "Show what geval does, or one of its commands, and the options; or a list: of the metrics,\n"
+    "their flags, the formats of results, or the checker's rules; or one rule or metric, by its name.",
+    "",
+    option(
+        "command",
+        nargs="*",
+        metavar="COMMAND",
+        help=f"{NAMES}, a rule such as E114, or a metric (default: geval itself)",
+    ),
+)
 
 
 # What to type first

@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.cli import commands, score, terminal
+from geval_py.cli import score, terminal
+from geval_py.cli.commands import PLACES, add_format, metric_options, number_type, option, parser_maker, table_options
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.explaining import cross_validation, derived, mixing, tuning
 from geval_py.reading import config, splits
@@ -24,6 +25,8 @@ from geval_py.text import named, some_of
 
 if TYPE_CHECKING:
     import argparse
+
+    from geval_py.cli.commands import OptionAdder
 
 Plans: TypeAlias = "list[tuple[derived.Derived, int]]"  # new outputs, with their number of lines
 TUNE = """\
@@ -48,62 +51,70 @@ MIX_EXAMPLES = """\
 """
 
 
-def make_tune_parser() -> commands.CommandParser:
-    """Make the parser of ``geval tune``."""
-    parser = commands.command_parser("tune", TUNE, TUNE_EXAMPLES)
-    config.add_options(parser, "test_name")
-    commands.add_places(parser)
-    config.add_options(parser, out_files="the output, as for scoring; where there are several, one of them")
-    parser.add_argument("--temperature", action="store_true", help="try another temperature, too")
-    parameters = "a .tuning.json that was written before: apply its parameters, and look for no others"
-    parser.add_argument("--parameters", metavar="FILE", help=parameters)
-    _add_common(
-        parser,
+def _options(*, words: int | None, words_help: str, apply_help: str, force_help: str) -> tuple[OptionAdder, ...]:
+    """Return the options that tuning and mixing share; ``words`` is the default of ``--words``."""
+    return (
+        *metric_options("a hashed metric"),
+        option("--words", type=number_type, default=words, metavar="K", help=words_help),
+        table_options(
+            documents="hold out together the lines with the same value in a column of the input (its name or number; "
+            "default: the column by which lines are alike, if there is one)",
+            no_documents="hold out each line by itself, be they alike or not",
+            seed=f"of the random folds (default: {config.DEFAULT_SEED})",
+        ),
+        option("--apply", action="append", default=[], metavar="NAME", help=apply_help),
+        option(
+            "--force",
+            action="store_true",
+            help=f"{force_help} on fewer than {cross_validation.FEW_LINES} lines",
+        ),
+        add_format,
+        table_options("threads"),
+    )
+
+
+make_tune_parser = parser_maker(
+    "tune",
+    TUNE,
+    TUNE_EXAMPLES,
+    table_options("test_name"),
+    *PLACES,
+    table_options(out_files="the output, as for scoring; where there are several, one of them"),
+    option("--temperature", action="store_true", help="try another temperature, too"),
+    option(
+        "--parameters",
+        metavar="FILE",
+        help="a .tuning.json that was written before: apply its parameters, and look for no others",
+    ),
+    *_options(
         words=None,
         words_help=f"frequent words of train that nu is for (default: {derived.DEFAULT_WORDS}; 0: none)",
         apply_help="write the output, tuned, into the folder of this test set, be it the same or another; repeatable",
-        force_help=f"write over outputs of that name; and tune on fewer than {cross_validation.FEW_LINES} lines",
-    )
-    return parser
-
-
-def make_mix_parser() -> commands.CommandParser:
-    """Make the parser of ``geval mix``."""
-    parser = commands.command_parser("mix", MIX, MIX_EXAMPLES)
-    default = "all of the test set but tuned and mixed ones"
-    outputs = f"an output, looked for in DIR/NAME, then as a path; two or more (default: {default})"
-    parser.add_argument("outputs", nargs="*", default=[], metavar="OUT", help=outputs)
-    config.add_options(parser, "test_name")
-    commands.add_places(parser)
-    config.add_options(parser, "names")
-    _add_common(
-        parser,
+        force_help="write over outputs of that name; and tune",
+    ),
+)
+make_mix_parser = parser_maker(
+    "mix",
+    MIX,
+    MIX_EXAMPLES,
+    option(
+        "outputs",
+        nargs="*",
+        default=[],
+        metavar="OUT",
+        help="an output, looked for in DIR/NAME, then as a path; two or more (default: all of the test set but tuned "
+        "and mixed ones)",
+    ),
+    table_options("test_name"),
+    *PLACES,
+    table_options("names"),
+    *_options(
         words=0,
         words_help="with the K commonest words of train as one more output (default: without)",
         apply_help="write the mixture for this test set, too, of its outputs of the same names; repeatable",
-        force_help="write the mixture though it is not surely better, and over another; "
-        f"and mix on fewer than {cross_validation.FEW_LINES} lines",
-    )
-    return parser
-
-
-def _add_common(
-    parser: commands.CommandParser, *, words: int | None, words_help: str, apply_help: str, force_help: str
-) -> None:
-    """Add the options that tuning and mixing share; ``words`` is the default of ``--words``."""
-    add = parser.add_argument
-    commands.add_metrics(parser, "a hashed metric")
-    add("--words", type=commands.number_type, default=words, metavar="K", help=words_help)
-    documents = (
-        "hold out together the lines with the same value in a column of the input (its name or number; "
-        "default: the column by which lines are alike, if there is one)"
-    )
-    commands.add_documents(parser, documents, "hold out each line by itself, be they alike or not")
-    config.add_options(parser, seed=f"of the random folds (default: {config.DEFAULT_SEED})")
-    add("--apply", action="append", default=[], metavar="NAME", help=apply_help)
-    add("--force", action="store_true", help=force_help)
-    commands.add_format(parser)
-    config.add_options(parser, "threads")
+        force_help="write the mixture though it is not surely better, and over another; and mix",
+    ),
+)
 
 
 def run_tune(args: argparse.Namespace) -> int:

@@ -11,7 +11,8 @@ from functools import partial
 from itertools import count, repeat, tee
 from tempfile import TemporaryFile
 
-from geval_py.cli import commands, terminal
+from geval_py.cli import terminal
+from geval_py.cli.commands import add_format, number_type, option, parser_maker, table_options
 from geval_py.errors import UsageError
 from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model
 from geval_py.modelling.texts import blocks_of_files, text_blocks
@@ -31,6 +32,7 @@ EXAMPLES = """\
 """
 DEFAULT_ORDER = 5
 MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
+TEXT_HELP = "a text, a sentence a line, maybe compressed (-: standard input)"
 MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with weights, a.arpa@0.7+b.arpa@0.3"
 _NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
 WEIGHT = config.argument_type(config.matched(_NUMBER, "a weight, a number from 0 to 1", float))
@@ -70,36 +72,6 @@ name in the last row for it. A word that a model does not have has the probabili
 """
 
 
-def make_train_parser() -> commands.CommandParser:
-    """Make the parser of ``geval lm train``."""
-    what = "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does."
-    parser = commands.command_parser("lm train", what, TRAIN_EXAMPLES)
-    add = parser.add_argument
-    add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
-    order = f"the length of the longest n-grams, 1 to {estimation.MAX_ORDER} (default: {DEFAULT_ORDER})"
-    add("-o", "--order", type=commands.number_type, default=DEFAULT_ORDER, metavar="N", help=order)
-    add("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)")
-    add("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney")
-    prune = "leave out n-grams that occur N times or less, by order; the last is for all higher orders"
-    add("--prune", nargs="+", type=commands.number_type, default=[], metavar="N", help=prune)
-    add("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file")
-    fallback = f"the discounts where the counts give none (default: {' '.join(map(str, estimation.FALLBACK))})"
-    add("--discount-fallback", nargs="*", type=DISCOUNT, metavar="D", help=fallback)
-    interpolate = "0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it"
-    add("--interpolate-unigrams", choices=("0", "1"), help=interpolate)
-    add(
-        "--vocab-pad",
-        type=commands.number_type,
-        metavar="N",
-        help="share what unigrams leave as if there were N words",
-    )
-    add("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts")
-    add("--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space")
-    memory = "use about so much memory, and files beside the model for the rest (default: 2G)"
-    add("--memory", type=_memory, metavar="SIZE", help=memory)
-    return parser
-
-
 def _memory(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,6})([MG])", text)
     size = int(match[1]) << (20 if match[2] == "M" else 30) if match else 0
@@ -107,6 +79,44 @@ def _memory(text: str) -> int:
         least = columns.MIN_MEMORY >> 20
         raise argparse.ArgumentTypeError(f"{text!r} is not a size of {least}M or more, such as 500M or 2G")
     return size
+
+
+make_train_parser = parser_maker(
+    "lm train",
+    "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does.",
+    TRAIN_EXAMPLES,
+    option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
+    option(
+        "-o", "--order", type=number_type, default=DEFAULT_ORDER, metavar="N",
+        help=f"the length of the longest n-grams, 1 to {estimation.MAX_ORDER} (default: {DEFAULT_ORDER})",
+    ),
+    option("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)"),
+    option("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney"),
+    option(
+        "--prune", nargs="+", type=number_type, default=[], metavar="N",
+        help="leave out n-grams that occur N times or less, by order; the last is for all higher orders",
+    ),
+    option("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file"),
+    option(
+        "--discount-fallback", nargs="*", type=DISCOUNT, metavar="D",
+        help=f"the discounts where the counts give none (default: {' '.join(map(str, estimation.FALLBACK))})",
+    ),
+    option(
+        "--interpolate-unigrams", choices=("0", "1"),
+        help="0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it",
+    ),
+    option(
+        "--vocab-pad", type=number_type, metavar="N", help="share what unigrams leave as if there were N words"
+    ),
+    option("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts"),
+    option(
+        "--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space"
+    ),
+    option(
+        "--memory", type=_memory, metavar="SIZE",
+        help="use about so much memory, and files beside the model for the rest (default: 2G)",
+    ),
+)  # fmt: skip
 
 
 def run_train(args: argparse.Namespace) -> int:
@@ -183,22 +193,27 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
     )
 
 
-def make_perplexity_parser() -> commands.CommandParser:
-    """Make the parser of ``geval lm perplexity``."""
-    what = "Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does."
-    unknown = f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n"
-    parser = commands.command_parser("lm perplexity", what, PERPLEXITY_EXAMPLES, before=unknown)
-    add = parser.add_argument
-    add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
-    add("texts", nargs="*", metavar="TEXT", help="a text, a sentence a line, maybe compressed (-: standard input)")
-    marks = "without <s> in front of a line, and without predicting </s> behind it"
-    add("--no-sentence-marks", dest="marks", action="store_false", help=marks)
-    add("--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words")
-    bootstrap = "show the 95 %% intervals, from N resamples of the sentences (1000 are typical)"
-    add("-B", "--bootstrap", type=commands.number_type, metavar="N", help=bootstrap)
-    config.add_options(parser, "seed", "precision")
-    commands.add_format(parser)
-    return parser
+make_perplexity_parser = parser_maker(
+    "lm perplexity",
+    "Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
+    PERPLEXITY_EXAMPLES,
+    option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
+    option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
+    option(
+        "--no-sentence-marks", dest="marks", action="store_false",
+        help="without <s> in front of a line, and without predicting </s> behind it",
+    ),
+    option(
+        "--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words"
+    ),
+    option(
+        "-B", "--bootstrap", type=number_type, metavar="N",
+        help="show the 95 %% intervals, from N resamples of the sentences (1000 are typical)",
+    ),
+    table_options("seed", "precision"),
+    add_format,
+    before=f"{ngram_model.UNKNOWN_CONVENTION[:1].upper()}{ngram_model.UNKNOWN_CONVENTION[1:]}.\n\n",
+)  # fmt: skip
 
 
 def run_perplexity(args: argparse.Namespace) -> int:
@@ -230,13 +245,13 @@ def run_perplexity(args: argparse.Namespace) -> int:
     return 0
 
 
-def make_info_parser() -> commands.CommandParser:
-    """Make the parser of ``geval lm info``."""
-    what = "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly."
-    parser = commands.command_parser("lm info", what, "  geval lm info text.arpa\n")
-    parser.add_argument("model", nargs="?", metavar="FILE", help=MODEL_HELP)
-    commands.add_format(parser)
-    return parser
+make_info_parser = parser_maker(
+    "lm info",
+    "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly.",
+    "  geval lm info text.arpa\n",
+    option("model", nargs="?", metavar="FILE", help=MODEL_HELP),
+    add_format,
+)
 
 
 def run_info(args: argparse.Namespace) -> int:
@@ -252,17 +267,19 @@ def run_info(args: argparse.Namespace) -> int:
     return 0
 
 
-def make_next_parser() -> commands.CommandParser:
-    """Make the parser of ``geval lm next``."""
-    what = "Show the most probable next words behind contexts, each from the beginning of a sentence."
-    parser = commands.command_parser("lm next", what, NEXT_EXAMPLES)
-    add = parser.add_argument
-    add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
-    add("contexts", nargs="*", metavar="CONTEXT", help="the words before (default: a line each from standard input)")
-    add("-k", type=commands.number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)")
-    config.add_options(parser, "precision")
-    commands.add_format(parser)
-    return parser
+make_next_parser = parser_maker(
+    "lm next",
+    "Show the most probable next words behind contexts, each from the beginning of a sentence.",
+    NEXT_EXAMPLES,
+    option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
+    option(
+        "contexts", nargs="*", metavar="CONTEXT",
+        help="the words before (default: a line each from standard input)",
+    ),
+    option("-k", type=number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)"),
+    table_options("precision"),
+    add_format,
+)  # fmt: skip
 
 
 def run_next(args: argparse.Namespace) -> int:
@@ -278,17 +295,18 @@ def run_next(args: argparse.Namespace) -> int:
     return 0
 
 
-def make_surprisal_parser() -> commands.CommandParser:
-    """Make the parser of ``geval lm surprisal``."""
-    what = "Show the surprisal of each word of a text in bits, -log2 of its probability behind the words before it."
-    parser = commands.command_parser("lm surprisal", what, SURPRISAL_EXAMPLES)
-    add = parser.add_argument
-    add("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP)
-    text = "a text, a sentence a line, maybe compressed (default: standard input)"
-    add("text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT", help=text)
-    config.add_options(parser, "precision")
-    commands.add_format(parser)
-    return parser
+make_surprisal_parser = parser_maker(
+    "lm surprisal",
+    "Show the surprisal of each word of a text in bits, -log2 of its probability behind the words before it.",
+    SURPRISAL_EXAMPLES,
+    option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
+    option(
+        "text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT",
+        help="a text, a sentence a line, maybe compressed (default: standard input)",
+    ),
+    table_options("precision"),
+    add_format,
+)  # fmt: skip
 
 
 def run_surprisal(args: argparse.Namespace) -> int:
@@ -324,17 +342,22 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
     return Column(name=name, unit=unit, alignment="right", write=write)
 
 
-def make_mix_parser() -> commands.CommandParser:
-    """Make the parser of ``geval lm mix``."""
-    what = "Find the weights that mix models best on a held-out text, and show its perplexity by all of them."
-    parser = commands.command_parser("lm mix", what, MIX_EXAMPLES)
-    add = parser.add_argument
-    add("models", nargs="*", metavar="MODEL", help=MODEL_HELP)
-    add("--on", metavar="TEXT", help="the held-out text, a sentence a line, maybe compressed (-: standard input)")
-    add("--weights", nargs="+", type=WEIGHT, metavar="W", help="a weight for each model; then none are looked for")
-    config.add_options(parser, "precision")
-    commands.add_format(parser)
-    return parser
+make_mix_parser = parser_maker(
+    "lm mix",
+    "Find the weights that mix models best on a held-out text, and show its perplexity by all of them.",
+    MIX_EXAMPLES,
+    option("models", nargs="*", metavar="MODEL", help=MODEL_HELP),
+    option(
+        "--on", metavar="TEXT",
+        help="the held-out text, a sentence a line, maybe compressed (-: standard input)",
+    ),
+    option(
+        "--weights", nargs="+", type=WEIGHT, metavar="W",
+        help="a weight for each model; then none are looked for",
+    ),
+    table_options("precision"),
+    add_format,
+)  # fmt: skip
 
 
 def run_mix(args: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from geval_py.cli import commands, score
+from geval_py.cli import score
+from geval_py.cli.commands import OF_HASHED_METRICS, number_type, option, parser_maker, table_options
 from geval_py.explaining import luck
 from geval_py.explaining.calibration import hashed_scheme
 from geval_py.reading import config
@@ -20,14 +21,15 @@ EXAMPLES = """\
 """
 
 
-def make_luck_parser() -> commands.CommandParser:
-    """Make the parser of ``geval luck``."""
-    parser = commands.command_parser("luck", DESCRIPTION, EXAMPLES)
-    commands.add_hashed_options(parser)
-    config.add_options(parser, "vocabulary", "names")
-    seeds = f"how many other seeds to score with (default: {luck.DEFAULT_SEEDS})"
-    parser.add_argument("--seeds", type=commands.number_type, default=luck.DEFAULT_SEEDS, metavar="N", help=seeds)
-    return parser
+make_luck_parser = parser_maker(
+    "luck", DESCRIPTION, EXAMPLES,
+    *OF_HASHED_METRICS,
+    table_options("vocabulary", "names"),
+    option(
+        "--seeds", type=number_type, default=luck.DEFAULT_SEEDS, metavar="N",
+        help=f"how many other seeds to score with (default: {luck.DEFAULT_SEEDS})",
+    ),
+)  # fmt: skip
 
 
 def run_luck(args: argparse.Namespace) -> int:

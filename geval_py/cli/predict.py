@@ -13,7 +13,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from geval_py.cli import commands, terminal
+from geval_py.cli import terminal
+from geval_py.cli.commands import CONTEXTS, number_type, option, parser_maker, table_options
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.explaining import mixing, tuning
@@ -62,55 +63,77 @@ A run that is stopped, or killed, goes on where it was when it is started again.
 """
 
 
-def make_baseline_parser() -> commands.CommandParser:
-    """Make the parser of ``geval baseline``."""
-    what = "Write the output of a simple model, trained on the challenge's train, for a test set."
-    parser = commands.command_parser("baseline", what, BASELINE_EXAMPLES, before=BASELINES)
-    add, default = parser.add_argument, baselines.DEFAULT
-    names = f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {default})"
-    add("model", nargs="?", default=default, metavar="MODEL", help=names)
-    config.add_options(parser, "test_name", *HEADERS)
-    commands.add_contexts(parser)
-    words = "the likeliest words, so many a line; the others share the rest"
-    top = f"{words} (default: {baselines.TOP}; 0: all words of train)"
-    add("--top", type=commands.number_type, default=baselines.TOP, metavar="K", help=top)
-    add("--force", action="store_true", help="write over an output of that name")
-    add("--no-cache", action="store_true", help="train anew, and do not keep the model")
-    return parser
+make_baseline_parser = parser_maker(
+    "baseline",
+    "Write the output of a simple model, trained on the challenge's train, for a test set.",
+    BASELINE_EXAMPLES,
+    option(
+        "model",
+        nargs="?",
+        default=baselines.DEFAULT,
+        metavar="MODEL",
+        help=f"{', '.join(baselines.BASELINES)} or kenlm:FILE (default: {baselines.DEFAULT})",
+    ),
+    table_options("test_name", *HEADERS),
+    *CONTEXTS,
+    option(
+        "--top",
+        type=number_type,
+        default=baselines.TOP,
+        metavar="K",
+        help="the likeliest words, so many a line; the others share the rest "
+        f"(default: {baselines.TOP}; 0: all words of train)",
+    ),
+    option("--force", action="store_true", help="write over an output of that name"),
+    option("--no-cache", action="store_true", help="train anew, and do not keep the model"),
+    before=BASELINES,
+)
 
 
-def make_predict_parser() -> commands.CommandParser:
-    """Make the parser of ``geval predict``."""
-    what = (
-        "Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
-        "probabilities that the model gives to their tokens and to their end; all other words share the rest."
-    )
-    parser = commands.command_parser("predict", what, PREDICT_EXAMPLES, before=MODELS)
-    add = parser.add_argument
-    add("--model", required=True, metavar="ADDRESS", help="the language model; see below")
-    config.add_options(parser, "test_name")
-    name = "the output's name, as out-mine.tsv (default: by the model and the options)"
-    add("-o", "--out-file", dest="name", default="", metavar="NAME", help=name)
-    config.add_options(parser, *HEADERS)
-    add("--left-column", metavar="COLUMN", default="", help="the column of the left context")
-    add("--right-column", metavar="COLUMN", default="", help="the column of the right context")
-    words = f"the likeliest words, so many a line (default: {baselines.TOP})"
-    add("--words", type=commands.number_type, default=baselines.TOP, metavar="K", help=words)
-    right = "judge words by M tokens of the right context, too (default: 0; 10 are enough)"
-    add("--right", type=commands.number_type, default=0, metavar="M", help=right)
-    candidates = "try the N likeliest words of the baseline ngram-both, too (default: 0)"
-    add("--candidates", type=commands.number_type, default=0, metavar="N", help=candidates)
-    requests = "requests to a server at once (default: 4)"
-    add("--parallel", type=commands.number_type, default=4, metavar="N", help=requests)
-    config.add_options(parser, "threads")
-    dtype = "of transformers' numbers: float32 (default), float16, bfloat16"
-    add("--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE", help=dtype)
-    add("--limit", type=commands.number_type, metavar="N", help="stop after N items, to go on later")
-    estimate = f"do {SAMPLE} items (or --limit), keep them, and say how long all would take"
-    add("--estimate", action="store_true", help=estimate)
-    force = "write over an output of that name, and the journal of other work"
-    add("--force", action="store_true", help=force)
-    return parser
+make_predict_parser = parser_maker(
+    "predict",
+    "Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
+    "probabilities that the model gives to their tokens and to their end; all other words share the rest.",
+    PREDICT_EXAMPLES,
+    option("--model", required=True, metavar="ADDRESS", help="the language model; see below"),
+    table_options("test_name"),
+    option(
+        "-o", "--out-file", dest="name", default="", metavar="NAME",
+        help="the output's name, as out-mine.tsv (default: by the model and the options)",
+    ),
+    table_options(*HEADERS),
+    option("--left-column", metavar="COLUMN", default="", help="the column of the left context"),
+    option("--right-column", metavar="COLUMN", default="", help="the column of the right context"),
+    option(
+        "--words", type=number_type, default=baselines.TOP, metavar="K",
+        help=f"the likeliest words, so many a line (default: {baselines.TOP})",
+    ),
+    option(
+        "--right", type=number_type, default=0, metavar="M",
+        help="judge words by M tokens of the right context, too (default: 0; 10 are enough)",
+    ),
+    option(
+        "--candidates", type=number_type, default=0, metavar="N",
+        help="try the N likeliest words of the baseline ngram-both, too (default: 0)",
+    ),
+    option(
+        "--parallel", type=number_type, default=4, metavar="N", help="requests to a server at once (default: 4)"
+    ),
+    table_options("threads"),
+    option(
+        "--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE",
+        help="of transformers' numbers: float32 (default), float16, bfloat16",
+    ),
+    option("--limit", type=number_type, metavar="N", help="stop after N items, to go on later"),
+    option(
+        "--estimate", action="store_true",
+        help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take",
+    ),
+    option(
+        "--force", action="store_true", help="write over an output of that name, and the journal of other work"
+    ),
+    before=MODELS,
+)  # fmt: skip
 
 
 def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, str]:

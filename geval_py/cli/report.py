@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 
-from geval_py.cli import commands, score, terminal
+from geval_py.cli import score, terminal
+from geval_py.cli.commands import DOCUMENTS, PLACES, metric_options, option, parser_maker, table_options
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.text import named, visible
@@ -22,19 +23,19 @@ EXAMPLES = """\
 """
 
 
-def make_report_parser() -> commands.CommandParser:
-    """Make the parser of ``geval report``."""
-    parser = commands.command_parser("report", DESCRIPTION, EXAMPLES)
-    add = parser.add_argument
-    config.add_options(parser, "test_name", "out_files")
-    add("--html", default=None, metavar="FILE", help="the page, one file that loads nothing")
-    add("--svg", default=None, metavar="DIR", help="the charts alone, a file each, in this folder")
-    commands.add_metrics(parser, "the metric")
-    commands.add_documents(parser)
-    config.add_options(parser, "vocabulary", "tokenizer")
-    commands.add_places(parser)
-    config.add_options(parser, "threads")
-    return parser
+make_report_parser = parser_maker(
+    "report",
+    DESCRIPTION,
+    EXAMPLES,
+    table_options("test_name", "out_files"),
+    option("--html", metavar="FILE", help="the page, one file that loads nothing"),
+    option("--svg", metavar="DIR", help="the charts alone, a file each, in this folder"),
+    *metric_options("the metric"),
+    DOCUMENTS,
+    table_options("vocabulary", "tokenizer"),
+    *PLACES,
+    table_options("threads"),
+)
 
 
 def run_report(args: argparse.Namespace) -> int:

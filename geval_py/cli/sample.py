@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geval_py.cli import commands, terminal
+from geval_py.cli import terminal
+from geval_py.cli.commands import option, parser_maker
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -25,12 +26,13 @@ EXAMPLES = """\
 STATUS = "Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."
 
 
-def make_sample_parser() -> commands.CommandParser:
-    """Make the parser of ``geval sample``."""
-    description = "Copy a sample challenge, words missing from an old newspaper, into a new folder."
-    parser = commands.command_parser("sample", description, EXAMPLES, STATUS)
-    parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder to make")
-    return parser
+make_sample_parser = parser_maker(
+    "sample",
+    "Copy a sample challenge, words missing from an old newspaper, into a new folder.",
+    EXAMPLES,
+    option("folder", nargs="?", metavar="DIR", help="the folder to make"),
+    status=STATUS,
+)
 
 
 def run_sample(args: argparse.Namespace) -> int:

@@ -20,7 +20,8 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geval_py.board.intake.identity import is_archive, upload_name_problem
-from geval_py.cli import commands, terminal
+from geval_py.cli import terminal
+from geval_py.cli.commands import option, parser_maker
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
@@ -67,19 +68,20 @@ class ProblemsError(DataError):
         return "It was not sent, since the board would reject it\n  --no-check sends it all the same"
 
 
-def make_submit_parser() -> commands.CommandParser:
-    """Make the parser of ``geval submit``."""
-    what = "Send an output, a folder or an archive to the server of a board, and show what becomes of it."
-    parser = commands.command_parser("submit", what, EXAMPLES, STATUS, before=TOKENS)
-    add = parser.add_argument
-    add("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive")
-    add("--board", required=True, metavar="URL", help="the address of the board")
-    add("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)")
-    add("--token-file", metavar="FILE", help="a file of mode 600 with the token")
-    add("--trial", action="store_true", help="only check it there: it does not count, and is not scored")
-    add("--no-check", action="store_true", help="send it without checking it here first")
-    add("--no-wait", action="store_true", help="print the signed receipt at once, and do not wait for the score")
-    return parser
+make_submit_parser = parser_maker(
+    "submit",
+    "Send an output, a folder or an archive to the server of a board, and show what becomes of it.",
+    EXAMPLES,
+    option("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive"),
+    option("--board", required=True, metavar="URL", help="the address of the board"),
+    option("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)"),
+    option("--token-file", metavar="FILE", help="a file of mode 600 with the token"),
+    option("--trial", action="store_true", help="only check it there: it does not count, and is not scored"),
+    option("--no-check", action="store_true", help="send it without checking it here first"),
+    option("--no-wait", action="store_true", help="print the signed receipt at once, and do not wait for the score"),
+    status=STATUS,
+    before=TOKENS,
+)
 
 
 def run_submit(args: argparse.Namespace) -> int:

@@ -11,7 +11,8 @@ from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now, option, parser_maker
+from geval_py.cli.board import BOARD, now
+from geval_py.cli.commands import add_format, option, parser_maker
 from geval_py.tables.formats import Shown
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MAX_CODES = 5  # that are listed; the JSON document has all
 
 make_show_parser = parser_maker(
-    "show",
+    "board show",
     "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart.",
     """\
   geval board show gazette-board
@@ -36,7 +37,7 @@ make_show_parser = parser_maker(
     option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
     option("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)"),
     option("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)"),
-    has_format=True,
+    add_format,
 )
 
 
@@ -67,7 +68,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 make_status_parser = parser_maker(
-    "status",
+    "board status",
     "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged.",
     """\
   geval board status gazette-board
@@ -80,7 +81,7 @@ make_status_parser = parser_maker(
         action="store_true",
         help="show the outputs of different submitters that are much alike instead",
     ),
-    has_format=True,
+    add_format,
 )
 
 
@@ -141,7 +142,7 @@ def _some(codes: Sequence[str]) -> str:
 
 
 make_site_parser = parser_maker(
-    "site",
+    "board site",
     "Write a board as static pages: leaderboards, submissions, charts, data, a feed.",
     """\
   geval board site gazette-board -o public

@@ -15,7 +15,8 @@ from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now, option, parser_maker
+from geval_py.cli.board import BOARD, now
+from geval_py.cli.commands import option, parser_maker
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -33,7 +34,7 @@ NAME = option("name", metavar="NAME", help="the name of the account")
 
 
 make_serve_parser = parser_maker(
-    "serve",
+    "board serve",
     "Serve a board: its pages, sign-in by invitation, uploads; and start a worker that scores them.",
     """\
   geval board serve gazette-board
@@ -115,7 +116,7 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
 
 
 make_work_parser = parser_maker(
-    "work",
+    "board work",
     "Check and score what was uploaded, until interrupted; several workers may run, also on other machines.",
     """\
   geval board work gazette-board
@@ -150,7 +151,7 @@ def run_work(args: argparse.Namespace) -> int:
 
 
 make_invite_parser = parser_maker(
-    "invite",
+    "board invite",
     "Print a link that makes an account, or signs in to one that exists; it works once, for two weeks.",
     """\
   geval board invite gazette-board anna --url https://board.example.org
@@ -213,7 +214,7 @@ def _listed(path: str) -> Iterator[dict[str, str]]:
 
 
 make_token_parser = parser_maker(
-    "token",
+    "board token",
     "Print a new token of an account, for geval submit and other programs; it is not shown again.",
     """\
   geval board token gazette-board anna
@@ -243,7 +244,7 @@ def run_token(args: argparse.Namespace) -> int:
 
 
 make_close_parser = parser_maker(
-    "close",
+    "board close",
     "Close an account: its sessions and tokens end at once; its uploads and submissions stay.",
     """\
   geval board close gazette-board anna
@@ -263,7 +264,7 @@ def run_close(args: argparse.Namespace) -> int:
 
 
 make_verify_receipt_parser = parser_maker(
-    "verify-receipt",
+    "board verify-receipt",
     "Verify the signature of a receipt, by the key that the server publishes as /receipt-key.",
     """\
   geval board verify-receipt receipt.json --key q83vEjRWeJ…

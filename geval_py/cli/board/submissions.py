@@ -13,7 +13,8 @@ from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, CODE, now, option, parser_maker
+from geval_py.cli.board import BOARD, CODE, now
+from geval_py.cli.commands import add_format, one_of, option, parser_maker
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Shown
@@ -31,7 +32,7 @@ moment = argument_type(moment_of)
 
 
 make_add_parser = parser_maker(
-    "add",
+    "board add",
     "Check and score submissions, each in a process of its own, store them, and print their receipts.",
     """\
   geval board add gazette-board uploads/ann
@@ -48,10 +49,10 @@ make_add_parser = parser_maker(
     ),
     option("--at", type=moment, metavar="TIME", help="when it arrived, with its zone (default: now)"),
     option("--baseline", action="store_true", help="it stands in the table without a place"),
+    add_format,
     status="""\
 Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
 line is at fault.""",
-    has_format=True,
 )
 
 
@@ -71,7 +72,7 @@ def run_add(args: argparse.Namespace) -> int:
 
 
 make_scan_parser = parser_maker(
-    "scan",
+    "board scan",
     "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's.",
     """\
   geval board scan gazette-board uploads
@@ -81,18 +82,19 @@ make_scan_parser = parser_maker(
 """,
     BOARD,
     option("folder", metavar="FOLDER", help="the folder with the submissions"),
-    option("--at", type=moment, metavar="TIME", help="when all of them arrived, with its zone"),
-    option(
-        "--arrived",
-        choices=ARRIVED,
-        default=NOW,
-        help="what says when those arrived that arrivals.csv does not name: the times of their files, git, or the "
-        "clock (default: now)",
+    one_of(
+        option("--at", type=moment, metavar="TIME", help="when all of them arrived, with its zone"),
+        option(
+            "--arrived",
+            choices=ARRIVED,
+            default=NOW,
+            help="what says when those arrived that arrivals.csv does not name: the times of their files, git, or "
+            "the clock (default: now)",
+        ),
     ),
     option("--again", action="store_true", help="also try again those that failed"),
+    add_format,
     status="Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault.",
-    exclusive=("--at", "--arrived"),
-    has_format=True,
 )
 
 
@@ -110,7 +112,7 @@ def run_scan(args: argparse.Namespace) -> int:
 
 
 make_withdraw_parser = parser_maker(
-    "withdraw",
+    "board withdraw",
     "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota.",
     """\
   geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
@@ -118,7 +120,7 @@ make_withdraw_parser = parser_maker(
     BOARD,
     CODE,
     option("--reason", required=True, metavar="TEXT", help="why, for the organiser"),
-    has_format=True,
+    add_format,
 )
 
 
@@ -129,7 +131,7 @@ def run_withdraw(args: argparse.Namespace) -> int:
 
 
 make_note_parser = parser_maker(
-    "note",
+    "board note",
     "Put a remark on a submission, which everyone sees beside it.",
     """\
   geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
@@ -138,7 +140,7 @@ make_note_parser = parser_maker(
     BOARD,
     CODE,
     option("remark", metavar="TEXT", help="the remark, in place of an earlier one"),
-    has_format=True,
+    add_format,
 )
 
 
@@ -149,7 +151,7 @@ def run_note(args: argparse.Namespace) -> int:
 
 
 make_announce_parser = parser_maker(
-    "announce",
+    "board announce",
     "Put an announcement on the first page and into the feed; print its number.",
     """\
   geval board announce gazette-board "test-B opens on Monday; see [the rules](https://example.org/rules)"
@@ -174,7 +176,7 @@ def run_announce(args: argparse.Namespace) -> int:
 
 
 make_final_parser = parser_maker(
-    "final",
+    "board final",
     "Name final submissions: of a submitter who has named some, the private part of a test ranks these alone.",
     """\
   geval board final gazette-board 3f2a90c1d7e4 81ac55e0b2f9
@@ -183,7 +185,7 @@ make_final_parser = parser_maker(
     BOARD,
     option("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it"),
     option("--undo", action="store_true", help="they are no longer final"),
-    has_format=True,
+    add_format,
 )
 
 
@@ -212,7 +214,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
 
 
 make_rescore_parser = parser_maker(
-    "rescore",
+    "board rescore",
     "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept.",
     """\
   geval board rescore gazette-board --dry-run    whose place would change
@@ -221,7 +223,7 @@ make_rescore_parser = parser_maker(
     BOARD,
     option("--dry-run", action="store_true", help="only show whose place would change"),
     option("--again", action="store_true", help="also try again those that failed"),
-    has_format=True,
+    add_format,
 )
 
 

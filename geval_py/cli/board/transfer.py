@@ -10,7 +10,8 @@ from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now, option, parser_maker
+from geval_py.cli.board import BOARD, now
+from geval_py.cli.commands import option, parser_maker
 from geval_py.errors import UsageError
 from geval_py.text import named
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 make_init_parser = parser_maker(
-    "init",
+    "board init",
     "Make a board: board.yaml, in which every setting is explained, and a database for the submissions.",
     """\
   geval board init gazette-board --challenge gazette --answers hidden
@@ -57,7 +58,7 @@ def run_init(args: argparse.Namespace) -> int:
 
 
 make_export_parser = parser_maker(
-    "export",
+    "board export",
     "Write a board as one tar archive: its database, its settings, the challenge and the answers.",
     """\
   geval board export gazette-board gazette-board.tar.zst
@@ -84,7 +85,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 make_import_parser = parser_maker(
-    "import",
+    "board import",
     "Make a new board of what geval board export wrote.",
     """\
   geval board import gazette-board gazette-board.tar.zst
@@ -113,7 +114,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 make_verify_parser = parser_maker(
-    "verify",
+    "board verify",
     "Rebuild a published site from an export of its board, and list the files that differ.",
     """\
   geval board export gazette-board gazette-board.tar.zst
