@@ -191,15 +191,9 @@ def _collect_block(parts: Iterable[blocks.Block], *, fields: Fields, kinds: Feat
     return collect(compress(items, known), fields, kinds)
 
 
-class _Classes(dict[int, str]):
-    """The class of each character in a shape, found when it is asked for."""
-
-    def __missing__(self, character: int) -> str:
-        self[character] = kind = character_shape(chr(character))
-        return kind
-
-
-_CLASSES = _Classes({ord("\n"): "\n"} | dict.fromkeys(map(ord, SEPARATORS), "\t"))
+_CLASSES = np.zeros(0x110000, np.uint8)  # of each character in a shape, as far as it occurred; else 0
+_CLASSES[[*map(ord, SEPARATORS)]] = ord("\t")
+_CLASSES[ord("\n")] = ord("\n")
 
 
 def text_shapes(lines: str) -> bytes:
@@ -208,7 +202,12 @@ def text_shapes(lines: str) -> bytes:
     >>> text_shapes("Kowalski-1970, 1:0.5\n")
     b'Aa+.9999.\t9\t9.9\n'
     """
-    classes = np.frombuffer(lines.translate(_CLASSES).encode(), np.uint8)
+    characters = np.frombuffer(lines.encode("utf-32-le"), np.uint32)
+    classes = _CLASSES[characters]
+    if not classes.all():
+        for character in set(characters[classes == 0].tolist()):
+            _CLASSES[character] = ord(character_shape(chr(character)))
+        classes = _CLASSES[characters]
     again = np.zeros(len(classes), np.bool_)  # whether a character continues a run of its class
     again[1:] = classes[1:] == classes[:-1]
     for without_runs in b"9\t\n":
