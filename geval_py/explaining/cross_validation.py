@@ -190,7 +190,8 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
         centres, scales = (np.array([float(f"{value:.4g}") for value in row.tolist()]) for row in (centres, scales))
         x = guesses.places(centres, scales, fitted)
     values = {"lambda": start.lambda_, "nu": start.nu}
-    parts = [name for name in values if is_by_line or name in names]
+    by_line_too = ("lambda", "nu") if guesses.frequent.words else ("lambda",)  # nu is of words
+    parts = [name for name in values if name in (by_line_too if is_by_line else names)]
     begin = [weight for name in parts for weight in (_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1))]
     most = MAX_WEIGHT if is_by_line else -_logit(MIN_PART)
     bounds = [most] * len(begin)
@@ -226,7 +227,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
             centres=tuple(centres.tolist()),
             scales=tuple(scales.tolist()),
             lambda_=tuple(numbers[: len(x)]),
-            nu=tuple(numbers[len(x) :]),
+            nu=tuple(numbers[len(x) :] or [0.0] * len(x)),
         )
         return replace(start, lambda_=0.0, nu=0.0, by_line=by_line)
     temperature = float(f"{math.exp(places.pop(0)):.4g}") if has_temperature else start.temperature
