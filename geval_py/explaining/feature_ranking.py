@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,16 +23,47 @@ from geval_py.explaining.statistics import centred_ranks
 from geval_py.reading.features import BETWEEN_FEATURES, BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
     from geval_py.reading.features import Field
+    from geval_py.scoring.kernel.tokens import TokenTable
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
 P_VALUES_AT_ONCE = 1 << 16
 MIN_SCORE = 1e-12  # a smaller score counts as 0
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names of ``features``, made when they are asked for: those of millions take much memory.
+
+    The first features are the tokens of ``kinds``, each a prefix, a table and places in it; then come the ``others``.
+    """
+
+    kinds: Sequence[tuple[str, TokenTable, Places]]
+    others: Sequence[str]
+    features: Integers
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def at(self, places: Integers | slice) -> Names:
+        """Return the names at some places, in this order."""
+        return Names(self.kinds, self.others, self.features[places])
+
+    def texts(self) -> list[str]:
+        """Return the names."""
+        texts, start = np.empty(len(self), object), 0
+        for prefix, table, tokens in self.kinds:
+            places = np.flatnonzero((start <= self.features) & (self.features < start + len(tokens)))
+            chosen = tokens[self.features[places] - start].astype(np.int64)
+            texts[places] = [prefix + token for token in table.names(array("q", chosen.tobytes()))]
+            start += len(tokens)
+        places = np.flatnonzero(self.features >= start)
+        texts[places] = [self.others[feature - start] for feature in self.features[places].tolist()]
+        names: list[str] = texts.tolist()
+        return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +74,7 @@ class Ranked:
     has no z. ``are_pairs`` are features of pairs.
     """
 
-    names: NDArray[np.object_]
+    names: Names
     z: Array
     p_values: Array
     are_numbers: Flags
@@ -56,7 +88,7 @@ class Ranked:
         number[places] = np.arange(len(places), dtype=np.int32)
         features = number[self.features]
         kept = np.flatnonzero(features >= 0)
-        names, z, p_values = self.names[places], self.z[places], self.p_values[places]
+        names, z, p_values = self.names.at(places), self.z[places], self.p_values[places]
         are_numbers, are_pairs = self.are_numbers[places], self.are_pairs[places]
         return Ranked(names, z, p_values, are_numbers, are_pairs, self.items[kept], features[kept])
 
@@ -85,25 +117,25 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     are on ``least_of_pair`` items. Of pairs, those are kept whose p is below that of either feature that is shown. A
     feature whose p is not defined is left out. Features with equal p are in the order of fields, kinds and names.
     """
-    total, names, p_of_numbers = len(ranks), list[str](), list[float]()
+    total, singles, others, p_of_numbers = len(ranks), 0, list[str](), list[float]()
+    kinds: list[tuple[str, TokenTable, Places]] = []
     all_items, all_features = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     fields = [(where, occurrences.by_field[where]) for where in sorted(occurrences.by_field)]
     for _, own in fields:
         for of_kind in own.kinds:
-            tokens, items, features = _frequent(of_kind, least, len(names))
+            tokens, items, features = _frequent(of_kind, least, singles)
             all_items.append(items)
             all_features.append(features)
-            texts = of_kind.table.names(array("q", tokens.astype(np.int64).tobytes()))
-            names += [of_kind.prefix + text for text in texts]
-    singles = len(names)
+            kinds.append((of_kind.prefix, of_kind.table, tokens))
+            singles += len(tokens)
     for where, own in fields:
         name, p, extreme = _number(where, own, ranks)
         if name:
             all_items.append(extreme)
-            all_features.append(np.full(len(extreme), len(names), np.int32))
-            names.append(name)
+            all_features.append(np.full(len(extreme), singles + len(others), np.int32))
+            others.append(name)
             p_of_numbers.append(p)
-    pairs = len(names)  # the first pair
+    pairs = singles + len(others)  # the first pair
     items, features = np.concatenate(all_items), np.concatenate(all_features)
 
     def test(rank_sums: Array | Integers, counts: Integers) -> tuple[Array, Array, Flags]:
@@ -124,19 +156,21 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
 
         in_pairs = (features < singles) & (counts[features] >= (least if least_of_pair is None else least_of_pair))
         all_items, all_features = [items], [features]
+        names = Names(kinds, (), np.arange(singles)).texts()
         for first, second, owners, pair in each_pairs(items[in_pairs], features[in_pairs], keep):
             all_items.append(owners)
-            all_features.append((pair + len(names)).astype(np.int32))
+            all_features.append((pair + (singles + len(others))).astype(np.int32))
             couples = zip(first.tolist(), second.tolist(), strict=True)
-            names += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
+            others += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
         items, features = np.concatenate(all_items), np.concatenate(all_features)
-        of_pair, number = features[features >= pairs] - pairs, len(names) - pairs
+        of_pair, number = features[features >= pairs] - pairs, singles + len(others) - pairs
         sums = sums_of(of_pair, ranks, items[features >= pairs], number)
         tests = test(sums, np.bincount(of_pair, minlength=number))
         z, p_values, shown = (np.concatenate(both) for both in zip((z, p_values, shown), tests, strict=True))
-    places = np.arange(len(names))
+    places = np.arange(singles + len(others))
     are_numbers = (singles <= places) & (places < pairs)
-    ranked = Ranked(np.array(names, object), z, p_values, are_numbers, places >= pairs, items, features)
+    names_of_all = Names(kinds, others, places)
+    ranked = Ranked(names_of_all, z, p_values, are_numbers, places >= pairs, items, features)
     return ranked.at(np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())])
 
 

@@ -29,7 +29,6 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ class WorstFeatures:
     Unknown figures are NaN.
     """
 
-    named: NDArray[np.object_]
+    named: feature_ranking.Names
     columns: dict[str, Array | Integers]
     notes: tuple[str, ...] = ()
 
@@ -55,9 +54,8 @@ class WorstFeatures:
 
     @property
     def names(self) -> list[str]:
-        """The features' names."""
-        names: list[str] = self.named.tolist()
-        return names
+        """The features' names, which are made anew each time."""
+        return self.named.texts()
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
@@ -68,7 +66,7 @@ class WorstFeatures:
     def at(self, places: Integers | slice) -> WorstFeatures:
         """Return the features at some places, in this order."""
         columns = {name: column[places] for name, column in self.columns.items()}
-        return replace(self, named=self.named[places], columns=columns)
+        return replace(self, named=self.named.at(places), columns=columns)
 
 
 def rank_features(
@@ -183,7 +181,7 @@ def ranked_features(
     explained: list[float] = []
     if distinct:
         candidates = np.flatnonzero(q_values < significance.LEVEL)
-        is_number = [feature_ranking.is_output_number(name) for name in ranked.names[candidates]]
+        is_number = [feature_ranking.is_output_number(name) for name in ranked.names.at(candidates).texts()]
         # Distinct features explain the losses or, without finite losses, the ranks.
         badness = -ranks
         if loss_of_item is not None and np.isfinite(loss_of_item).all():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
+from geval_py.explaining.feature_ranking import Names
 from geval_py.explaining.line_by_line import Marker
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
@@ -608,7 +609,7 @@ def test_p_values():
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
     figures = {"count": np.array([3]), "score": np.array([mean]), "p": np.array([0.25]), "q": np.array([0.5])}
-    features = WorstFeatures(named=np.array(["exp:a\x1b"], np.object_), columns=figures)
+    features = WorstFeatures(named=Names((), ["exp:a\x1b"], np.arange(1)), columns=figures)
     rest = f"\t3\t{written}\t0.25000000000000000000\n"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.table().tabs()) == [f"exp:a\x1b{rest}"]
