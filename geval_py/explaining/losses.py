@@ -68,18 +68,24 @@ class OutcomeShare:
 
 def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     """Classify lines, prepared as they were scored; raises MalformedLineError."""
-    names = ("guess_right", "listed", "words", "guess_mass", "word_mass")
-    parts: list[list[Array]] = [[np.zeros(0)] for _ in names]
+    parts: list[list[Array]] = [[np.zeros(0)] for _ in PROFILED]
     items, first = iter(items), 1
     while block := list(islice(items, ITEMS_AT_ONCE)):
         # A vector counts as a line without words, and nothing here depends on buckets.
         outputs = "".join(f"{item.output if ':' in item.output else ':1'}\n" for item in block)
         expected = "".join(f"{item.expected}\n" for item in block)
         columns, _ = backends.line_profiles(outputs.encode(), expected.encode(), 1, first, 0)
-        for part, name in zip(parts, names, strict=True):
+        for part, name in zip(parts, PROFILED, strict=True):
             part.append(np.array(columns[COLUMNS.index(name)]))
         first += len(block)
-    right, listed, words, confidences, word_masses = map(np.concatenate, parts)
+    return classify(*map(np.concatenate, parts))
+
+
+PROFILED = ("guess_right", "listed", "words", "guess_mass", "word_mass")  # the columns by which lines are classified
+
+
+def classify(right: Array, listed: Array, words: Array, confidences: Array, word_masses: Array) -> Outcomes:
+    """Classify lines by the columns of their profiles."""
     codes = np.select(
         [words == 0, right > 0, listed > 0], [Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED], Outcome.MISSED
     )

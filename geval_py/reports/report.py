@@ -16,6 +16,7 @@ from geval_py.explaining.calibration import (
     calibration_of,
     calibration_schemes,
     hashed_scheme,
+    profile_of,
     reread,
     schemes_of,
 )
@@ -121,6 +122,8 @@ class Report:
     @cached_property
     def outcomes(self) -> losses.Outcomes:
         """What became of each line of a metric with losses."""
+        if self.is_hashed and not self._has_buckets:
+            return losses.classify(*map(profile_of(self._profiled).column, losses.PROFILED))
         return losses.outcomes_of(self.items)
 
     def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
@@ -210,20 +213,27 @@ class Report:
 
     @cached_property
     def calibration_and_luck(self) -> tuple[Calibration | None, Luck | None]:
-        """Whether probabilities come true, and the luck of the hash, from one reading of the output.
+        """Whether probabilities come true, and the luck of the hash.
 
         Both are None for a metric that is not hashed, and luck for lines of buckets, which hold for one seed of the
         hash, and without a finite line.
         """
         if not self.is_hashed:
             return None, None
-        scheme = hashed_scheme(schemes_of(self.evaluation))
-        has_buckets = not all(":" in output for output in self.items.outputs)
-        of_luck = [] if has_buckets else luck_schemes(scheme, DEFAULT_SEEDS, exact=False)[1:]
-        profiled = reread(self.evaluation, [*calibration_schemes(scheme), *of_luck])
-        calibration = calibration_of(profiled, documents=self.column)
-        luck = None if has_buckets else luck_of(profiled, 0)
+        calibration = calibration_of(self._profiled, documents=self.column)
+        luck = None if self._has_buckets else luck_of(self._profiled, 0)
         return calibration, luck if luck is not None and luck.lines else None
+
+    @cached_property
+    def _has_buckets(self) -> bool:
+        return not all(":" in output for output in self.items.outputs)
+
+    @cached_property
+    def _profiled(self) -> ScoredOutput:
+        """The output of a hashed metric, read again: the profiles of lines and, without buckets, other seeds."""
+        scheme = hashed_scheme(schemes_of(self.evaluation))
+        of_luck = [] if self._has_buckets else luck_schemes(scheme, DEFAULT_SEEDS, exact=False)[1:]
+        return reread(self.evaluation, [*calibration_schemes(scheme), *of_luck])
 
     @cached_property
     def unigram(self) -> float | None:
