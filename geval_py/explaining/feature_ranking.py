@@ -86,11 +86,13 @@ class Ranked:
         """Return the features at some places, in this order."""
         number = np.full(len(self.names), -1, np.int32)
         number[places] = np.arange(len(places), dtype=np.int32)
-        features = number[self.features]
-        kept = np.flatnonzero(features >= 0)
+        items, features = self.items, number[self.features]
+        if len(places) < len(number):
+            kept = np.flatnonzero(features >= 0)  # which, unlike a choice by flags, has no branch to predict
+            items, features = items[kept], features[kept]
         names, z, p_values = self.names.at(places), self.z[places], self.p_values[places]
         are_numbers, are_pairs = self.are_numbers[places], self.are_pairs[places]
-        return Ranked(names, z, p_values, are_numbers, are_pairs, self.items[kept], features[kept])
+        return Ranked(names, z, p_values, are_numbers, are_pairs, items, features)
 
     def sums(self, values: Array) -> Array:
         """Sum the values of the items of each feature; ``values`` has one for each item."""
@@ -137,6 +139,7 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             p_of_numbers.append(p)
     pairs = singles + len(others)  # the first pair
     items, features = np.concatenate(all_items), np.concatenate(all_features)
+    del all_items, all_features  # as large as these
 
     def test(rank_sums: Array | Integers, counts: Integers) -> tuple[Array, Array, Flags]:
         """Return z and p of features, and whether they are on enough items, and not on enough."""
@@ -189,7 +192,7 @@ def _frequent(of_kind: KindFeatures, least: int, first: int) -> tuple[Places, Pl
     place[tokens] = np.arange(first, first + len(tokens), dtype=np.int32)
     numbers = place[numbers]
     if len(tokens) < len(table):
-        kept = np.flatnonzero(numbers >= 0)  # which, unlike a choice by flags, has no branch to predict
+        kept = np.flatnonzero(numbers >= 0)
         items, numbers = items[kept], numbers[kept]
     return tokens, items, numbers
 
