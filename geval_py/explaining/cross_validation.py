@@ -190,7 +190,7 @@ def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters)
         centres, scales = (np.array([float(f"{value:.4g}") for value in row.tolist()]) for row in (centres, scales))
         x = guesses.places(centres, scales, fitted)
     values = {"lambda": start.lambda_, "nu": start.nu}
-    by_line_too = ("lambda", "nu") if guesses.frequent.words else ("lambda",)  # nu is of words
+    by_line_too = ("lambda", "nu") if guesses.frequent else ("lambda",)  # nu is of words
     parts = [name for name in values if name in (by_line_too if is_by_line else names)]
     begin = [weight for name in parts for weight in (_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1))]
     most = MAX_WEIGHT if is_by_line else -_logit(MIN_PART)
