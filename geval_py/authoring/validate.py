@@ -146,27 +146,19 @@ def _perfect_output(expected: str, header: str | None, metric: Metric) -> Iterat
         yield f"{line}\n".encode()
 
 
-@dataclass(frozen=True)
-class Validation:
-    """The result of validating: the faults, in GEval's order, and the lines of warnings."""
+def validate_challenge(directory: str, options: config.Task | None = None) -> tuple[list[Fault], tuple[str, ...]]:
+    """Return the faults of a challenge's folder, in GEval's order, and the lines of warnings.
 
-    faults: tuple[Fault, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def validate_challenge(directory: str, given: config.Task | None = None) -> Validation:
-    """Find the faults of a challenge's folder.
-
-    ``given`` holds the options of the command line that change those of config.txt for scoring: metrics, alternative
+    ``options`` are those of the command line that change those of config.txt for scoring: metrics, alternative
     metrics, the name of the answers' file and a vocabulary. A file that cannot be read is a fault. Raises UsageError
     for an unknown metric of the command line.
     """
     if not os.path.isdir(directory):
-        return Validation(faults=(Fault.of_files("No challenge directory", directory),))
+        return [Fault.of_files("No challenge directory", directory)], ()
     names = (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
     head = [os.path.join(directory, name) for name in names]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
-    task, schemes = _read_config(directory, given or config.Task(), faults)
+    task, schemes = _read_config(directory, options or config.Task(), faults)
     if task.selector is not None:
         raise UsageError(
             message=f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored"
@@ -192,11 +184,11 @@ def validate_challenge(directory: str, given: config.Task | None = None) -> Vali
     for name in sets:
         faults += _set_faults(directory, name, task, schemes, files)
     faults += _header_faults(directory, task, files)
-    return Validation(faults=tuple(dict.fromkeys(faults)), warnings=warnings)
+    return list(dict.fromkeys(faults)), warnings
 
 
 def _read_config(
-    directory: str, given: config.Task, faults: list[Fault]
+    directory: str, options: config.Task, faults: list[Fault]
 ) -> tuple[config.Task, Sequence[evaluate.Named]]:
     """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
     task = config.Task(out_directory=directory)
@@ -205,11 +197,11 @@ def _read_config(
     except DataError as error:
         faults.append(Fault(str(error)))
     task = task.replace(
-        metrics=(*task.metrics, *given.metrics),
-        alt_metrics=(*task.alt_metrics, *given.alt_metrics),
-        select_metrics=(*task.select_metrics, *given.select_metrics),
-        expected_file=given.expected_file or task.expected_file,
-        vocabulary=given.vocabulary or task.vocabulary,
+        metrics=(*task.metrics, *options.metrics),
+        alt_metrics=(*task.alt_metrics, *options.alt_metrics),
+        select_metrics=(*task.select_metrics, *options.select_metrics),
+        expected_file=options.expected_file or task.expected_file,
+        vocabulary=options.vocabulary or task.vocabulary,
         input_file=None,
     )
     if not (task.metrics or task.alt_metrics):
@@ -217,7 +209,7 @@ def _read_config(
     try:
         return task, evaluate.select_schemes(task)
     except UsageError as error:
-        if given.metrics or given.alt_metrics or given.select_metrics:
+        if options.metrics or options.alt_metrics or options.select_metrics:
             raise
         faults.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
         return task, []

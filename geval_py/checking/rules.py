@@ -363,17 +363,14 @@ def file_problem(
     path: str,
     message: str,
     *,
-    count: int = 1,
     lines: int = 0,
     line: int = 0,
     column: int = 0,
-    token: str = "",
     mend: str = "",
 ) -> Problem:
     """Return a problem of a file as a whole; ``lines`` is the number of its lines, 0 if that is not known."""
-    place = Place(line, column, token, message)
-    share = min(1.0, count / lines) if lines else 1.0
-    return Problem(rule=rule, path=path, count=count, share=share, summary=message, places=(place,), mend=mend)
+    place, share = Place(line, column, "", message), 1 / lines if lines else 1.0
+    return Problem(rule=rule, path=path, count=1, share=share, summary=message, places=(place,), mend=mend)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

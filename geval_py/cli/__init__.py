@@ -95,16 +95,16 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
 
     Raises UsageError, ConfigError and UnreadableFileError.
     """
-    given = _parse_words(words)
-    if given.keys() & config.SHOW_AND_EXIT:
-        return Task(), Settings(**{name: given[name] for name in config.SHOW_AND_EXIT & given.keys()})
+    options = _parse_words(words)
+    if options.keys() & config.SHOW_AND_EXIT:
+        return Task(), Settings(**{name: options[name] for name in config.SHOW_AND_EXIT & options.keys()})
     # With these there is no config.txt yet, or there are several.
-    has_no_config = given.keys() & {*config.AUTHORING, "challenges"}
-    values = given if has_no_config else config.merged(given)
+    has_no_config = options.keys() & {*config.AUTHORING, "challenges"}
+    values = options if has_no_config else config.merged(options)
     settings = fields_of(Settings, values)
     mode = settings.mode
     for field, option in OPTIONS.items():
-        if field not in given:  # those in config.txt may be for another mode
+        if field not in options:  # those in config.txt may be for another mode
             continue
         if option.goes_with and mode not in option.goes_with:
             *others, last = (SCORES if of == SCORES else OPTIONS[of].long_name for of in option.goes_with)
@@ -112,10 +112,10 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
             raise UsageError(message=f"{option.long_name} goes with {together}{option.otherwise}")
         if mode in option.useless_with:
             raise UsageError(message=f"{option.long_name} has no effect with {OPTIONS[mode].long_name}: leave it out")
-    if "seed" in given and settings.bootstrap is None:
+    if "seed" in options and settings.bootstrap is None:
         raise UsageError(message="--seed goes with --bootstrap")
     for field in config.BY_DOCUMENTS:
-        if field in given and mode == SCORES and settings.bootstrap is None:
+        if field in options and mode == SCORES and settings.bootstrap is None:
             name = OPTIONS[field].long_name
             raise UsageError(message=f"{name} goes with --bootstrap, --worst-features or geval compare")
     # Else lines are shown without it.
@@ -124,14 +124,14 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
 
 
 def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tuple[Task, Settings]]:
-    """Read the words once more for each challenge, with its own config.txt; raises as :func:`parse`."""
-    given = _parse_words(words)
-    del given["challenges"]
+    """Read the words once more for each challenge, with its options config.txt; raises as :func:`parse`."""
+    options = _parse_words(words)
+    del options["challenges"]
     for field in ("out_directory", "expected_directory"):
-        if field in given:
+        if field in options:
             raise UsageError(message=f"--challenge says where all is: leave {OPTIONS[field].long_name} out")
     for folder in challenges:
-        values = config.merged(given | {"out_directory": folder, "expected_directory": folder})
+        values = config.merged(options | {"out_directory": folder, "expected_directory": folder})
         yield fields_of(Task, values), fields_of(Settings, values)
 
 
@@ -142,18 +142,14 @@ def _parse_words(words: Sequence[str]) -> dict[str, Any]:
         if word.startswith("-") or not sources.is_regular(word):
             raise config.invalid_word(word, _advice(word, values, words[0]))
     if strays:
-        values = _place_of(strays) | values | {"out_files": (*values.get("out_files", ()), *strays)}
+        place = {}
+        folder, *others = {os.path.dirname(path) for path in strays}
+        if not others and splits.find_answers(os.path.join(folder, splits.EXPECTED_FILE)) is not None:
+            is_here = folder in ("", ".")  # in the test set's folder itself
+            name = os.path.basename(os.getcwd() if is_here else folder)
+            place = {"test_name": name, "out_directory": os.pardir if is_here else os.path.dirname(folder) or "."}
+        values = place | values | {"out_files": (*values.get("out_files", ()), *strays)}
     return config.check_available(values)
-
-
-def _place_of(paths: Sequence[str]) -> dict[str, Any]:
-    """Return the test set and the challenge in whose folder the outputs are, if it has answers."""
-    folder, *others = {os.path.dirname(path) for path in paths}
-    if others or splits.find_answers(os.path.join(folder, splits.EXPECTED_FILE)) is None:
-        return {}
-    if folder in ("", "."):  # the test set's folder itself
-        return {"test_name": os.path.basename(os.getcwd()), "out_directory": os.pardir}
-    return {"test_name": os.path.basename(folder), "out_directory": os.path.dirname(folder) or "."}
 
 
 def _advice(word: str, values: Mapping[str, Any], first: str) -> str | None:

@@ -300,12 +300,12 @@ def validate(task: Task) -> int:
     if directory is None:
         sys.stdout.write(VALIDATE_INSTRUCTIONS)
         return 2
-    validation = validate_challenge(directory, task)
-    sys.stdout.writelines(f"{warning}\n" for warning in validation.warnings)
+    faults, warnings = validate_challenge(directory, task)
+    sys.stdout.writelines(f"{warning}\n" for warning in warnings)
     sys.stdout.flush()
-    for fault in validation.faults:
+    for fault in faults:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
-    if validation.faults:
+    if faults:
         return 1
     public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)

@@ -23,7 +23,7 @@ from geval_py.text import nearest, visible
 from geval_py.version import installs
 
 if TYPE_CHECKING:
-    from typing import Self, TypeAlias
+    from typing import TypeAlias
 
     OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
 
@@ -158,12 +158,7 @@ def unknown_subcommand(command: str, word: str | None = None) -> UsageError:
 
 
 class CommandParser(config.Parser):
-    """The parser of a command; ``--help`` is its last option, and no namespace holds it."""
-
-    def with_help(self) -> Self:
-        """Add ``--help``."""
-        self.add_argument(*HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
-        return self
+    """The parser of a command."""
 
     def understood(self, words: Sequence[str]) -> argparse.Namespace | None:
         """Parse words; if help is among them, show it and return None, whatever the other words are.
@@ -202,33 +197,39 @@ def parser_of(*command: str) -> CommandParser:
         module = import_module(_module_of(*command))
         if len(command) == 2 or name not in SUBCOMMANDS:
             parser: CommandParser = getattr(module, f"make_{command[-1].replace('-', '_')}_parser")()
-            return parser.with_help()
+            return parser
     width = max(map(len, SUBCOMMANDS[name])) + 1
     commands = "\n".join(f"  {name:{width}} {summary}" for name, (summary, _) in SUBCOMMANDS[name].items())
-    examples = f"examples:\n{module.EXAMPLES}\n{STATUS}"
-    parser = CommandParser(
-        prog=f"geval {name}",
+    return parser_maker(
+        name,
+        module.DESCRIPTION,
+        module.EXAMPLES,
+        option("subcommand", nargs="?", metavar="COMMAND", help=", ".join(SUBCOMMANDS[name])),
+        before=f"commands (geval {name} COMMAND --help says more):\n{commands}\n\n",
         usage=f"geval {name} COMMAND …",
-        description=module.DESCRIPTION,
-        epilog=f"commands (geval {name} COMMAND --help says more):\n{commands}\n\n{examples}",
-    )
-    parser.add_argument("subcommand", nargs="?", metavar="COMMAND", help=", ".join(SUBCOMMANDS[name]))
-    return parser.with_help()
+    )()
 
 
 def parser_maker(
-    command: str, description: str, examples: str, *options: OptionAdder, status: str = STATUS, before: str = ""
+    command: str,
+    description: str,
+    examples: str,
+    *options: OptionAdder,
+    status: str = STATUS,
+    before: str = "",
+    usage: str | None = None,
 ) -> Callable[[], CommandParser]:
-    """Return a function that makes the parser of a command.
+    """Return a function that makes the parser of a command; its last option is ``--help``, which no namespace holds.
 
     ``examples`` may end in words about them; ``before`` is what the help says in front of them.
     """
 
     def make() -> CommandParser:
         epilog = f"{before}examples:\n{examples}\n{status}" if examples else None
-        parser = CommandParser(prog=f"geval {command}", description=description, epilog=epilog)
+        parser = CommandParser(prog=f"geval {command}", usage=usage, description=description, epilog=epilog)
         for add in options:
             add(parser)
+        parser.add_argument(*HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
         return parser
 
     return make

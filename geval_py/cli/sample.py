@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import sys
@@ -39,9 +38,21 @@ def run_sample(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises UsageError and UnreadableFileError."""
     if args.folder is None:
         raise UsageError(message="a folder to make is missing\n  for example geval sample gazette")
+    folder, origin = Path(args.folder), source()
     try:
-        copy_sample(args.folder)
-    except OSError as error:
+        folder.mkdir(parents=True)
+        for path in sorted(origin.rglob("*")):
+            if path.is_dir():
+                (folder / path.relative_to(origin)).mkdir()
+            elif path.name not in NOT_COPIED:
+                shutil.copyfile(path, folder / path.relative_to(origin))
+    except FileExistsError:
+        there = f"{named(args.folder)} is there already, and is left as it is"
+        raise UsageError(message=f"{there}\n  name another") from None
+    except BaseException as error:  # an interrupt too
+        shutil.rmtree(folder, ignore_errors=True)
+        if not isinstance(error, OSError):
+            raise
         terminal.complain(f"cannot write {named(args.folder)}: {error.strerror}")
         return 1
     sys.stdout.write(
@@ -53,28 +64,6 @@ def run_sample(args: argparse.Namespace) -> int:
         "  geval check -t dev-0                                   # whether all is well formed\n"
     )
     return 0
-
-
-def copy_sample(folder: str) -> None:
-    """Copy the sample challenge into a new folder, which a failure or an interrupt removes again.
-
-    Raises UsageError if the name is taken, and OSError.
-    """
-    try:
-        os.makedirs(folder)
-    except FileExistsError:
-        raise UsageError(message=f"{named(folder)} is there already, and is left as it is\n  name another") from None
-    try:
-        origin = source()
-        for path in sorted(origin.rglob("*")):
-            place = Path(folder) / path.relative_to(origin)
-            if path.is_dir():
-                place.mkdir()
-            elif path.name not in NOT_COPIED:
-                shutil.copyfile(path, place)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
 
 
 def source() -> Path:

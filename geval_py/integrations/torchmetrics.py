@@ -67,7 +67,8 @@ class WordGap(Metric):
         they go on after the rows so far, which only one process can do. Raises UsageError.
         """
         if lines is None and first_line is None:
-            if self._is_shared():
+            is_available = self.distributed_available_fn or (lambda: False)
+            if is_available() and torch.distributed.get_world_size() > 1:
                 raise UsageError(
                     message="each process has some of the lines: update(…, lines=…) needs their numbers, from 1"
                 )
@@ -95,10 +96,6 @@ class WordGap(Metric):
             raise UsageError(message=f"line {line} has two losses: reset() the metric before lines are scored again")
         statistics = LineStatistics(columns=(array("d", losses[first].tobytes()),))
         return torch.tensor(self.scorer.metric.value(statistics), dtype=torch.float64)
-
-    def _is_shared(self) -> bool:
-        available = self.distributed_available_fn or (lambda: False)
-        return bool(available()) and torch.distributed.get_world_size() > 1
 
 
 def _tensors(state: Any) -> list[torch.Tensor]:

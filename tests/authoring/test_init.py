@@ -142,7 +142,7 @@ OF_OTHER_TASKS = [
 @pytest.mark.parametrize("metric", [*METRICS, "LikelihoodHashed20", "Hit@5", *OF_OTHER_TASKS])
 def test_what_is_written_is_valid_and_can_be_scored(metric, challenge):
     init(challenge, metric)
-    assert validate_challenge(str(challenge)).faults == ()
+    assert validate_challenge(str(challenge)) == ([], ())
     for name in ("dev-0", "test-A"):
         words = (challenge / name / "expected.tsv").read_text().splitlines()
         plain = words[0] in "01" or metric == "Accuracy" or metric not in OF_WORD_GAPS

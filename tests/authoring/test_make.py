@@ -63,7 +63,7 @@ def lines(path):
 
 def test_a_challenge_made_from_the_gazette_is_valid_and_leaks_nothing(made):
     _, out, answers = made
-    assert validate_challenge(str(answers)).faults == ()
+    assert validate_challenge(str(answers)) == ([], ())
     assert find_leaks(out, answers=answers).problems == ()
 
 

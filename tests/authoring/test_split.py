@@ -49,7 +49,7 @@ def test_all_items_are_dealt_group_by_group(pool, tmp_path):
     assert all(Parts().part_of(group) == name for name, of in zip(Parts().names, groups, strict=True) for group in of)
     assert not (tmp_path / "new/test-A/expected.tsv").exists()
     assert (tmp_path / "new/in-header.tsv").read_text() == "Doc\tPaper\tLeftContext\tRightContext\n"
-    assert validate_challenge("new-answers").faults == ()
+    assert validate_challenge("new-answers") == ([], ())
 
 
 def test_the_order_may_be_kept(pool, tmp_path):

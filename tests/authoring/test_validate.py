@@ -25,13 +25,13 @@ def challenge(tmp_path, monkeypatch):
 
 
 def faults(**fields):
-    return [str(fault) for fault in validate_challenge("C", Task(**fields)).faults]
+    return [str(fault) for fault in validate_challenge("C", Task(**fields))[0]]
 
 
 def test_a_valid_challenge(challenge):
     assert validate_challenge("C") == validate_challenge("C", Task())
     assert faults() == []
-    assert validate_challenge("C").warnings == ()
+    assert validate_challenge("C")[1] == ()
 
 
 def remove(*names):
@@ -174,8 +174,7 @@ def test_an_old_train_file(challenge):
     """GEval 1.42.2 warns on standard output, and looks at nothing else in train."""
     (challenge / "train/train.tsv").write_text("a\n")
     (challenge / "train/expected.tsv").write_text("a b\n")
-    validation = validate_challenge("C")
-    assert (validation.faults, validation.warnings) == ((), OLD_TRAIN_WARNINGS)
+    assert validate_challenge("C") == ([], OLD_TRAIN_WARNINGS)
     assert len(OLD_TRAIN_WARNINGS) == 3
     assert all(line.startswith("WARNING: ") for line in OLD_TRAIN_WARNINGS)
 
@@ -260,7 +259,7 @@ def test_the_columns_of_some_inputs_may_vary(metric, is_free, challenge):
     init_challenge(Task(expected_directory="D", metrics=(metric,)))
     path = challenge.parent / "D/dev-0/in.tsv"
     path.write_text(path.read_text().removesuffix("\n") + "\tmore\n")
-    found = [str(fault) for fault in validate_challenge("D").faults]
+    found = [str(fault) for fault in validate_challenge("D")[0]]
     assert [fault.partition(":")[0] for fault in found] == ["The file contains varying number of columns"] * (
         not is_free
     )
