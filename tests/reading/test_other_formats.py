@@ -345,13 +345,22 @@ def test_a_bad_row_of_parquet(words, numbers, reason, tmp_path, capsys, monkeypa
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {place}{reason}\n"
 
 
-def test_logarithms_of_parquet_that_would_be_probabilities(tmp_path):
-    rows = [["a"], ["a", "b"]]
-    pq.write_table(pa.table({"words": rows, "logprobs": [[-1.0], [0.0, -1.0]]}), tmp_path / "out.parquet")
-    assert [row.values for row in read_output(tmp_path / "out.parquet")] == [(-1.0,), (0.0, -1.0)]
-    pq.write_table(pa.table({"words": rows, "logprobs": [[-1.0], [0.5, 0.0]]}), tmp_path / "out.parquet")
-    wanted = "row 2, logprobs: the numbers are from 0 to 1, and would be read as probabilities"
-    assert reason_of(tmp_path / "out.parquet") == wanted
+BAD_LOGARITHMS = [
+    ([0.5, 0.0], ": the numbers are from 0 to 1, and would be read as probabilities"),
+    ([-1.0, math.nan], "[1]: NaN is not a number"),
+    ([-1.0, -math.inf], "[1]: it is -infinity; leave a word out whose probability is 0"),
+]
+
+
+@pytest.mark.parametrize(("numbers", "reason"), BAD_LOGARITHMS, ids=range(len(BAD_LOGARITHMS)))
+def test_logarithms_of_parquet(numbers, reason, tmp_path):
+    path = tmp_path / "out.parquet"
+    for row in ([0.0, -1.0], numbers):
+        pq.write_table(pa.table({"words": [["a"], ["a", "b"]], "logprobs": [[-1.0], row]}), path)
+        if row is numbers:
+            assert reason_of(path) == f"row 2, logprobs{reason}"
+        else:
+            assert [row.values for row in read_output(path)] == [(-1.0,), (0.0, -1.0)]
 
 
 @pytest.mark.parametrize("form", ["lists", "maps"])
