@@ -209,7 +209,7 @@ def write_tokens(task: Task, _: Settings) -> None:
     with LineReader(STANDARD_INPUT) as reader:
         while block := reader.block():
             for text in decode_lines(block):
-                line = tokenizer.line(text)
+                line = tokenizer(text)
                 sys.stdout.write(("\t".join(map(visible, line.split("\t"))) if for_terminal else line) + "\n")
 
 

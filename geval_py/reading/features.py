@@ -11,10 +11,10 @@ WordShape). :mod:`geval_py.explaining.worst_features` ranks the features by the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -51,9 +51,9 @@ def tokens_of(tokenizer: str | None) -> Tokens:
     """Return the function that splits texts into tokens: a tokenizer's, by default :func:`split_tokens`."""
     if tokenizer is None:
         return split_tokens
-    from geval_py.reading.preparation import find_tokenizer
+    from geval_py.reading.preparation import checked_name, tokenized
 
-    return find_tokenizer(tokenizer).tokens
+    return partial(tokenized, checked_name(tokenizer))
 
 
 _SPAN = "[0-9]+(?:-[0-9]+)?"
@@ -61,43 +61,15 @@ _REFERENCE = re.compile(f"([0-9]+) ((?:{_SPAN}(?:,{_SPAN})*)?)")
 MAX_POSITION_DIGITS = 19  # no text is as long
 
 
-@dataclass(frozen=True, slots=True)
-class References:
-    """Texts by their numbers, to which fields of items refer: ``7 0-4,10`` is six characters of the text 7.
-
-    Positions count from 0, and both ends belong to a span.
-    """
-
-    texts: dict[str, str]
-
-    def text(self, field: str) -> str:
-        """Return the characters that a field refers to, in the order of the text; another field is returned as it is.
-
-        As in GEval, a field is also returned if there is no such text. What is beyond the end of a text is left out.
-
-        >>> references = References({"7": "Rome, in Italy"})
-        >>> references.text("7 9-20,0-3"), references.text("07 3"), references.text("8 0-3")
-        ('RomeItaly', 'e', '8 0-3')
-        """
-        match = _REFERENCE.fullmatch(field)
-        text = match and self.texts.get(match[1].lstrip("0"))
-        if match is None or text is None:
-            return field
-        parts, reached = [], 0
-        spans = [span.partition("-") for span in match[2].split(",") if span]
-        for start, stop in sorted((_position(start), _position(end or start) + 1) for start, _, end in spans):
-            parts.append(text[max(start, reached) : max(stop, reached)])
-            reached = max(reached, stop)
-        return "".join(parts)
-
-
 def _position(digits: str) -> int:
     """Return a number, or one beyond the end of any text; :func:`int` refuses thousands of digits."""
     return int(digits.lstrip("0")[:MAX_POSITION_DIGITS] or 0)
 
 
-def read_references(path: str) -> References:
-    """Read a file of texts: on each line a whole number, a TAB and a text; of equal numbers the last one counts.
+def read_references(path: str) -> dict[str, str]:
+    """Read a file of texts, to which fields refer, by their numbers.
+
+    On each line there is a whole number, a TAB and a text; of equal numbers the last one counts.
 
     Raises MissingFileError and other DataErrors, also for a line that is not of this form.
     """
@@ -113,23 +85,43 @@ def read_references(path: str) -> References:
                 hint="a line of references is a whole number, a TAB and a text without TABs",
             )  # fmt: skip
         texts[number.lstrip("0")] = referenced
-    return References(texts)
+    return texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureKinds:
-    """The kinds of features besides tokens; ``tokens`` splits a text, for which ``references`` may put another."""
+    """The kinds of features besides tokens; ``tokens`` splits a text.
+
+    ``references`` are texts by their numbers, to which fields may refer: ``7 0-4,10`` is six characters of the text
+    7. Positions count from 0, and both ends belong to a span.
+    """
 
     bigrams: bool = False
     word_shapes: bool = False
     numerical: bool = False
     cartesian: bool = False
     tokens: Tokens = split_tokens
-    references: References | None = None
+    references: Mapping[str, str] | None = None
 
-    def referenced(self, text: str) -> str:
-        """Return the text that a field refers to, or the field itself."""
-        return text if self.references is None else self.references.text(text)
+    def referenced(self, field: str) -> str:
+        """Return the characters that a field refers to, in the order of the text; another field is returned as it is.
+
+        As in GEval, a field is also returned if there is no such text. What is beyond the end of a text is left out.
+
+        >>> kinds = FeatureKinds(references={"7": "Rome, in Italy"})
+        >>> kinds.referenced("7 9-20,0-3"), kinds.referenced("07 3"), kinds.referenced("8 0-3")
+        ('RomeItaly', 'e', '8 0-3')
+        """
+        match = _REFERENCE.fullmatch(field) if self.references else None
+        text = self.references.get(match[1].lstrip("0")) if self.references and match else None
+        if match is None or text is None:
+            return field
+        parts, reached = [], 0
+        spans = [span.partition("-") for span in match[2].split(",") if span]
+        for start, stop in sorted((_position(start), _position(end or start) + 1) for start, _, end in spans):
+            parts.append(text[max(start, reached) : max(stop, reached)])
+            reached = max(reached, stop)
+        return "".join(parts)
 
     @property
     def are_in_kernel(self) -> bool:

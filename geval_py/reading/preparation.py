@@ -48,35 +48,27 @@ _THIRTEEN_A: tuple[tuple[str, str], ...] = (  # regular expressions and replacem
 _HIGHEST = 0x20000  # from here on Unicode has no punctuation and no symbols
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """A tokenizer with a name; ``line`` puts spaces between the tokens of a line."""
+def tokenized(name: str, text: str) -> list[str]:
+    """Return the tokens of a text in order, without white space, by the tokenizer with a name.
 
-    name: str
-    line: Step = field(compare=False, repr=False)
-
-    def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:
-        return find_tokenizer, (self.name,)
-
-    def tokens(self, text: str) -> list[str]:
-        """Return the tokens of a text in order, without white space."""
-        return split_words(self.line(text))
+    >>> tokenized("minimalistic", "(Well-known, isn't it?)")
+    ['(', 'Well-known', ',', "isn't", 'it', '?)']
+    """
+    return split_words(find_tokenizer(name)(text))
 
 
 @cache
-def find_tokenizer(name: str) -> Tokenizer:
-    """Return the tokenizer with a name; raises UsageError for an unknown name.
+def find_tokenizer(name: str) -> Step:
+    """Return a tokenizer, which puts spaces between the tokens of a line; raises UsageError for an unknown name.
 
-    >>> find_tokenizer("minimalistic").tokens("(Well-known, isn't it?)")
-    ['(', 'Well-known', ',', "isn't", 'it', '?)']
-    >>> find_tokenizer("character-by-character").line("a bc")
+    >>> find_tokenizer("character-by-character")("a bc")
     'a _ b c'
     """
     if checked_name(name) == "character-by-character":
-        return Tokenizer(name, lambda text: " ".join(text.replace(" ", "_")))
+        return lambda text: " ".join(text.replace(" ", "_"))
     if name == "minimalistic":
         find = re.compile(_MINIMALISTIC).findall
-        return Tokenizer(name, lambda text: strip_spaces(" ".join(find(text))))
+        return lambda text: strip_spaces(" ".join(find(text)))
     rules = _THIRTEEN_A
     if name == "v14":
         punctuation, symbol = _of_category("P"), _of_category("S")
@@ -97,7 +89,7 @@ def find_tokenizer(name: str) -> Tokenizer:
             text = substitute(replacement, text)
         return strip_spaces(text)
 
-    return Tokenizer(name, spaced)
+    return spaced
 
 
 def checked_name(name: str) -> str:
@@ -170,7 +162,7 @@ def _prepared(flags: tuple[Flag, ...], tokenizer: str | None, scheme: str) -> Pr
     """Return a preparation; the text of the scheme is for errors."""
     steps = [_step(flag, scheme) for flag in flags]
     if tokenizer is not None:
-        spaced = find_tokenizer(tokenizer).line
+        spaced = find_tokenizer(tokenizer)
         steps.append(lambda line: "\t".join(map(spaced, line.split("\t"))))
     return Preparation(flags, tokenizer, tuple(steps))
 

@@ -118,10 +118,6 @@ class Cluster:
             raise ClusterError(address=address, reason=reason)
         return cls(client=client, address=address, threads=sum(client.nthreads().values()))
 
-    @property
-    def concurrency(self) -> int:
-        return AHEAD_A_THREAD * self.threads
-
     def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         """Yield the blocks in order, without their texts, each with the result of the work on its parts.
 
@@ -136,8 +132,9 @@ class Cluster:
             wait: Callable[[], Any] = self._submit(partial(work_on, pieces, blocks, work), counted).result
             return wait
 
+        jobs, ahead = _jobs(number(self._counted(outputs))), AHEAD_A_THREAD * self.threads
         with self._watched(outputs):
-            for job, results in in_order(submit, _jobs(number(self._counted(outputs))), ahead=self.concurrency):
+            for job, results in in_order(submit, jobs, ahead=ahead):
                 for block, result in zip(job, results, strict=False):
                     if isinstance(result, MalformedLineError):
                         raise result
@@ -178,7 +175,8 @@ class Cluster:
             future = self._submit(partial(count, share))
             return lambda: (future, future.result())
 
-        for share, (future, counts) in in_order(submit, _shares(outputs, share_bytes), ahead=self.concurrency):
+        ahead = AHEAD_A_THREAD * self.threads
+        for share, (future, counts) in in_order(submit, _shares(outputs, share_bytes), ahead=ahead):
             while True:
                 for piece, lines in zip(share, counts, strict=False):
                     if lines:

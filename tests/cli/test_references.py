@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.errors import MalformedLineError, MissingFileError
-from geval_py.reading.features import References, read_references
+from geval_py.reading.features import FeatureKinds, read_references
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))
 TEXT = "Rome, Żary and Oslo"
@@ -42,25 +42,25 @@ def test_a_reference_is_a_set_of_positions(text, spans):
     written = ",".join(f"{start}" if end is None else f"{start}-{end}" for start, end in spans)
     positions = {n for start, end in spans for n in range(start, (start if end is None else end) + 1)}
     want = "".join(letter for n, letter in enumerate(text) if n in positions)
-    assert References({"7": text}).text(f"007 {written}") == want
+    assert FeatureKinds(references={"7": text}).referenced(f"007 {written}") == want
 
 
 @pytest.mark.parametrize(
     "field", ["7", "7  1", "7 1 ", " 7 1", "7 1-", "7 -1", "7 1,", "7 a", "x 1", "7\t1", "٧ 1", ""]
 )
 def test_another_field_is_no_reference(field):
-    assert References({"7": "text"}).text(field) == field
+    assert FeatureKinds(references={"7": "text"}).referenced(field) == field
 
 
 def test_far_positions_and_many_spans_take_no_time():
-    references = References({"7": "x" * 1_000_000})
-    assert references.text("7 0-" + "9" * 5000) == "x" * 1_000_000
-    assert references.text("7 " + ",".join(["0-999999"] * 100_000)) == "x" * 1_000_000
-    assert references.text("7 " + "9" * 5000) == ""
+    kinds = FeatureKinds(references={"7": "x" * 1_000_000})
+    assert kinds.referenced("7 0-" + "9" * 5000) == "x" * 1_000_000
+    assert kinds.referenced("7 " + ",".join(["0-999999"] * 100_000)) == "x" * 1_000_000
+    assert kinds.referenced("7 " + "9" * 5000) == ""
 
 
 def test_a_file_of_references(challenge):
-    assert read_references("texts.tsv").texts == {"1": TEXT, "2": "Paris 3"}
+    assert read_references("texts.tsv") == {"1": TEXT, "2": "Paris 3"}
 
 
 @pytest.mark.parametrize("line", ["", "1", "a\tb", "1\ta\tb", "-1\ta", " 1\ta"])

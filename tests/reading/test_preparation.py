@@ -14,7 +14,7 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
-from geval_py.reading.preparation import _HIGHEST, TOKENIZERS, find_tokenizer, lower_case, preparation_of
+from geval_py.reading.preparation import _HIGHEST, TOKENIZERS, find_tokenizer, lower_case, preparation_of, tokenized
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics
@@ -292,7 +292,7 @@ TOKENS = {
 
 @pytest.mark.parametrize(("name", "text", "tokens"), TOKENS.values(), ids=TOKENS)
 def test_tokens(name, text, tokens):
-    assert find_tokenizer(name).tokens(text) == tokens
+    assert tokenized(name, text) == tokens
 
 
 @PROPERTY
@@ -302,14 +302,14 @@ def test_tokens(name, text, tokens):
 def test_a_minimalistic_line_is_what_the_regexps_of_geval_make(text):
     """GEval 1.42.2, tokenizeWithSpaces: spaces around tokens, one for several, none at the ends."""
     spaced = re.sub(GEVAL, lambda match: f" {match[0]} ", text)
-    assert find_tokenizer("minimalistic").line(text) == strip_spaces(re.sub(r"(?a)\s{2,}", " ", spaced))
+    assert find_tokenizer("minimalistic")(text) == strip_spaces(re.sub(r"(?a)\s{2,}", " ", spaced))
 
 
 @each_tokenizer
 @PROPERTY
 @given(UNSPLIT)
 def test_a_token_is_neither_empty_nor_split_further(name, text):
-    tokens = find_tokenizer(name).tokens(text)
+    tokens = tokenized(name, text)
     assert all(split_words(token) == [token] for token in tokens)
 
 
@@ -318,7 +318,7 @@ def test_a_token_is_neither_empty_nor_split_further(name, text):
 @given(UNSPLIT)
 def test_nothing_but_white_space_is_lost(name, text):
     kept = text.replace(" ", "_") if name == "character-by-character" else text
-    assert "".join(find_tokenizer(name).tokens(text)) == "".join(split_words(kept))
+    assert "".join(tokenized(name, text)) == "".join(split_words(kept))
 
 
 @pytest.mark.parametrize(
@@ -327,8 +327,8 @@ def test_nothing_but_white_space_is_lost(name, text):
 )
 def test_the_fields_of_a_line(name, line):
     """GEval 1.42.2, --just-tokenize: a TAB becomes a space, but where every character is a token."""
-    assert find_tokenizer(name).line("\ta, \tb\t") == line
-    assert find_tokenizer(name).line("") == ""
+    assert find_tokenizer(name)("\ta, \tb\t") == line
+    assert find_tokenizer(name)("") == ""
 
 
 @each_tokenizer
@@ -338,7 +338,7 @@ def test_the_fields_of_a_line(name, line):
 )
 def test_long_lines_take_no_more_than_linear_time(name, start, part, end, size):
     text = start + part * size + end
-    tokens = find_tokenizer(name).tokens(text)
+    tokens = tokenized(name, text)
     spaces = 0 if name == "character-by-character" else text.count(" ")
     assert sum(map(len, tokens)) == len(text) - spaces
 
@@ -348,7 +348,7 @@ def test_long_lines_take_no_more_than_linear_time(name, start, part, end, size):
 @given(st.text(st.sampled_from("ab19水é«» .,;:'\"-+/|&<>()[]$€~…")))
 def test_sacrebleus_are_the_same_on_most_lines(name, theirs, text):
     """They differ in white space and digits that are not ASCII."""
-    assert find_tokenizer(name).line(text) == theirs(text)
+    assert find_tokenizer(name)(text) == theirs(text)
 
 
 # Derived from tokenizeWithSpaces in src/Text/Tokenizer.hs of GEval 1.42.2: \\d and \\s of PCRE know ASCII only, and
@@ -363,7 +363,7 @@ OTHERWISE = {
 
 @pytest.mark.parametrize(("name", "text", "ours", "theirs"), OTHERWISE.values(), ids=OTHERWISE)
 def test_where_sacrebleus_are_others(name, text, ours, theirs):
-    assert find_tokenizer(name).line(text) == ours
+    assert find_tokenizer(name)(text) == ours
     assert {"13a": Tokenizer13a, "v14": TokenizerV14International}[name]()(text) == theirs
 
 

@@ -67,8 +67,9 @@ def line_profiles(
             equal = [mass for mass in masses.values() if mass == own]
             among = wordprobs.sum_in_order(equal) if word in masses else rest
             share = rest / (1 << bits)  # of each bucket
-            of_buckets = [_surprise(mass + share) for mass in buckets.values()]
-            entropy = wordprobs.sum_in_order(of_buckets) + ((1 << bits) - len(of_buckets)) * _surprise(share)
+            sums = (*(mass + share for mass in buckets.values()), share)
+            *surprises, of_others = (-mass * log(mass) if mass > 0.0 else 0.0 for mass in sums)
+            entropy = wordprobs.sum_in_order(surprises) + ((1 << bits) - len(surprises)) * of_others
             of_guess = guess_mass, float(guess == word)
             rows.append(
                 (loss, 0.0, entropy, own, float(word in masses), rest, *of_guess, float(len(masses)), ahead, among)
@@ -82,10 +83,6 @@ def line_profiles(
             rows.append((loss, 1.0, entropy, *[0.0] * (len(COLUMNS) - 3)))
     columns = zip(*rows, strict=True) if rows else ((),) * len(COLUMNS)
     return tuple(array("d", column) for column in columns), histogram
-
-
-def _surprise(mass: float) -> float:
-    return -mass * log(mass) if mass > 0.0 else 0.0
 
 
 def bin_of(mass: float) -> int:

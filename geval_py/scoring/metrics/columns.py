@@ -71,11 +71,10 @@ class RowColumn:
                 beside.append(of_line)
             for column, value in zip(columns, result if isinstance(result, tuple) else (result,), strict=True):
                 column.append(value)
+        more: dict[str, Any] = {self.beside or "details": beside}
         if self.beside == "out_of_vocabulary":
-            return LineStatistics(columns, out_of_vocabulary=sum(beside))
-        if self.beside == "classes":
-            return LineStatistics(columns, classes=beside)
-        return LineStatistics(columns, details=beside)
+            more = {self.beside: sum(beside)}
+        return LineStatistics(columns, **more)
 
 
 def parse_as(role: Role, parse: Parse, text: str, line: int) -> Any:
