@@ -29,7 +29,7 @@ def run_calibration(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
     with score.blaming_config(task):
-        schemes = calibration.calibration_schemes(calibration.hashed_scheme(evaluate.select_schemes(task)))
+        schemes = calibration.calibration_schemes(evaluate.select_schemes(task))
         split = locate(task)
         only_output(split.outputs)
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings))

@@ -7,7 +7,6 @@ import argparse
 from geval_py.cli import score
 from geval_py.cli.commands import OF_HASHED_METRICS, number_type, option, parser_maker, table_options
 from geval_py.explaining import luck
-from geval_py.explaining.calibration import hashed_scheme
 from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring import evaluate
@@ -37,7 +36,7 @@ def run_luck(args: argparse.Namespace) -> int:
     task, settings = config.task_and_settings(args)
     vocabulary = read_vocabulary(task)
     with score.blaming_config(task):
-        schemes = luck.luck_schemes(hashed_scheme(evaluate.select_schemes(task)), args.seeds, exact=bool(vocabulary))
+        schemes = luck.luck_schemes(evaluate.select_schemes(task), args.seeds, exact=bool(vocabulary))
         results = score.scored(task, locate(task), schemes, settings)
     shown = score.shown_names(results, settings) or [result.output.name for result in results]
     pairs = [

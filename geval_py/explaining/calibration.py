@@ -216,14 +216,14 @@ def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = Non
     Raises UsageError if there is no such metric or the output can be read only once; DataError if the files have
     changed and are malformed.
     """
-    schemes = calibration_schemes(hashed_scheme(schemes_of(evaluation)))
+    schemes = calibration_schemes(schemes_of(evaluation))
     again = reread(evaluation, schemes, sign=evaluation.signature is not None)
     return calibration_of(again, documents=documents)
 
 
-def calibration_schemes(hashed: evaluate.Named) -> list[evaluate.Named]:
-    """Return the metric that :func:`calibration_of` needs, made from a hashed one."""
-    scheme, metric = hashed
+def calibration_schemes(schemes: Sequence[evaluate.Named]) -> list[evaluate.Named]:
+    """Return the metric that :func:`calibration_of` needs, made from the first one on hashed words."""
+    scheme, metric = hashed_scheme(schemes)
     return [(scheme, profiled(metric, DRAWS))]
 
 

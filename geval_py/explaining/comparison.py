@@ -109,14 +109,10 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` are finite in all.
-
-    ``equal`` are the sets of systems with the same statistics on every line.
-    """
+    """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` are finite in all."""
 
     systems: tuple[System, ...]
     groups: tuple[tuple[str, ...], ...]
-    equal: tuple[tuple[str, ...], ...]
     lines: int
 
 
@@ -404,7 +400,6 @@ def rank(
     return Ranking(
         systems=tuple(System(**rows[n]) for n in order),
         groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
-        equal=tuple(tuple(names[n] for n in same) for same in equal_systems(statistics)),
         lines=int((~infinite).all(axis=1).sum()),
     )
 
@@ -526,7 +521,9 @@ def _notes(
     what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
     together = max(system.compared for system in ranking.systems if system.won is not None)
-    for *others, last in ranking.equal:
+    names = unique_names([evaluation.output for evaluation in evaluations])
+    for same in equal_systems(evaluation.scores[0].statistics for evaluation in evaluations):
+        *others, last = (names[n] for n in same)
         all_of = f"{visible(', '.join(others))} and {visible(last)}"
         yield f"{some_of([*others, last], 3) if len(others) > 3 else all_of} have the same {what} on every line"
     if not together:

@@ -187,20 +187,20 @@ def luck(
     Raises UsageError if there is no such metric, if the output can be read only once or has lines of buckets, which
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
-    scheme = hashed_scheme(schemes_of(evaluation))
-    wanted = luck_schemes(scheme, seeds, exact=bool(vocabulary))
-    again = reread(evaluation, wanted, vocabulary, sign=evaluation.signature is not None)
+    schemes = luck_schemes(schemes_of(evaluation), seeds, exact=bool(vocabulary))
+    again = reread(evaluation, schemes, vocabulary, sign=evaluation.signature is not None)
     return luck_of(again, len(vocabulary))
 
 
-def luck_schemes(of_hashed: evaluate.Named, seeds: int, *, exact: bool) -> list[evaluate.Named]:
-    """Return the metrics that :func:`luck_of` needs, made from a hashed one; ``exact`` adds the vocabulary's.
+def luck_schemes(schemes: Sequence[evaluate.Named], seeds: int, *, exact: bool) -> list[evaluate.Named]:
+    """Return the metrics that :func:`luck_of` needs, made from the first one on hashed words.
 
-    Raises UsageError for a number of seeds out of range.
+    ``exact`` adds the vocabulary's. Raises UsageError if there is no such metric, and for a number of seeds out of
+    range.
     """
+    scheme, metric = hashed_scheme(schemes)
     if not MIN_SEEDS <= seeds <= MAX_SEEDS:
         raise UsageError(message=f"the number of seeds is from {MIN_SEEDS} to {MAX_SEEDS}, not {seeds}")
-    scheme, metric = of_hashed
     metrics = [hashed.profiled(metric), hashed.reseeded(metric, seeds)]
     if exact:  # 1 for each expected word that is not in the vocabulary
         metrics.append(metric._replace(column=RowColumn(unknown_word), needs_vocabulary=True))
@@ -307,8 +307,8 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
 
     @lru_cache(maxsize=2)
     def losses_of(name: str) -> Array | None:
-        first = by_name[name].scores[0]
-        again = reread(by_name[name], luck_schemes((first.scheme, first.metric), DEFAULT_SEEDS, exact=False))
+        schemes = schemes_of(by_name[name])[:1]
+        again = reread(by_name[name], luck_schemes(schemes, DEFAULT_SEEDS, exact=False))
         return None if profile_of(again).column("vector").any() else _losses_of_seeds(again)
 
     for first, second in pairwise(system.name for system in comparison.systems):

@@ -166,8 +166,7 @@ class Causal(Prefixed):
     """A causal model of transformers, by its name or its folder; raises ModelError."""
 
     def __init__(self, name: str, dtype: str | None = None) -> None:
-        self._torch = needed("torch", "hf")
-        self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype)
+        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype)
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
         first = self._tokenizer.bos_token_id
@@ -209,14 +208,14 @@ def is_masked(name: str) -> bool:
     return any(kind.endswith("ForMaskedLM") for kind in config.architectures or ())
 
 
-def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any]:
-    """Load a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
+def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any, Any]:
+    """Return torch, a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
     torch = needed("torch", "hf")
     tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:
         raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
     model = _pretrained(name, kind, dtype=getattr(torch, dtype or "float32"))
-    return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return torch, tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
 def _pretrained(name: str, kind: str, **settings: Any) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from geval_py.modelling.corpus import Flags
-from geval_py.modelling.language_models import Logits, loaded, needed, token_texts
+from geval_py.modelling.language_models import Logits, loaded, token_texts
 from geval_py.modelling.word_search import Tokens, Words
 from geval_py.reading.wordprobs import is_listable
 
@@ -27,8 +27,7 @@ class Masked:
     """A masked model by its name or folder; ``count`` words are wanted. Raises ModelError."""
 
     def __init__(self, name: str, count: int, dtype: str | None = None) -> None:
-        self._torch = needed("torch", "hf")
-        self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype)
+        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype)
         self._count = count
         self._shares: tuple[float, ...] = LENGTHS
         texts = token_texts(self._tokenizer.backend_tokenizer)

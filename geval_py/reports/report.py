@@ -15,7 +15,6 @@ from geval_py.explaining.calibration import (
     Calibration,
     calibration_of,
     calibration_schemes,
-    hashed_scheme,
     profile_of,
     reread,
     schemes_of,
@@ -231,9 +230,9 @@ class Report:
     @cached_property
     def _profiled(self) -> ScoredOutput:
         """The output of a hashed metric, read again: the profiles of lines and, without buckets, other seeds."""
-        scheme = hashed_scheme(schemes_of(self.evaluation))
-        of_luck = [] if self._has_buckets else luck_schemes(scheme, DEFAULT_SEEDS, exact=False)[1:]
-        return reread(self.evaluation, [*calibration_schemes(scheme), *of_luck])
+        schemes = schemes_of(self.evaluation)
+        of_luck = [] if self._has_buckets else luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]
+        return reread(self.evaluation, [*calibration_schemes(schemes), *of_luck])
 
     @cached_property
     def unigram(self) -> float | None:
