@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import count
@@ -171,7 +171,7 @@ LETTER = 6.5  # the width of a character, about
 BELOW = 36  # what an axis with a name takes below a chart
 LEGEND_ROW = 18
 DASHED = "3 3"
-LegendEntry: TypeAlias = tuple[str, dict[str, str | None]]  # a name, and the style of its colour or line
+LegendEntry: TypeAlias = tuple[str, Mapping[str, str | None]]  # a name, and the style of its colour or line
 
 COLOURS = {
     "raised": "#ffffff",
@@ -300,17 +300,17 @@ def _axes(
     return [_element("g", *parts) for parts in (down, across) if parts]
 
 
-def _with_legend(height: float, parts: Sequence[str], entries: Sequence[LegendEntry]) -> Chart:
+def _with_legend(height: float, parts: Sequence[str], entries: Iterable[LegendEntry]) -> Chart:
     """Return a chart with names in two columns below it, each beside a square that is filled, or a line, as told."""
-    keys = []
-    for number, (name, style) in enumerate(entries):
+    keys, named = [], [entry for entry in entries if entry[0]]
+    for number, (name, style) in enumerate(named):
         x, y = WIDTH / 2 * (number % 2) + 4, height + 4 + LEGEND_ROW * (number // 2 + 0.5)
         if "fill" in style:
             keys.append(_element("rect", x=x, y=y - 5, width=10, height=10, **style))
         else:
             keys.append(_element("line", x1=x - 3, x2=x + 12, y1=y, y2=y, stroke_width=1.7, **style))
         keys.append(_text(x + 15, y, name, INK))
-    more = 8 + LEGEND_ROW * ((len(entries) + 1) // 2) if entries else 0
+    more = 8 + LEGEND_ROW * ((len(named) + 1) // 2) if named else 0
     return Chart(WIDTH, height + more, (*parts, *keys))
 
 
@@ -421,10 +421,6 @@ class BarPart:
     colour: str = ACCENT
 
 
-def _legend_of(blocks: Iterable[BarPart]) -> list[LegendEntry]:
-    return [(name, {"fill": colour}) for name, colour in {one.name: one.colour for one in blocks}.items() if name]
-
-
 def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], title: str | None = None) -> Chart:
     """Draw shares of the lines by their loss, stacked by colour; ``marks`` name losses, such as the mean.
 
@@ -459,7 +455,8 @@ def histogram(blocks: Sequence[BarPart], marks: Sequence[tuple[float, str]], tit
                            stroke_dasharray=DASHED))  # fmt: skip
         anchor = "end" if at > (x.start + x.end) / 2 else None
         parts.append(_unsaid(_text(at, y.end - 7 - 13 * number, name, INK, anchor)))  # names do not overlap
-    return _with_legend(y.start + BELOW + (13 if title is None else 0), parts, _legend_of(blocks))
+    entries = {block.name: {"fill": block.colour} for block in blocks}
+    return _with_legend(y.start + BELOW + (13 if title is None else 0), parts, entries.items())
 
 
 def stacked_bars(bars: Sequence[tuple[str, Sequence[BarPart]]]) -> Chart:
@@ -476,7 +473,8 @@ def stacked_bars(bars: Sequence[tuple[str, Sequence[BarPart]]]) -> Chart:
             if block.share >= 0.09:
                 words = percent(block.share)
                 parts.append(_unsaid(_text((left + right) / 2, top + 18, words, ON_FILL, "middle", bold=True)))
-    return _with_legend(62 * len(bars), parts, _legend_of(block for _, blocks in bars for block in blocks))
+    entries = {block.name: {"fill": block.colour} for _, blocks in bars for block in blocks}
+    return _with_legend(62 * len(bars), parts, entries.items())
 
 
 # Points and curves

@@ -8,7 +8,7 @@ hash. The charts of plots.py are made here, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -78,13 +78,17 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     else:
         quality, loss = quality + loss, []
         hard = [expected_panel(report), features_panel(report)]
+    for number, (column, grouping) in enumerate(report.columns(), 1):
+        name = short(column)
+        what = f"the length of {name}" if grouping.kind == "words" else name
+        hard.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
     honest = [help_panel(report), luck if comparison else None]
     if calibration is not None:
         honest = [*calibration_panels(calibration).values(), *honest]
     panels: list[tuple[str, list[Panel | None]]] = [
         ("How good, how sure", quality),
         ("Where the loss comes from", loss),
-        ("Which lines are hard", [*hard, *column_panels(report)]),
+        ("Which lines are hard", hard),
         ("Honest probabilities, and what would help", honest),
     ]
     some = [(title, [panel for panel in of_section if panel is not None]) for title, of_section in panels]
@@ -428,14 +432,6 @@ def expected_panel(report: Report) -> Panel | None:
         "value": "Are some answers harder?",
     }
     return _grouping_panel(report, "expected", questions[grouping.kind], grouping, "the answer")
-
-
-def column_panels(report: Report) -> Iterator[Panel]:
-    """Yield a panel on each column of the input that divides the lines."""
-    for number, (column, grouping) in enumerate(report.columns(), 1):
-        name = short(column)
-        what = f"the length of {name}" if grouping.kind == "words" else name
-        yield _grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name)
 
 
 def _grouping_panel(report: Report, key: str, question: str, grouping: losses.Grouping, name: str) -> Panel:
