@@ -37,7 +37,7 @@ from geval_py.reports.charts import (
     percent,
     reliability,
 )
-from geval_py.reports.report import SHUFFLES, Report, means_of_documents
+from geval_py.reports.report import SHUFFLES, Report, as_perplexity, means_of_documents, score_row
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted
@@ -108,37 +108,25 @@ def table_of(head: Iterable[tuple[str, Writer]], rows: Iterable[Sequence[object]
     return Table(columns, list(rows))
 
 
-def as_perplexity(value: float, unit: str) -> float:
-    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
-
-    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
-    (2.0, 8.0)
-    """
-    if unit == "probability":
-        return 1 / value if value else math.inf
-    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
-
-
 # How good it is
 
 
 def quality_panel(report: Report) -> Panel:
     """Return the panel on the score and its interval, beside other outputs and ones that know little."""
     score, interval, comparison = report.score, report.interval, report.comparison
-    unit = score.unit if report.of_losses else "words"
-    rows = [_score_row("this output", score.value, unit, interval)]
+    rows = [score_row("this output", score.value, report.unit, interval)]
     if comparison is not None:
         names = comparison.short_names()
         others = (system for system in comparison.systems if system.name != comparison.baseline)
-        rows += [_score_row(names[one.name], one.score, unit, one.interval, SOFT) for one in others]
+        rows += [score_row(names[one.name], one.score, report.unit, one.interval, SOFT) for one in others]
     if report.of_losses:
         calibration, _ = report.calibration_and_luck
         if calibration is not None and calibration.claim.lines:
-            rows.insert(0, _score_row("its own claim", calibration.claim.claimed_perplexity, colour=BAD))
+            rows.insert(0, score_row("its own claim", calibration.claim.claimed_perplexity, colour=BAD))
         if report.unigram is not None:
-            rows.append(_score_row("words of train", report.unigram, colour=SOFT))
+            rows.append(score_row("words of train", report.unigram, colour=SOFT))
         if score.metric.bits is not None:
-            rows.append(_score_row("knows nothing", 2.0**score.metric.bits, colour=SOFT))
+            rows.append(score_row("knows nothing", 2.0**score.metric.bits, colour=SOFT))
         method = "An output that knows nothing has :1 on each line."
         if report.unigram is not None:
             method += " Words of train: on each line the 10,000 commonest words of train, by their shares."
@@ -172,15 +160,6 @@ def quality_panel(report: Report) -> Panel:
         ),
         method=f"With a {interval_text(interval)}. {method}",
     )  # fmt: skip
-
-
-def _score_row(
-    label: str, value: float, unit: str = "words", interval: Interval | None = None, colour: str = charts.ACCENT
-) -> ChartRow:
-    """Return the row of a score, with its interval, as perplexities."""
-    ends = () if interval is None else interval.ends
-    low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
-    return ChartRow(label, as_perplexity(value, unit), low, high, colour=colour)
 
 
 def interval_text(interval: Interval) -> str:
@@ -751,7 +730,7 @@ def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
     low, high = sorted(as_perplexity(end, luck.unit) for end in (luck.low, luck.high))
     rule, mean, *points = (as_perplexity(one, luck.unit) for one in (score, luck.mean, *luck.scores))
     rows = [
-        _score_row("true score", score, luck.unit, interval),
+        score_row("true score", score, luck.unit, interval),
         ChartRow("other seeds", mean, low, high, points=tuple(points), colour=SOFT),
     ]
     return dots(rows, title="perplexity", rule=rule, rule_name="this output", logarithmic=True)

@@ -25,14 +25,14 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
-from geval_py.explaining.statistics import interval, interval_of_mean
+from geval_py.explaining.statistics import interval
 from geval_py.explaining.worst_features import WorstFeatures, worst_features
 from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
-from geval_py.reports.charts import ChartRow
+from geval_py.reports.charts import ACCENT, ChartRow
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
@@ -84,6 +84,7 @@ class Report:
         self.is_hashed = self.of_losses and metric.bits is not None
         is_plain = self.is_hashed and not scheme.text_flags and not scheme.selecting_flags
         self.can_be_tuned = is_plain and evaluation.line_count >= FEW_LINES
+        self.unit = self.score.unit if self.of_losses else "words"  # from which figures are made
         self.value_name = "perplexity" if self.of_losses else short(self.score.name)
 
         self.values = np.array(evaluation.line_losses if self.of_losses else evaluation.line_scores(), np.float64)
@@ -140,21 +141,11 @@ class Report:
             documents = self.documents and self.documents.only(places)
             grouped = documents is not None and 1 < documents.count < len(places)
             of_line = documents.of_line if documents is not None and grouped else None
-            low = high = None
-            if self.of_losses:
-                own = self.values[places]
-                value = exp(float(own.mean())) if len(own) else math.nan
-                if len(own) > 1 and own.min() < own.max():
-                    ends = interval_of_mean(own, of_line)
-                    low, high = (exp(max(0.0, end)) for end in ends)
-            else:
-                statistics = self.score.statistics.only(places.tolist())
-                value = self.score.metric.value(statistics)
-                if len(places) > 1:
-                    metric = self.score.metric
-                    span = interval(metric, statistics, samples=SAMPLES, documents=of_line)
-                    low, high = span.ends
-            rows.append(ChartRow(label, value, low, high, lines=int(here.sum())))
+            metric, statistics = self.score.metric, self.score.statistics.only(places.tolist())
+            value, span = metric.value(statistics) if len(places) else math.nan, None
+            if len(places) > 1:
+                span = interval(metric, statistics, samples=SAMPLES, documents=of_line)
+            rows.append(score_row(label, value, self.unit, span, lines=int(here.sum())))
         return rows
 
     @cached_property
@@ -250,6 +241,27 @@ class Report:
         shares = bucket_shares(self.evaluation.split, frequent, bits)
         masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
+
+
+def as_perplexity(value: float, unit: str) -> float:
+    """Convert a score to a perplexity, by its unit: nats, bits, probability, or words (as it is).
+
+    >>> as_perplexity(0.5, "probability"), round(as_perplexity(3.0, "bits"), 9)
+    (2.0, 8.0)
+    """
+    if unit == "probability":
+        return 1 / value if value else math.inf
+    return value if unit == "words" else exp(value if unit == "nats" else value * math.log(2))
+
+
+def score_row(
+    label: str, value: float, unit: str = "words", interval: Interval | None = None, colour: str = ACCENT,
+    lines: int | None = None,
+) -> ChartRow:  # fmt: skip
+    """Return the row of a score, with its interval, as perplexities."""
+    ends = () if interval is None else interval.ends
+    low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
+    return ChartRow(label, as_perplexity(value, unit), low, high, lines=lines, colour=colour)
 
 
 def means_of_documents(documents: Documents | None, line_losses: Array) -> tuple[Array, Array] | None:
