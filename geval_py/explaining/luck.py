@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,7 +59,7 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Luck:
+class Luck(formats.Tabular):
     """How much hash collisions changed an output's score; printed, a table and sentences.
 
     ``score`` is by ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` lines are not.
@@ -89,16 +89,11 @@ class Luck:
     exact: Exact | None
     signature: str | None
 
-    def __str__(self) -> str:
-        return str(HashCollisionReport((self,), (self.file,)))
+    def table(self) -> Table:
+        return HashCollisionReport((self,), (self.file,)).table()
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return HashCollisionReport((self,), (self.file,))._repr_html_()
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    def legend(self) -> Iterator[str]:
+        return HashCollisionReport((self,), (self.file,)).legend()
 
     def sentences(self, name: str) -> Iterator[str]:
         """Yield what the row means; the output is called by a name."""

@@ -397,7 +397,3 @@ class WordListing(formats.Listing):
 
     def to_dict(self) -> dict[str, Any]:
         return {}
-
-    def documents(self) -> Iterator[dict[str, Any]]:
-        names = [column.name for column in self.columns]
-        return (dict(zip(names, row, strict=True)) for row in self.rows)
