@@ -28,7 +28,7 @@ from geval_py.reading.features import (
     Fields,
     character_shape,
 )
-from geval_py.reading.items import ScoredItem, lines_of
+from geval_py.reading.items import lines_of
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks
 from geval_py.scoring.kernel import backends
@@ -86,8 +86,8 @@ class Occurrences:
             self.by_field[where] = FieldFeatures([KindFeatures(f"{where}:{prefix}") for prefix in prefixes])
         return self.by_field[where]
 
-    def add(self, items: Sequence[ScoredItem]) -> None:
-        """Add the next items."""
+    def add(self, items: Sequence[tuple[str, str, str]]) -> None:
+        """Add the next items, as tuples in the order of :class:`ScoredItem`."""
         inputs, expected, outputs = zip(*items, strict=True)
         places = np.arange(self.count, self.count + len(items), dtype=np.int32)
         self._add(EXPECTED, places, expected)
@@ -134,7 +134,7 @@ class Occurrences:
 
 
 def collect(
-    items: Iterable[ScoredItem],
+    items: Iterable[tuple[str, str, str]],
     fields: Fields,
     kinds: FeatureKinds,
     progress: Callable[[int], None] | None = None,
@@ -187,7 +187,7 @@ def _collect_block(parts: Iterable[blocks.Block], *, fields: Fields, kinds: Feat
     others: list[tuple[str, str]]
     others, known = first.beside
     outputs = (output for part in chain((first,), parts) for output in decode_lines(part.outputs))
-    items = (ScoredItem(*texts, output) for texts, output in zip(others, outputs, strict=True))
+    items = ((*texts, output) for texts, output in zip(others, outputs, strict=True))
     return collect(compress(items, known), fields, kinds)
 
 

@@ -20,7 +20,6 @@ from geval_py.explaining.features import Occurrences, collect, collect_on
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import FeatureKinds, Fields
-from geval_py.reading.items import ScoredItem
 from geval_py.scoring import blocks
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables import escapes, formats, numbers
@@ -98,7 +97,7 @@ def rank_features(
     def collected(known: Flags) -> Occurrences:
         progress_of = None if progress is None else lambda done: progress(done, int(known.sum()))
         if workers is None or workers.is_local:
-            items = compress(evaluation.read_items(), known.tolist())
+            items = compress(zip(*evaluation.scored_sides(), strict=False), known.tolist())
             return collect(items, Fields(evaluation.split.in_header), kinds, progress_of)
         return collect_on(workers, evaluation, known, kinds, progress_of)
 
@@ -119,7 +118,7 @@ def rank_features(
 
 
 def worst_features(
-    items: Iterable[ScoredItem],
+    items: Iterable[tuple[str, str, str]],
     scores: Sequence[float] | Array,
     *,
     header: tuple[str, ...] = (),

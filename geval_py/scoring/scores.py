@@ -194,11 +194,11 @@ class ScoredOutput:
 
         Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
         """
-        return map(ScoredItem, *self._scored_sides())
+        return map(ScoredItem, *self.scored_sides())
 
     def read_columns(self) -> ItemColumns:
         """Return the texts of the scored lines as lists; raises as :meth:`read_items`."""
-        return ItemColumns(*map(list, self._scored_sides()))
+        return ItemColumns(*map(list, self.scored_sides()))
 
     def input_width(self) -> int:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
@@ -211,7 +211,7 @@ class ScoredOutput:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
         return self.texts
 
-    def _scored_sides(self) -> Iterator[Iterator[str]]:
+    def scored_sides(self) -> Iterator[Iterator[str]]:
         """Yield the scored lines of the input, the answers and the output."""
         outputs, expected = self.kept_texts()
         self.input.check_lines(self.file_lines)
