@@ -10,7 +10,6 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -72,16 +71,6 @@ class Recipe:
         return document.id if self.group is None else document.columns[self.group]
 
 
-@dataclass(frozen=True)
-class CutPart:
-    """A part that was cut: its gaps, and the numbers of documents and groups that they are from."""
-
-    name: str
-    gaps: Sequence[corpora.Gap]
-    documents: int
-    groups: int
-
-
 def make_challenge(
     documents: Sequence[corpora.Document],
     recipe: Recipe,
@@ -89,8 +78,10 @@ def make_challenge(
     answers: str,
     *,
     progress_of: ProgressOf = no_progress,
-) -> list[CutPart]:
+) -> dict[str, list[corpora.Gap]]:
     """Cut a challenge and write it into the new folder ``out``, the hidden answers into the new folder ``answers``.
+
+    Return the gaps of each part.
 
     ``progress_of(name)`` returns a context manager with a function that is called as documents are cut, for the name
     :data:`CUTTING`, and as parts are packed, for :data:`PACKING`. Raises UsageError (no document, an unknown column
@@ -109,8 +100,8 @@ def make_challenge(
         f"The windows of gaps do not overlap, except perhaps in `{splits.TRAINING_SET}`.\n",
     ]
     items = {
-        part.name: [(gap.input_line(), gap.word, recipe.group_of(gap.document)) for gap in part.gaps]
-        for part in parts
+        name: [(gap.input_line(), gap.word, recipe.group_of(gap.document)) for gap in gaps]
+        for name, gaps in parts.items()
     }
     columns = (*documents[0].columns, *CONTEXTS)
     _publish(items, recipe, out, answers, columns, recipe.group, how_cut, progress_of)
@@ -119,8 +110,8 @@ def make_challenge(
 
 def cut_challenge(
     documents: Sequence[corpora.Document], recipe: Recipe, progress: Progress | None = None
-) -> list[CutPart]:
-    """Cut the gaps of all documents, part by part; raises UsageError.
+) -> dict[str, list[corpora.Gap]]:
+    """Cut the gaps of all documents, and return them by part; raises UsageError.
 
     ``progress`` is called with the number of documents that are cut, and the number of all.
     """
@@ -142,23 +133,20 @@ def cut_challenge(
         counts = Counter(word for document in documents for word in document.text.split())
         cut = replace(cut, frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
     groups = [recipe.group_of(document) for document in documents]
-    parts, done = [], 0
+    parts: dict[str, list[corpora.Gap]] = {}
+    done = 0
     for name, dealt in _deal(list(zip(documents, groups, strict=True)), recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
         of_part = replace(cut, every=recipe.train_every) if is_denser else cut
-        gaps: list[corpora.Gap] = []
-        used: list[str] = []  # the group of each document with a gap
-        for document, group in dealt:
-            before = len(gaps)
+        gaps = parts[name] = []
+        for document, _ in dealt:
             gaps += corpora.cut_gaps(document, of_part)
-            used += [group] if len(gaps) > before else []
             done += 1
             if progress is not None:
                 progress(done, len(documents))
         if not recipe.keep_order:
             gaps.sort(key=lambda gap: _digest(f"{cut.seed} {gap.place} {gap.document.id}"))
-        parts.append(CutPart(name=name, gaps=gaps, documents=len(used), groups=len(set(used))))
-    if not any(part.gaps for part in parts):
+    if not any(parts.values()):
         raise UsageError(
             message=f"no gap can be cut: no text has a word that may be one, with {cut.context} words on each "
             "side\n  try a smaller --context, other --words or a lower --least-frequency"
@@ -170,14 +158,14 @@ def cut_challenge(
         awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
         advice = "cut the text into files, for example at empty lines, and give their folder:\n"
         advice += f"  mkdir texts; {awk} {file}"
-    empty = [part.name for part in parts if not part.gaps]
+    empty = [name for name, gaps in parts.items() if not gaps]
     _check_filled(empty, groups, recipe.parts, recipe.group or "document", advice)
     return parts
 
 
-def columns_with_answers(parts: Sequence[CutPart]) -> list[tuple[str, float]]:
+def columns_with_answers(parts: Mapping[str, Sequence[corpora.Gap]]) -> list[tuple[str, float]]:
     """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
-    gaps = [gap for part in parts for gap in part.gaps[: leaks.SAMPLED_ITEMS]]
+    gaps = [gap for part in parts.values() for gap in part[: leaks.SAMPLED_ITEMS]]
     answers = [gap.word for gap in gaps]
     columns = {
         name: [gap.document.columns[name] for gap in gaps] for name in (gaps[0].document.columns if gaps else ())
@@ -324,13 +312,13 @@ def _publish(
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
     public, private = dict(common), dict(common)
-    inputs = [_joined(line for line, _, _ in triples) for triples in items.values()]
-    presets = [BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET for data in inputs]
-    done = 0
-    with progress_of(PACKING) as progress, ThreadPoolExecutor() as threads:
-        packed = threads.map(lambda data, preset: lzma.compress(data, preset=preset), inputs, presets)
-        for (name, triples), data, stored in zip(items.items(), inputs, packed, strict=True):
-            is_hidden = name == splits.HIDDEN_SET
+    inputs = {name: _joined(line for line, _, _ in triples) for name, triples in items.items()}
+    done, size = 0, sum(map(len, inputs.values()))
+    with progress_of(PACKING) as progress:
+        for name, triples in items.items():
+            data, is_hidden = inputs[name], name == splits.HIDDEN_SET
+            preset = BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET
+            stored = lzma.compress(data, preset=preset)
             for files in (public, private) if is_hidden else (public,):
                 files[f"{name}/{PACKED_INPUT_FILE}"] = stored
             (private if is_hidden else public)[f"{name}/{splits.EXPECTED_FILE}"] = _joined(
@@ -338,7 +326,7 @@ def _publish(
             )
             done += len(data)
             if progress is not None:
-                progress(done, sum(map(len, inputs)))
+                progress(done, size)
     heading = f"Hidden answers: {title}"
     answers_page = f"""{heading}
 {"=" * len(heading)}

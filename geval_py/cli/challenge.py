@@ -12,7 +12,7 @@ from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
 from geval_py.authoring.validate import validate_challenge
 from geval_py.cli import check, terminal
-from geval_py.cli.commands import CONTEXTS, number_type, option, parser_maker
+from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch
 from geval_py.errors import UsageError
 from geval_py.reading import config
 from geval_py.tables.table import Column, Table
@@ -88,7 +88,7 @@ BOTH = (  # the options that cutting and splitting share
         help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})",
     ),
     option("--title", default="", metavar="TEXT", help="the README's title"),
-    option("--keep-order", action="store_true", help="leave the items of a part in order, and do not shuffle them"),
+    switch("--keep-order", help="leave the items of a part in order, and do not shuffle them"),
 )  # fmt: skip
 make_make_parser = parser_maker(
     "challenge make",
@@ -107,20 +107,18 @@ make_make_parser = parser_maker(
         "--text", default=corpora.TEXT, metavar="COLUMN",
         help=f"the texts in .jsonl and .tsv (default: {corpora.TEXT})",
     ),
-    option(
-        "--context", type=number_type, default=corpora.DEFAULT_CONTEXT, metavar="N",
+    number_option(
+        "--context", default=corpora.DEFAULT_CONTEXT,
         help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})",
     ),
-    option(
-        "--every", type=number_type, metavar="N",
-        help="words from a gap to the next, at least (default: a window's)",
+    number_option(
+        "--every", help="words from a gap to the next, at least (default: a window's)",
     ),
-    option(
-        "--train-every", type=number_type, metavar="N", help="the same in train, where windows may overlap"
+    number_option(
+        "--train-every", help="the same in train, where windows may overlap"
     ),
-    option(
-        "--random", action="store_true",
-        help="draw the words to the next gap: from --every to twice as many",
+    switch(
+        "--random", help="draw the words to the next gap: from --every to twice as many",
     ),
     option(
         "--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
@@ -130,8 +128,8 @@ make_make_parser = parser_maker(
         "--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
         help="matches somewhere in each word that may be a gap (default: a letter or a digit)",
     ),
-    option(
-        "--least-frequency", type=number_type, default=1, metavar="N",
+    number_option(
+        "--least-frequency", default=1,
         help="only words that stand N times or more in the texts may be gaps (default: 1)",
     ),
 )  # fmt: skip
@@ -167,7 +165,7 @@ def run_make(args: argparse.Namespace) -> int:
     )
     documents = corpora.read_documents(args.texts, id=args.id, text=args.text)
     parts = make.make_challenge(documents, recipe, out, answers, progress_of=_progress_of)
-    without_gaps = len(documents) - sum(part.documents for part in parts)
+    without_gaps = len(documents) - len({gap.document.id for gaps in parts.values() for gap in gaps})
     if without_gaps:
         terminal.note(
             f"{without_gaps} of {len(documents)} documents have no gap: no word that may be one, "
@@ -178,7 +176,7 @@ def run_make(args: argparse.Namespace) -> int:
             f"the column {visible(column)} gives away {share:.0%} of the answers: leave it out of the texts, or "
             "everyone can read them there"
         )
-    sizes = [(part.name, len(part.gaps), part.groups) for part in parts]
+    sizes = [(name, len(gaps), len({recipe.group_of(gap.document) for gap in gaps})) for name, gaps in parts.items()]
     _show_parts(sizes, args.group, out, answers)
     return 0
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from geval_py.checking import check, problem_formats, rules, targets
 from geval_py.cli import terminal
-from geval_py.cli.commands import add_format, metric_options, number_type, option, parser_maker, table_options
+from geval_py.cli.commands import (
+    add_format,
+    metric_options,
+    number_option,
+    option,
+    parser_maker,
+    switch,
+    table_options,
+)
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
@@ -56,15 +64,15 @@ def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     most = f"places shown of each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
     return (
         partial(add_format, more=problem_formats.FORMATS),
-        option("--strict", action="store_true", help="warnings too make the exit status 1"),
+        switch("--strict", help="warnings too make the exit status 1"),
         option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
         option("--ignore", metavar="RULE,…", help="not these rules"),
-        option("--max-problems", type=number_type, metavar="N", help=most),
+        number_option("--max-problems", help=most),
     )
 
 
 LISTING = (  # the options that only show the rules
-    option("--rules", action="store_true", help="list the rules and exit"),
+    switch("--rules", help="list the rules and exit"),
     option("--explain", metavar="RULE", help="explain a rule and exit"),
 )
 make_check_parser = parser_maker(
@@ -82,18 +90,18 @@ make_check_parser = parser_maker(
     ),
     *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
     *rule_options("E1"),
-    option(
-        "--max-bytes", type=number_type, default=DEFAULT_MAX_BYTES, metavar="N",
+    number_option(
+        "--max-bytes", default=DEFAULT_MAX_BYTES,
         help="bytes that a compressed output may unpack to (default: 20 GB)",
     ),
     table_options("cluster"),
-    option("--fix", action="store_true", help="mend what can be mended without guessing; keeps OUTPUT.orig"),
-    option("--diff", action="store_true", help="show what --fix would change, and write nothing"),
+    switch("--fix", help="mend what can be mended without guessing; keeps OUTPUT.orig"),
+    switch("--diff", help="show what --fix would change, and write nothing"),
     option(
         "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
         help="with --fix: the rest to add where none is left",
     ),
-    option("--no-backup", action="store_true", help="with --fix: keep no OUTPUT.orig"),
+    switch("--no-backup", help="with --fix: keep no OUTPUT.orig"),
     *LISTING,
     status=STATUS,
 )  # fmt: skip

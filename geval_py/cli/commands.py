@@ -243,6 +243,16 @@ def option(*names: str, **settings: Any) -> OptionAdder:
     return lambda parser: parser.add_argument(*names, **settings)
 
 
+def switch(*names: str, help: str) -> OptionAdder:
+    """Return an option without a value."""
+    return option(*names, action="store_true", help=help)
+
+
+def number_option(*names: str, metavar: str = "N", **settings: Any) -> OptionAdder:
+    """Return an option whose value is a whole number."""
+    return option(*names, type=argument_type(natural_number), metavar=metavar, **settings)
+
+
 def table_options(*fields: str, **helps: str) -> OptionAdder:
     """Return options of plain ``geval``, some with a help of their own."""
     return lambda parser: config.add_options(parser, *fields, **helps)
@@ -276,7 +286,6 @@ def add_format(parser: argparse._ActionsContainer, more: Iterable[str] = ()) -> 
     config.add_options(parser, "caption", "label")
 
 
-number_type = argument_type(natural_number)
 PLACES = (
     option(
         "--challenge", dest="out_directory", metavar="DIR",

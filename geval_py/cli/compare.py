@@ -12,7 +12,7 @@ from geval_py.cli.commands import (
     PLACES,
     add_format,
     metric_options,
-    number_type,
+    number_option,
     option,
     parser_maker,
     table_options,
@@ -71,11 +71,9 @@ make_compare_parser = parser_maker(
         metavar="NAME",
         help="the output to compare with, by its name, path or parameters (default: the first)",
     ),
-    option(
+    number_option(
         "--samples",
-        type=number_type,
         default=config.DEFAULT_SAMPLES,
-        metavar="N",
         help=f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})",
     ),
     table_options(seed=f"of the random numbers (default: {config.DEFAULT_SEED})"),

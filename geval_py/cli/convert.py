@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from geval_py.cli.commands import option, parser_maker
+from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UsageError
 from geval_py.reading import formats
 from geval_py.tables.numbers import counted
@@ -27,7 +27,7 @@ make_convert_parser = parser_maker(
     "convert", DESCRIPTION, EXAMPLES,
     option("source", metavar="IN", help="the output; - for TSV from standard input"),
     option("target", metavar="OUT", help="the file to write"),
-    option("--force", action="store_true", help="write over a file that is there"),
+    switch("--force", help="write over a file that is there"),
 )  # fmt: skip
 
 

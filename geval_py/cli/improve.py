@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.cli import score, terminal
-from geval_py.cli.commands import PLACES, add_format, metric_options, number_type, option, parser_maker, table_options
+from geval_py.cli.commands import (
+    PLACES,
+    add_format,
+    metric_options,
+    number_option,
+    option,
+    parser_maker,
+    switch,
+    table_options,
+)
 from geval_py.errors import ExistingFileError, UsageError
 from geval_py.explaining import cross_validation, derived, mixing, tuning
 from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output, only_output, own_names, unique_names
 from geval_py.scoring import evaluate, scores
-from geval_py.tables.formats import FOR_PEOPLE, Tabular
+from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
 
 if TYPE_CHECKING:
@@ -55,7 +64,7 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
     """Return the options that tuning and mixing share; ``words`` is the default of ``--words``."""
     return (
         *metric_options("a hashed metric"),
-        option("--words", type=number_type, default=words, metavar="K", help=words_help),
+        number_option("--words", default=words, metavar="K", help=words_help),
         table_options(
             documents="hold out together the lines with the same value in a column of the input (its name or number; "
             "default: the column by which lines are alike, if there is one)",
@@ -63,9 +72,8 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
             seed=f"of the random folds (default: {config.DEFAULT_SEED})",
         ),
         option("--apply", action="append", default=[], metavar="NAME", help=apply_help),
-        option(
+        switch(
             "--force",
-            action="store_true",
             help=f"{force_help} on fewer than {cross_validation.FEW_LINES} lines",
         ),
         add_format,
@@ -80,7 +88,7 @@ make_tune_parser = parser_maker(
     table_options("test_name"),
     *PLACES,
     table_options(out_files="the output, as for scoring; where there are several, one of them"),
-    option("--temperature", action="store_true", help="try another temperature, too"),
+    switch("--temperature", help="try another temperature, too"),
     option(
         "--parameters",
         metavar="FILE",
@@ -157,17 +165,16 @@ def run_tune(args: argparse.Namespace) -> int:
             progress=progress,
         )
 
-    def write() -> list[str]:
-        if args.apply and result.taken:
-            parameters, kept = result.parameters, result.kept()
-            return _write_tuned(challenge, sources, parameters, kept, force=args.force)
-        if args.apply and settings.format == "text":
-            terminal.note("nothing is written, since no parameter is worth taking")
-        elif result.taken and settings.format == "text":
-            terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
-        return []
-
-    _show_and_write(task, result, settings, write)
+    terminal.note(*result.notes)
+    written = []
+    if args.apply and result.taken:
+        written = _write_tuned(challenge, sources, result.parameters, result.kept(), force=args.force)
+    elif args.apply and settings.format == "text":
+        terminal.note("nothing is written, since no parameter is worth taking")
+    elif result.taken and settings.format == "text":
+        terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
+    score.show_of_task(task, result, settings, written=written)
+    show_written(written, settings.format)
     return 0
 
 
@@ -202,14 +209,14 @@ def run_mix(args: argparse.Namespace) -> int:
     )
     mixture = replace(mixture, names=own_names(dict(settings.names), unique_names(outputs), outputs, "mixed"))
 
-    def write() -> list[str]:
-        if mixture.taken or args.force:
-            return _write(plans, mixture.mixing.mix_lines, mixture.kept())
-        if settings.format == "text":
-            terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
-        return []
-
-    _show_and_write(task, mixture, settings, write)
+    terminal.note(*mixture.notes)
+    written = []
+    if mixture.taken or args.force:
+        written = _write(plans, mixture.mixing.mix_lines, mixture.kept())
+    elif settings.format == "text":
+        terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
+    score.show_of_task(task, mixture, settings, written=written)
+    show_written(written, settings.format)
     return 0
 
 
@@ -268,19 +275,6 @@ def _write(plans: Plans, make: derived.LineMaker, kept: Mapping[str, Any]) -> li
         with terminal.ProgressBar("lines", unit="items") as progress:
             new.write(make, kept, progress=partial(progress, size=lines))
     return [new.path for new, _ in plans]
-
-
-def _show_and_write(
-    task: config.Task, value: Tabular, settings: config.Settings, write: Callable[[], list[str]]
-) -> None:
-    """Show what was found and write the new outputs; text is shown before, other formats after."""
-    terminal.note(*value.notes)
-    if settings.format == "text":
-        score.show_of_task(task, value, settings)
-    written = write()
-    if settings.format != "text":
-        score.show_of_task(task, value, settings, written=written)
-    show_written(written, settings.format)
 
 
 def show_written(paths: Sequence[str], format: str) -> None:

@@ -12,7 +12,7 @@ from itertools import count, repeat, tee
 from tempfile import TemporaryFile
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import add_format, number_type, option, parser_maker, table_options
+from geval_py.cli.commands import add_format, number_option, option, parser_maker, switch, table_options
 from geval_py.errors import UsageError
 from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model
 from geval_py.modelling.texts import blocks_of_files, text_blocks
@@ -86,14 +86,14 @@ make_train_parser = parser_maker(
     "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does.",
     TRAIN_EXAMPLES,
     option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
-    option(
-        "-o", "--order", type=number_type, default=DEFAULT_ORDER, metavar="N",
+    number_option(
+        "-o", "--order", default=DEFAULT_ORDER,
         help=f"the length of the longest n-grams, 1 to {estimation.MAX_ORDER} (default: {DEFAULT_ORDER})",
     ),
     option("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)"),
     option("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney"),
-    option(
-        "--prune", nargs="+", type=number_type, default=[], metavar="N",
+    number_option(
+        "--prune", nargs="+", default=[],
         help="leave out n-grams that occur N times or less, by order; the last is for all higher orders",
     ),
     option("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file"),
@@ -105,12 +105,12 @@ make_train_parser = parser_maker(
         "--interpolate-unigrams", choices=("0", "1"),
         help="0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it",
     ),
-    option(
-        "--vocab-pad", type=number_type, metavar="N", help="share what unigrams leave as if there were N words"
+    number_option(
+        "--vocab-pad", help="share what unigrams leave as if there were N words"
     ),
-    option("--exact-discounts", action="store_true", help="without lmplz's mistake in the counts of counts"),
-    option(
-        "--skip-symbols", action="store_true", help="take <s>, </s> and <unk> in the text for white space"
+    switch("--exact-discounts", help="without lmplz's mistake in the counts of counts"),
+    switch(
+        "--skip-symbols", help="take <s>, </s> and <unk> in the text for white space"
     ),
     option(
         "--memory", type=_memory, metavar="SIZE",
@@ -203,12 +203,11 @@ make_perplexity_parser = parser_maker(
         "--no-sentence-marks", dest="marks", action="store_false",
         help="without <s> in front of a line, and without predicting </s> behind it",
     ),
-    option(
-        "--sentences", action="store_true", help="a line a sentence: log10 of its probability, unknown words"
+    switch(
+        "--sentences", help="a line a sentence: log10 of its probability, unknown words"
     ),
-    option(
-        "-B", "--bootstrap", type=number_type, metavar="N",
-        help="show the 95 %% intervals, from N resamples of the sentences (1000 are typical)",
+    number_option(
+        "-B", "--bootstrap", help="show the 95 %% intervals, from N resamples of the sentences (1000 are typical)",
     ),
     table_options("seed", "precision"),
     add_format,
@@ -276,7 +275,7 @@ make_next_parser = parser_maker(
         "contexts", nargs="*", metavar="CONTEXT",
         help="the words before (default: a line each from standard input)",
     ),
-    option("-k", type=number_type, default=10, metavar="N", help="so many words (default: 10; 0: all)"),
+    number_option("-k", default=10, help="so many words (default: 10; 0: all)"),
     table_options("precision"),
     add_format,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from geval_py.cli import score
-from geval_py.cli.commands import OF_HASHED_METRICS, number_type, option, parser_maker, table_options
+from geval_py.cli.commands import OF_HASHED_METRICS, number_option, parser_maker, table_options
 from geval_py.explaining import luck
 from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
@@ -24,8 +24,8 @@ make_luck_parser = parser_maker(
     "luck", DESCRIPTION, EXAMPLES,
     *OF_HASHED_METRICS,
     table_options("vocabulary", "names"),
-    option(
-        "--seeds", type=number_type, default=luck.DEFAULT_SEEDS, metavar="N",
+    number_option(
+        "--seeds", default=luck.DEFAULT_SEEDS,
         help=f"how many other seeds to score with (default: {luck.DEFAULT_SEEDS})",
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import CONTEXTS, number_type, option, parser_maker, table_options
+from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch, table_options
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.explaining import mixing, tuning
@@ -76,16 +76,15 @@ make_baseline_parser = parser_maker(
     ),
     table_options("test_name", *HEADERS),
     *CONTEXTS,
-    option(
+    number_option(
         "--top",
-        type=number_type,
         default=baselines.TOP,
         metavar="K",
         help="the likeliest words, so many a line; the others share the rest "
         f"(default: {baselines.TOP}; 0: all words of train)",
     ),
-    option("--force", action="store_true", help="write over an output of that name"),
-    option("--no-cache", action="store_true", help="train anew, and do not keep the model"),
+    switch("--force", help="write over an output of that name"),
+    switch("--no-cache", help="train anew, and do not keep the model"),
     before=BASELINES,
 )
 
@@ -104,33 +103,31 @@ make_predict_parser = parser_maker(
     table_options(*HEADERS),
     option("--left-column", metavar="COLUMN", default="", help="the column of the left context"),
     option("--right-column", metavar="COLUMN", default="", help="the column of the right context"),
-    option(
-        "--words", type=number_type, default=baselines.TOP, metavar="K",
+    number_option(
+        "--words", default=baselines.TOP, metavar="K",
         help=f"the likeliest words, so many a line (default: {baselines.TOP})",
     ),
-    option(
-        "--right", type=number_type, default=0, metavar="M",
+    number_option(
+        "--right", default=0, metavar="M",
         help="judge words by M tokens of the right context, too (default: 0; 10 are enough)",
     ),
-    option(
-        "--candidates", type=number_type, default=0, metavar="N",
-        help="try the N likeliest words of the baseline ngram-both, too (default: 0)",
+    number_option(
+        "--candidates", default=0, help="try the N likeliest words of the baseline ngram-both, too (default: 0)",
     ),
-    option(
-        "--parallel", type=number_type, default=4, metavar="N", help="requests to a server at once (default: 4)"
+    number_option(
+        "--parallel", default=4, help="requests to a server at once (default: 4)"
     ),
     table_options("threads"),
     option(
         "--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE",
         help="of transformers' numbers: float32 (default), float16, bfloat16",
     ),
-    option("--limit", type=number_type, metavar="N", help="stop after N items, to go on later"),
-    option(
-        "--estimate", action="store_true",
-        help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take",
+    number_option("--limit", help="stop after N items, to go on later"),
+    switch(
+        "--estimate", help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take",
     ),
-    option(
-        "--force", action="store_true", help="write over an output of that name, and the journal of other work"
+    switch(
+        "--force", help="write over an output of that name, and the journal of other work"
     ),
     before=MODELS,
 )  # fmt: skip
@@ -182,7 +179,8 @@ def run_predict(args: argparse.Namespace) -> int:
     asked = predicting.Asked(words=args.words, right=args.right, candidates=args.candidates)
     challenge, test, output = _located(args, _file_name(args.name, args.model, asked))
     size, most = len(test), args.limit if args.limit is not None else SAMPLE if args.estimate else None
-    described = _described(args, challenge, test, asked)
+    train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
+    described = _described(args, train, test, asked)
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
     start = time.monotonic()
@@ -194,7 +192,6 @@ def run_predict(args: argparse.Namespace) -> int:
             settings = {name: getattr(args, name) for name in ("parallel", "dtype", "threads")}
             model = predicting.open_model(args.model, asked, **settings)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
-            train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
             if not needs_none or (train and train.input and train.expected):
                 _fit(model, challenge, contexts, keep=True)
             last = None if most is None else first + most
@@ -229,11 +226,10 @@ def run_predict(args: argparse.Namespace) -> int:
 
 
 def _described(
-    args: argparse.Namespace, challenge: Challenge, test: DataSet, asked: predicting.Asked
+    args: argparse.Namespace, train: DataSet | None, test: DataSet, asked: predicting.Asked
 ) -> dict[str, Any]:
     """Return what decides about each line."""
     kind, _, place = args.model.partition(":")
-    train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
     files = {
         "model_file": [None if kind == "openai" else place],
         "test_set": [test.input],

@@ -150,7 +150,7 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
         percentage=settings.percentage,
         interval=interval,
         how=how,
-        challenge=_challenge_name(task),
+        challenge=os.path.basename(os.path.abspath(task.directory)),
         test=split.name,
     )
 
@@ -165,13 +165,9 @@ def shown_names(results: Sequence[ScoredOutput], settings: Settings) -> list[str
     return [wanted.get(name, name) for name in unique]
 
 
-def _challenge_name(task: Task) -> str:
-    return os.path.basename(os.path.abspath(task.directory))
-
-
 def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object) -> None:
     """Show a value; its JSON document names the challenge first, and ``more`` at the end."""
-    show(value, settings, {"challenge": _challenge_name(task)}, more)
+    show(value, settings, {"challenge": os.path.basename(os.path.abspath(task.directory))}, more)
 
 
 @contextmanager

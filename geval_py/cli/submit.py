@@ -21,7 +21,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.cli import terminal
-from geval_py.cli.commands import option, parser_maker
+from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
@@ -76,9 +76,9 @@ make_submit_parser = parser_maker(
     option("--board", required=True, metavar="URL", help="the address of the board"),
     option("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)"),
     option("--token-file", metavar="FILE", help="a file of mode 600 with the token"),
-    option("--trial", action="store_true", help="only check it there: it does not count, and is not scored"),
-    option("--no-check", action="store_true", help="send it without checking it here first"),
-    option("--no-wait", action="store_true", help="print the signed receipt at once, and do not wait for the score"),
+    switch("--trial", help="only check it there: it does not count, and is not scored"),
+    switch("--no-check", help="send it without checking it here first"),
+    switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status=STATUS,
     before=TOKENS,
 )

@@ -12,7 +12,7 @@ from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
-from geval_py.cli.commands import add_format, option, parser_maker
+from geval_py.cli.commands import add_format, option, parser_maker, switch
 from geval_py.tables.formats import Shown
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
@@ -76,9 +76,8 @@ make_status_parser = parser_maker(
   geval board status gazette-board --copies
 """,
     BOARD,
-    option(
+    switch(
         "--copies",
-        action="store_true",
         help="show the outputs of different submitters that are much alike instead",
     ),
     add_format,
@@ -153,9 +152,8 @@ it stands until the new one is whole.
 """,
     BOARD,
     option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),
-    option(
+    switch(
         "--organiser",
-        action="store_true",
         help="also show outputs that are much alike, which is not to be published",
     ),
 )

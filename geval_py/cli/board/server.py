@@ -16,7 +16,7 @@ from geval_py.board.server import accounts
 from geval_py.board.settings import read_text
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
-from geval_py.cli.commands import option, parser_maker
+from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -124,7 +124,7 @@ make_work_parser = parser_maker(
 """,
     BOARD,
     option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)"),
-    option("--once", action="store_true", help="end when nothing waits any more"),
+    switch("--once", help="end when nothing waits any more"),
 )
 
 

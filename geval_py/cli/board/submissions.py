@@ -14,7 +14,7 @@ from geval_py.board.operations.submissions import add, name_final, note, scan, w
 from geval_py.board.settings import moment_of
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now
-from geval_py.cli.commands import add_format, one_of, option, parser_maker
+from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Shown
@@ -48,7 +48,7 @@ make_add_parser = parser_maker(
         help="who sent it (default: the submission's own name, for a branch its whole repository)",
     ),
     option("--at", type=moment, metavar="TIME", help="when it arrived, with its zone (default: now)"),
-    option("--baseline", action="store_true", help="it stands in the table without a place"),
+    switch("--baseline", help="it stands in the table without a place"),
     add_format,
     status="""\
 Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
@@ -92,7 +92,7 @@ make_scan_parser = parser_maker(
             "the clock (default: now)",
         ),
     ),
-    option("--again", action="store_true", help="also try again those that failed"),
+    switch("--again", help="also try again those that failed"),
     add_format,
     status="Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault.",
 )
@@ -184,7 +184,7 @@ make_final_parser = parser_maker(
 """,
     BOARD,
     option("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it"),
-    option("--undo", action="store_true", help="they are no longer final"),
+    switch("--undo", help="they are no longer final"),
     add_format,
 )
 
@@ -221,8 +221,8 @@ make_rescore_parser = parser_maker(
   geval board rescore gazette-board
 """,
     BOARD,
-    option("--dry-run", action="store_true", help="only show whose place would change"),
-    option("--again", action="store_true", help="also try again those that failed"),
+    switch("--dry-run", help="only show whose place would change"),
+    switch("--again", help="also try again those that failed"),
     add_format,
 )
 

@@ -11,7 +11,7 @@ from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
-from geval_py.cli.commands import option, parser_maker
+from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UsageError
 from geval_py.text import named
 
@@ -66,12 +66,11 @@ make_export_parser = parser_maker(
 """,
     BOARD,
     option("file", metavar="FILE", help="the archive, packed as its ending says: .tar, .tar.zst, .tar.xz"),
-    option(
+    switch(
         "--public",
-        action="store_true",
         help="no answers, no files, and no more of scores than is disclosed",
     ),
-    option("--force", action="store_true", help="write over an archive of that name"),
+    switch("--force", help="write over an archive of that name"),
 )
 
 
