@@ -75,15 +75,6 @@ def write_season(folder, belief, seed):
     return challenge
 
 
-class OldLadder(disclosure.Ladder):
-    """The ladder as it was: a step moves it by one standard error of clipped losses."""
-
-    def is_better(self, losses, badness):
-        differences = self.losses.clip(max=self.bound) - losses.clip(max=self.bound)
-        error = differences.std() / math.sqrt(len(losses))
-        return bool(differences.mean() > error and badness <= self.badness)
-
-
 def undefended(board, patch, *, ladder=False, rejects=False):
     """The board as it was, and worse: each score has four digits, also absurd ones, and anything may be sent.
 
@@ -91,7 +82,6 @@ def undefended(board, patch, *, ladder=False, rejects=False):
     """
     patch.setattr(disclosure, "uninformed_score", lambda metric: None)
     patch.setattr(leaderboard, "uninformed_score", lambda metric: None)
-    patch.setattr(disclosure, "Ladder", OldLadder)
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
     if rejects:
         patch.setattr(rules, "RULES", tuple(replace(rule, needs_answers=False) for rule in rules.RULES))

@@ -38,14 +38,9 @@ ANSWERS = (("ant", "bee", "cat", "ant"), ("ant", "dog", "cat", "bee"), ("ant", "
 PUBLIC = ("bee", "ant", "dog")
 FORMS = ("folder", "archive", "git")
 KEYS = {
-    "title": "Machine",
-    "challenge": "challenge",
-    "answers": "answers",
-    "seed": SEED,
-    "samples": 8,
-    "transports": "[https, file]",
-    "server": "{uploads_an_hour: 1_000_000, webhooks: [{name: hook, url: HOOK}]}",
-}
+    "title": "Machine", "challenge": "challenge", "answers": "answers", "seed": SEED, "samples": 8,
+    "transports": "[https, file]", "server": "{uploads_an_hour: 1_000_000, webhooks: [{name: hook, url: HOOK}]}",
+}  # fmt: skip
 
 
 def lines_of(chance, number, skill):

@@ -147,7 +147,7 @@ def test_site_is_killed(kills, board, submission, tmp_path):
         exchanged += killed and found == after
         before = built(board, public)
         assert before == after
-        assert not list(tmp_path.glob(".public*"))
+        assert not list(tmp_path.glob(".geval-board-*"))
     kill.report("site", f"after {exchanged} kills the new site was in place")
 
 

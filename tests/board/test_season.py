@@ -1,4 +1,4 @@
-"""A season of forty teams: two phases with their own settings, a private part that decides, final submissions.
+"""A season of twelve teams: two phases with their own settings, a private part that decides, final submissions.
 
 All is done by the command line, on SQLite and with --long on PostgreSQL; what it must print is in expected/season-*.
 """
@@ -20,7 +20,7 @@ from geval_py.board.ranking.parts import public_lines
 from geval_py.board.references import documents_of
 
 EXPECTED = Path(__file__).with_name("expected")
-TEAMS = [f"team{number:02}" for number in range(1, 41)]
+TEAMS = [f"team{number:02}" for number in range(1, 13)]
 TEST, DOCUMENT, SEED = "test-A", 3, 40627719283
 FIRST_DAY, SECOND_DAY = "2027-01-15T12:00:00Z", "2027-01-16T12:00:00Z"
 OPEN, OVER = datetime(2027, 1, 20, tzinfo=UTC), datetime(2027, 2, 2, tzinfo=UTC)
@@ -57,8 +57,8 @@ def set_settings(path):
 def upload(folder):
     """Three folders: of the phase of development, where one team has too many variants, and of two days of the last."""
     for number, team in enumerate(TEAMS):
-        skill = 0.2 + 0.01 * number
-        for variant in range(1 + number % 2 if number < 39 else 4):
+        skill = 0.2 + 0.03 * number
+        for variant in range(1 + number % 2 if number < len(TEAMS) - 1 else 4):
             text = output("dev-0", skill, 1000 * variant + number)
             write(folder / "dev" / team / f"dev-0/out-k={variant}.tsv", text)
         for day, gain in (("first", 0.0), ("second", 0.06 * (number % 4) - 0.03)):
@@ -84,7 +84,7 @@ def tell(folder, database, patch):
     said["refused"] = story("add", board, folder / "third", "--submitter", "team07", "--at", SECOND_DAY)[2]
     finals = _name_finals(story, board, said)
     set_clock(patch, OVER)
-    said["refused"] += story("final", board, finals["team40"][0])[2]
+    said["refused"] += story("final", board, finals[TEAMS[-1]][0])[2]
     said["private"] = story.fine("show", board)
     _correct(story, board, said)
     return Told(folder, said, finals)

@@ -4,7 +4,6 @@ All is done by the command line, on PostgreSQL and with --long on SQLite too; wh
 """
 
 import csv
-import hashlib
 import io
 import json
 from pathlib import Path
@@ -21,11 +20,9 @@ pytestmark = pytest.mark.usefixtures("children")
 
 EXPECTED = Path(__file__).with_name("expected")
 SETTINGS = {
-    "phases": "[{name: main, until: 2025-01-31T23:59:00+01:00}]",
-    "submissions_a_day": 3,
-    "transports": "[https, file]",
-    "samples": 2000,
-}
+    "phases": "[{name: main, until: 2025-01-31T23:59:00+01:00}]", "submissions_a_day": 3,
+    "transports": "[https, file]", "samples": 2000,
+}  # fmt: skip
 CHANGED_LINE, CORRECTED = 3, "qxjr"  # an answer that was wrong; to that which is right, only kim gave anything
 
 
@@ -88,11 +85,10 @@ def _rescore(story, board, answers, said):
 def _publish(story, folder, said):
     story.fine("site", folder / "board", "-o", folder / "site")
     story.fine("export", folder / "board", folder / "board.tar.zst")
-    story.fine("export", folder / "board", folder / "again.tar.zst")
     story.fine("import", folder / "imported", folder / "board.tar.zst")
     said["imported"] = story.fine("show", folder / "imported", "--phase", "main")
     story.fine("site", folder / "imported", "-o", folder / "imported-site")
-    said["verify"] = story.fine("verify", folder / "site", folder / "board.tar.zst")
+    assert story.fine("verify", folder / "site", folder / "board.tar.zst") == ""
 
 
 @pytest.fixture(scope="module", params=[pytest.param("sqlite", marks=pytest.mark.long), "postgresql"])
@@ -125,16 +121,11 @@ def test_json_has_the_order_of_the_table(told):
     assert [row["code"] for row in rows] == [entry["code"] for entry in entries(told).values()]
 
 
-@pytest.mark.parametrize(
-    ("name", "output"),
-    [
-        ("ann", "uploads/ann/test-A/out.tsv"),
-        ("bea", "uploads/ann/test-A/out.tsv"),
-        ("fay", "letters/fay/test-A/out-model=trigram,k=3.tsv"),
-        ("lou", "letters/lou/test-A/out.tsv"),
-        ("eve", "uploads/eve/test-A/out.tsv"),
-    ],
-)
+@pytest.mark.parametrize(("name", "output"), [
+    ("ann", "uploads/ann/test-A/out.tsv"), ("bea", "uploads/ann/test-A/out.tsv"),
+    ("fay", "letters/fay/test-A/out-model=trigram,k=3.tsv"), ("lou", "letters/lou/test-A/out.tsv"),
+    ("eve", "uploads/eve/test-A/out.tsv"),
+])  # fmt: skip
 def test_a_score_is_that_of_the_scorer(told, name, output):
     """By another way to it: the answers as they were at first."""
     scored = evaluate(SOURCE, TEST, out=told.folder / output, metrics="PerplexityHashed").score
@@ -148,23 +139,6 @@ def test_a_dry_run_publishes_nothing(told):
 def test_an_imported_board_says_the_same(told):
     assert told.said["imported"] == told.said["rescored"]
     assert contents(told.folder / "imported-site") == contents(told.folder / "site")
-
-
-def test_equal_boards_give_equal_exports(told):
-    one, other = (hashlib.sha256((told.folder / f"{name}.tar.zst").read_bytes()) for name in ("board", "again"))
-    assert one.hexdigest() == other.hexdigest()
-
-
-def test_a_site_is_that_of_the_export(told):
-    assert told.said["verify"] == ""
-
-
-def test_what_was_changed_in_a_site_is_found(told):
-    page = told.folder / "imported-site/index.html"
-    page.write_text(page.read_text(encoding="utf-8").replace("gus", "Gus"), encoding="utf-8")
-    status, out, _ = Story(told.folder)("verify", told.folder / "imported-site", told.folder / "board.tar.zst")
-    assert status == 1
-    assert out.startswith("index.html differs, from line ")
 
 
 def contents(folder):

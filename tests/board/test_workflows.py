@@ -132,17 +132,11 @@ def runner(tmp_path, warm):
     return Runner(tmp_path, warm.bin)
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        (f"submissions/ann/{TEST}/out.tsv", 0),
-        (f"submissions/bob/{TEST}/out.tsv", 1),
-        (f"submissions/annie/{TEST}/out.tsv", 1),
-        ("other/submissions/ann/out.tsv", 1),
-        (".github/workflows/board.yml", 1),
-        (f"submissions/Ann ÿ\n/{TEST}/out.tsv", 1),
-    ],
-)
+@pytest.mark.parametrize(("path", "status"), [
+    (f"submissions/ann/{TEST}/out.tsv", 0), (f"submissions/bob/{TEST}/out.tsv", 1),
+    (f"submissions/annie/{TEST}/out.tsv", 1), ("other/submissions/ann/out.tsv", 1),
+    (".github/workflows/board.yml", 1), (f"submissions/Ann ÿ\n/{TEST}/out.tsv", 1),
+])  # fmt: skip
 def test_only_the_submitters_own_folder_may_change(runner, path, status):
     runner.propose(path, output(0.5))
     script = scripts(JOBS["check"])["Only the submitter's own folder may change"]
@@ -220,22 +214,19 @@ def test_what_is_merged_is_added_kept_and_published(runner, tmp_path):
     assert kept == (0, "board.sqlite.gpg\n")
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "status", "said"),
-    [
-        pytest.param(f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, "", id="fine"),
-        pytest.param(f"submissions/ann/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123, 1, "E114", id="malformed"),
-        pytest.param("submissions/ann/gonito.yaml", "tags: [x]\n", 1, "E101", id="no output"),
-        pytest.param(
-            f"submissions/bob/{TEST}/out.tsv",
-            output(0.5),
-            1,
-            "a merge request of ann may change submissions/ann/ alone\n",
-            id="another's folder",
-        ),
-        pytest.param("challenge/config.txt", "--metric LogLoss\n", 1, "submissions/ann/ alone\n", id="the challenge"),
-    ],
-)
+@pytest.mark.parametrize(("path", "text", "status", "said"), [
+    pytest.param(f"submissions/ann/{TEST}/out.tsv", output(0.5), 0, "", id="fine"),
+    pytest.param(f"submissions/ann/{TEST}/out.tsv", "the:0,5 :0.5\n" * 123, 1, "E114", id="malformed"),
+    pytest.param("submissions/ann/gonito.yaml", "tags: [x]\n", 1, "E101", id="no output"),
+    pytest.param(
+        f"submissions/bob/{TEST}/out.tsv",
+        output(0.5),
+        1,
+        "a merge request of ann may change submissions/ann/ alone\n",
+        id="another's folder",
+    ),
+    pytest.param("challenge/config.txt", "--metric LogLoss\n", 1, "submissions/ann/ alone\n", id="the challenge"),
+])  # fmt: skip
 def test_gitlab_checks_what_is_proposed(runner, path, text, status, said):
     """The main branch has gone on meanwhile, which is no change of the merge request's."""
     assert runner.run("git checkout -q -b proposed")[0] == 0

@@ -83,14 +83,10 @@ def test_columns_of_losses_come_back():
 
 
 ODD = {
-    "arrived": START + timedelta(microseconds=1),
-    "description": ":metric ? %s %% {}",
-    "remark": "Zoë's “\\n”",
-    "tags": ["ä", "it's", '"'],
-    "params": {"k": "1", "deep": {"list": [1.5, None, True, "\U0001f600"]}},
-    "links": [["title", "https://example.org/?a=1"]],
-    "baseline": True,
-}
+    "arrived": START + timedelta(microseconds=1), "description": ":metric ? %s %% {}", "remark": "Zoë's “\\n”",
+    "tags": ["ä", "it's", '"'], "params": {"k": "1", "deep": {"list": [1.5, None, True, "\U0001f600"]}},
+    "links": [["title", "https://example.org/?a=1"]], "baseline": True,
+}  # fmt: skip
 
 
 @ON_BOTH

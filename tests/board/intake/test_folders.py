@@ -41,58 +41,36 @@ def test_the_digest_is_of_names_and_contents_alone(receiving, folder, tmp_path):
     assert first.digest == again.digest == hashlib.sha256(f"{SHA}  test-A/out.tsv\n".encode()).hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("name", "tests", "expected"),
-    [
-        ("test-A/out.tsv", ["test-A"], ("test-A", "")),
-        ("test-A/out-a.tsv.zst", ["test-A"], ("test-A", "a")),
-        ("test-A/out-a.jsonl.xz", ["test-A"], ("test-A", "a")),
-        ("test-A/out.parquet", ["test-A"], ("test-A", "")),
-        ("test-A/out.csv", ["test-A"], ("test-A", "")),
-        ("test-A/out-a.tsv.zip", ["test-A"], None),
-        ("test-A/output.tsv", ["test-A"], None),
-        ("test-A/more/out.tsv", ["test-A"], None),
-        ("dev-0/out.tsv", ["test-A"], None),
-        ("out.tsv", ["test-A"], ("test-A", "")),
-        ("out.tsv", ["test-A", "test-B"], None),
-        ("out-header.tsv", ["test-A"], None),
-        ("out-header.tsv.gz", ["test-A"], None),
-        ("test-A/out-header.tsv", ["test-A"], ("test-A", "header")),
-        ("test-A/OUT.TSV", ["test-A"], None),
-    ],
-)
+@pytest.mark.parametrize(("name", "tests", "expected"), [
+    ("test-A/out.tsv", ["test-A"], ("test-A", "")), ("test-A/out-a.tsv.zst", ["test-A"], ("test-A", "a")),
+    ("test-A/out-a.jsonl.xz", ["test-A"], ("test-A", "a")), ("test-A/out.parquet", ["test-A"], ("test-A", "")),
+    ("test-A/out.csv", ["test-A"], ("test-A", "")), ("test-A/out-a.tsv.zip", ["test-A"], None),
+    ("test-A/output.tsv", ["test-A"], None), ("test-A/more/out.tsv", ["test-A"], None),
+    ("dev-0/out.tsv", ["test-A"], None), ("out.tsv", ["test-A"], ("test-A", "")),
+    ("out.tsv", ["test-A", "test-B"], None), ("out-header.tsv", ["test-A"], None),
+    ("out-header.tsv.gz", ["test-A"], None), ("test-A/out-header.tsv", ["test-A"], ("test-A", "header")),
+    ("test-A/OUT.TSV", ["test-A"], None),
+])  # fmt: skip
 def test_which_files_are_outputs(name, tests, expected):
     assert tell(name, tests) == expected
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        ({}, NONE),
-        ({"test-A/output.tsv": LINE}, f"{NONE}; there are `test-A/output.tsv`"),
-        ({LATER: LINE}, f"{NONE}; there are `test-B/out.tsv`"),
-        ({OUT: LINE, f"{OUT}.gz": LINE}, f"`{OUT}` and `{OUT}.gz` {SAME}"),
-        ({OUT: LINE, "out.tsv": LINE}, f"`out.tsv` and `{OUT}` {SAME}"),
-        ({"test-A/out-\x1b[31m.tsv": LINE}, f"`test-A/out-\\x1b[31m.tsv` {UNSHOWN}"),
-        ({"test-A/out-\u202egpj.tsv": LINE}, f"`test-A/out-\\u202egpj.tsv` {UNSHOWN}"),
-        ({"test-A/out-\udcff.tsv": LINE}, f"`test-A/out-\\udcff.tsv` {UNSHOWN}"),
-        (
-            {OUT: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
-            f"`{OUT}` is a pointer of Git LFS, not the file itself: add that to the submission",
-        ),
-    ],
-    ids=[
-        "empty",
-        "misspelt",
-        "set-not-scored",
-        "two-of-a-variant",
-        "two-places",
-        "escape",
-        "right-to-left",
-        "not-utf-8",
-        "lfs",
-    ],
-)
+@pytest.mark.parametrize(("files", "reason"), [
+    ({}, NONE), ({"test-A/output.tsv": LINE}, f"{NONE}; there are `test-A/output.tsv`"),
+    ({LATER: LINE}, f"{NONE}; there are `test-B/out.tsv`"),
+    ({OUT: LINE, f"{OUT}.gz": LINE}, f"`{OUT}` and `{OUT}.gz` {SAME}"),
+    ({OUT: LINE, "out.tsv": LINE}, f"`out.tsv` and `{OUT}` {SAME}"),
+    ({"test-A/out-\x1b[31m.tsv": LINE}, f"`test-A/out-\\x1b[31m.tsv` {UNSHOWN}"),
+    ({"test-A/out-\u202egpj.tsv": LINE}, f"`test-A/out-\\u202egpj.tsv` {UNSHOWN}"),
+    ({"test-A/out-\udcff.tsv": LINE}, f"`test-A/out-\\udcff.tsv` {UNSHOWN}"),
+    (
+        {OUT: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
+        f"`{OUT}` is a pointer of Git LFS, not the file itself: add that to the submission",
+    ),
+], ids=[
+    "empty", "misspelt", "set-not-scored", "two-of-a-variant", "two-places", "escape", "right-to-left", "not-utf-8",
+    "lfs",
+])  # fmt: skip
 def test_what_is_rejected(refusal, folder, files, reason):
     assert refusal(folder(files)) == reason
 
@@ -118,15 +96,11 @@ def test_a_pipe_is_not_waited_for(refusal, folder):
     assert refusal(root) == "`test-A/out.tsv` is not a regular file"
 
 
-@pytest.mark.parametrize(
-    ("other", "limits", "reason"),
-    [
-        ("test-A/out-a.tsv", {"bytes": 20}, f"its files have more than 20 bytes, unpacked: `{OUT}`"),
-        ("test-A/out-a.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
-        ("test-B/out.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
-    ],
-    ids=["bytes", "files", "files of a set that is not scored"],
-)
+@pytest.mark.parametrize(("other", "limits", "reason"), [
+    ("test-A/out-a.tsv", {"bytes": 20}, f"its files have more than 20 bytes, unpacked: `{OUT}`"),
+    ("test-A/out-a.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
+    ("test-B/out.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
+], ids=["bytes", "files", "files of a set that is not scored"])  # fmt: skip
 def test_limits(refusal, folder, other, limits, reason):
     assert refusal(folder({other: LINE, OUT: LINE}), **limits) == reason
 

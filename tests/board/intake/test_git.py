@@ -131,14 +131,10 @@ def test_only_the_branch_and_its_last_commit_are_fetched(receiving, repository, 
     assert refs.stdout.split() == ["refs/heads/main"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "reason"),
-    [
-        (b"120000", f"`{OUT}` is a link; links are not followed"),
-        (b"160000", f"`{OUT}` is a submodule; submodules are not fetched"),
-    ],
-    ids=["link", "submodule"],
-)
+@pytest.mark.parametrize(("mode", "reason"), [
+    (b"120000", f"`{OUT}` is a link; links are not followed"),
+    (b"160000", f"`{OUT}` is a submodule; submodules are not fetched"),
+], ids=["link", "submodule"])  # fmt: skip
 def test_members_that_are_no_files(refusal, repository, mode, reason):
     repository.commit_files({OUT: (mode, repository.blob(b"/etc/passwd"))})
     assert refusal(repository.source()) == reason
@@ -193,16 +189,12 @@ def test_a_link_and_a_large_file_beside_the_outputs_reject_nothing(receiving, re
 FOUR = {f"{n}": b"" for n in range(4)}
 
 
-@pytest.mark.parametrize(
-    ("files", "limits", "reason"),
-    [
-        ({OUT: os.urandom(300_000)}, {"bytes": 200_000}, "its repository has more than 200000 bytes"),
-        ({OUT: bytes(300_000)}, {"bytes": 200_000}, f"its files have more than 200000 bytes, unpacked: `{OUT}`"),
-        (FOUR, {"listed": 3}, "its repository holds more than 3 files"),
-        (FOUR, {}, "its repository has too many files, or too long names"),
-    ],
-    ids=["repository", "file", "tree", "listing"],
-)
+@pytest.mark.parametrize(("files", "limits", "reason"), [
+    ({OUT: os.urandom(300_000)}, {"bytes": 200_000}, "its repository has more than 200000 bytes"),
+    ({OUT: bytes(300_000)}, {"bytes": 200_000}, f"its files have more than 200000 bytes, unpacked: `{OUT}`"),
+    (FOUR, {"listed": 3}, "its repository holds more than 3 files"),
+    (FOUR, {}, "its repository has too many files, or too long names"),
+], ids=["repository", "file", "tree", "listing"])  # fmt: skip
 def test_what_is_too_large(refusal, repository, monkeypatch, files, limits, reason):
     """A server need not heed the filter of large files: what lies on the disk is counted."""
     if not limits:
@@ -280,37 +272,34 @@ NO_ADDRESS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        *(
-            (f"git+{address}", NO_ADDRESS)
-            for address in (
-                "https://example.org/a.git",
-                "ssh://git@example.org/a.git",
-                "git@example.org:a.git@main",
-                "/srv/a.git@main",
-                "https://example.org@main",
-                "ext::sh -c id@main",
-                "https://-oProxyCommand=x/a@main",
-                "https://example.org/\x1b[2J@main",
-                "https://anna:secret@example.org/a.git",
-                "https://anna:sec/ret@example.org/a.git@main",
-                "https://anna:sec@ret@example.org/a@main",
-                "https://anna:1234/ret@example.org/a@main",
-                "https://anna:12?ret@example.org/a",
-                "https://anna@example.net:secret@example.org/a@main",
-                "anna:secret@example.org/a.git@main",
-            )
-        ),
-        ("git+https://example.org/a@-b", "`-b` is not the name of a branch"),
-        ("git+https://example.org/a@a..b", "`a..b` is not the name of a branch"),
-        ("git+https://example.org/a@a b", "`a b` is not the name of a branch"),
-        ("git+https://example.org/a@", "`` is not the name of a branch"),
-        ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
-        ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
-    ],
-)
+@pytest.mark.parametrize(("source", "message"), [
+    *(
+        (f"git+{address}", NO_ADDRESS)
+        for address in (
+            "https://example.org/a.git",
+            "ssh://git@example.org/a.git",
+            "git@example.org:a.git@main",
+            "/srv/a.git@main",
+            "https://example.org@main",
+            "ext::sh -c id@main",
+            "https://-oProxyCommand=x/a@main",
+            "https://example.org/\x1b[2J@main",
+            "https://anna:secret@example.org/a.git",
+            "https://anna:sec/ret@example.org/a.git@main",
+            "https://anna:sec@ret@example.org/a@main",
+            "https://anna:1234/ret@example.org/a@main",
+            "https://anna:12?ret@example.org/a",
+            "https://anna@example.net:secret@example.org/a@main",
+            "anna:secret@example.org/a.git@main",
+        )
+    ),
+    ("git+https://example.org/a@-b", "`-b` is not the name of a branch"),
+    ("git+https://example.org/a@a..b", "`a..b` is not the name of a branch"),
+    ("git+https://example.org/a@a b", "`a b` is not the name of a branch"),
+    ("git+https://example.org/a@", "`` is not the name of a branch"),
+    ("git+ext://sh/x@main", "board.yaml does not allow git to fetch by ext; `transports` are https"),
+    ("git+file:///srv/a.git@main", "board.yaml does not allow git to fetch by file; `transports` are https"),
+])  # fmt: skip
 def test_addresses_that_are_none(source, message):
     """What is malformed is not repeated: it may hold a password."""
     with pytest.raises(UsageError) as raised:
@@ -318,19 +307,16 @@ def test_addresses_that_are_none(source, message):
     assert str(raised.value) == message
 
 
-@pytest.mark.parametrize(
-    ("source", "shown"),
-    [
-        ("git+https://anna:secret@example.org/a.git@main", "https://example.org/a.git"),
-        ("git+https://example.org/a.git@feature/x", "https://example.org/a.git"),
-        ("git+ssh://git:secret@example.org/a.git@main", "ssh://git@example.org/a.git"),
-        ("git+https://anna:secret@example.org:8080/a.git@main", "https://example.org:8080/a.git"),
-        ("git+https://secret@example.org/a.git@main", "https://example.org/a.git"),
-        ("git+https://example.org/a.git?token=secret@main", "https://example.org/a.git"),
-        ("git+https://[::1]:8080/a.git@main", "https://[::1]:8080/a.git"),
-        ("git+https://anna%40example.net:sec%40ret@example.org/a.git@main", "https://example.org/a.git"),
-    ],
-)
+@pytest.mark.parametrize(("source", "shown"), [
+    ("git+https://anna:secret@example.org/a.git@main", "https://example.org/a.git"),
+    ("git+https://example.org/a.git@feature/x", "https://example.org/a.git"),
+    ("git+ssh://git:secret@example.org/a.git@main", "ssh://git@example.org/a.git"),
+    ("git+https://anna:secret@example.org:8080/a.git@main", "https://example.org:8080/a.git"),
+    ("git+https://secret@example.org/a.git@main", "https://example.org/a.git"),
+    ("git+https://example.org/a.git?token=secret@main", "https://example.org/a.git"),
+    ("git+https://[::1]:8080/a.git@main", "https://[::1]:8080/a.git"),
+    ("git+https://anna%40example.net:sec%40ret@example.org/a.git@main", "https://example.org/a.git"),
+])  # fmt: skip
 def test_a_password_is_not_shown(source, shown):
     address = address_of(source, ("https", "ssh"))
     assert (address.shown, shown_source(source)) == (shown, f"git+{shown}@{address.branch}")
@@ -376,20 +362,17 @@ def test_what_git_says_has_no_password(password, tmp_path):
 LONG = "git+https://git.example.org/courses/2027/summer/groups/{}/language-models/gap.git@main"
 
 
-@pytest.mark.parametrize(
-    ("source", "name", "submitter"),
-    [
-        ("git+https://example.org/annA/gap.git@main", "gap@main", "example.org/annA/gap"),
-        ("git+https://example.org/annB/gap.git@main", "gap@main", "example.org/annB/gap"),
-        ("git+https://anna:secret@example.org/team.zip@main", "team.zip@main", "example.org/team.zip"),
-        ("git+https://anna:secret@example.org:80/teams/gap/@feature/x", "gap@feature/x", "example.org:80/teams/gap"),
-        ("git+ssh://git@example.org/gap.git@main", "gap@main", "git@example.org/gap"),
-        ("git+file:///srv/gap.git@main", "gap@main", "srv/gap"),
-        (LONG.format("annA"), "gap@main", "git.example.org/course…26de66ef…nA/language-models/gap"),
-        (LONG.format("annB"), "gap@main", "git.example.org/course…37717b8d…nB/language-models/gap"),
-        ("uploads/annA/gap.tar.gz", "gap", "gap"),
-    ],
-)
+@pytest.mark.parametrize(("source", "name", "submitter"), [
+    ("git+https://example.org/annA/gap.git@main", "gap@main", "example.org/annA/gap"),
+    ("git+https://example.org/annB/gap.git@main", "gap@main", "example.org/annB/gap"),
+    ("git+https://anna:secret@example.org/team.zip@main", "team.zip@main", "example.org/team.zip"),
+    ("git+https://anna:secret@example.org:80/teams/gap/@feature/x", "gap@feature/x", "example.org:80/teams/gap"),
+    ("git+ssh://git@example.org/gap.git@main", "gap@main", "git@example.org/gap"),
+    ("git+file:///srv/gap.git@main", "gap@main", "srv/gap"),
+    (LONG.format("annA"), "gap@main", "git.example.org/course…26de66ef…nA/language-models/gap"),
+    (LONG.format("annB"), "gap@main", "git.example.org/course…37717b8d…nB/language-models/gap"),
+    ("uploads/annA/gap.tar.gz", "gap", "gap"),
+])  # fmt: skip
 def test_a_branch_is_named_by_itself_and_who_submits_by_the_whole_repository(source, name, submitter):
     assert (own_name(source), submitter_of(source)) == (name, submitter)
 

@@ -104,38 +104,21 @@ def test_aliases_do_not_multiply(refusal, folder):
     assert reason == "gonito.yaml, line 2: `params` has a value of more than 1000 characters"
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("One\n", ("One", ())),
-        ("\n \n  One \n\nTags: a,b , c\n", ("One", ("a", "b", "c"))),
-        ("One\r\nlabels: a\r\ntags: b\r\n", ("One", ("a",))),
-        ("tags: a\n", ("tags: a", ())),
-        ("", ("", ())),
-    ],
-    ids=["line", "tags", "labels-first", "first-line-is-the-description", "empty"],
-)
+@pytest.mark.parametrize(("message", "expected"), [
+    ("One\n", ("One", ())), ("\n \n  One \n\nTags: a,b , c\n", ("One", ("a", "b", "c"))),
+    ("One\r\nlabels: a\r\ntags: b\r\n", ("One", ("a",))), ("tags: a\n", ("tags: a", ())), ("", ("", ())),
+], ids=["line", "tags", "labels-first", "first-line-is-the-description", "empty"])  # fmt: skip
 def test_messages_of_commits(message, expected):
     """Gonito's commitMessageParser: the first line that is not blank, then the first with tags below it."""
     assert parse_message(message) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "pattern", "expected"),
-    [
-        ("a.yaml", "*.yaml", True),
-        ("a.yaml", "./*.yaml", True),
-        ("config/a.yaml", "*.yaml", False),
-        ("config/a.yaml", "**/*.yaml", True),
-        ("x/y/z/a.yaml", "x/**/a.yaml", True),
-        ("x/a.yaml", "x/**/a.yaml", True),
-        ("x/a.yaml", "**", True),
-        ("x/a.yaml", "x/?.yaml", True),
-        ("x/a.yaml", "x", False),
-        ("a/" * 200 + "b", "**/" * 200 + "c", False),
-        ("a/" * 5000 + "b", "**/b", True),
-    ],
-)
+@pytest.mark.parametrize(("name", "pattern", "expected"), [
+    ("a.yaml", "*.yaml", True), ("a.yaml", "./*.yaml", True), ("config/a.yaml", "*.yaml", False),
+    ("config/a.yaml", "**/*.yaml", True), ("x/y/z/a.yaml", "x/**/a.yaml", True), ("x/a.yaml", "x/**/a.yaml", True),
+    ("x/a.yaml", "**", True), ("x/a.yaml", "x/?.yaml", True), ("x/a.yaml", "x", False),
+    ("a/" * 200 + "b", "**/" * 200 + "c", False), ("a/" * 5000 + "b", "**/b", True),
+])  # fmt: skip
 def test_patterns(name, pattern, expected):
     assert matches(name, pattern) == expected
 

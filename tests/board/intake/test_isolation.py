@@ -143,19 +143,15 @@ def test_children_are_interpreters_where_they_cannot_be_forked(look, place, monk
     assert isinstance(isolation._idle[0], isolation.Interpreter)
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines, there are 212 items [E103]"),
-        (b"", f"`{OUT}`: the output has no line [E102]"),
-        (b"x\n" * 212, f"`{OUT}`: an entry, or a whole line, without a colon [E113]"),
-        (
-            b"\xff\xfea\0:\0" * 9,
-            f"`{OUT}`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?) [E106]",
-        ),
-    ],
-    ids=["too-few", "empty", "no-colon", "utf-16"],
-)
+@pytest.mark.parametrize(("data", "reason"), [
+    (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines, there are 212 items [E103]"),
+    (b"", f"`{OUT}`: the output has no line [E102]"),
+    (b"x\n" * 212, f"`{OUT}`: an entry, or a whole line, without a colon [E113]"),
+    (
+        b"\xff\xfea\0:\0" * 9,
+        f"`{OUT}`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?) [E106]",
+    ),
+], ids=["too-few", "empty", "no-colon", "utf-16"])  # fmt: skip
 def test_an_error_of_the_checker_rejects_and_nothing_is_scored(look, data, reason):
     findings = look({OUT: data})
     assert (findings.scored, findings.state, findings.reason) == ((), "rejected", reason)
@@ -322,22 +318,18 @@ def pid_in(place):
     return int(pid.read_text())
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
-        ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),
-        ("os._exit(3)", "the sandbox process ended with status 3"),
-        ("1 / 0", "the sandbox process ended with status 1 (ZeroDivisionError)"),
-        (
-            "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
-            "it took more processor time than is allowed",
-        ),
-        ("open(place + '/answer.json', 'w').write('{')", "the sandbox process ended with status 0"),
-        ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
-    ],
-    ids=["memory", "killed", "status", "error", "processor", "half-answer", "no-answer"],
-)
+@pytest.mark.parametrize(("code", "reason"), [
+    ("do(lambda: {'x': len(bytearray(10**9))})", "it needs more than 300000000 bytes of memory"),
+    ("os.kill(os.getpid(), 9)", "the sandbox process was killed (SIGKILL)"),
+    ("os._exit(3)", "the sandbox process ended with status 3"),
+    ("1 / 0", "the sandbox process ended with status 1 (ZeroDivisionError)"),
+    (
+        "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
+        "it took more processor time than is allowed",
+    ),
+    ("open(place + '/answer.json', 'w').write('{')", "the sandbox process ended with status 0"),
+    ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),
+], ids=["memory", "killed", "status", "error", "processor", "half-answer", "no-answer"])  # fmt: skip
 def test_a_child_that_blows_up(child, place, code, reason):
     with pytest.raises(FailedError) as raised:
         child(code, place, LIMITS)

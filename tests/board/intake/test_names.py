@@ -32,11 +32,9 @@ def test_other_names_are_two(one, other):
     assert casefolded(one) != casefolded(other)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("Zoë", "Zoe\u0308"), ("STRASSE", "straße"), ("ﬁsh", "FISH"), ("Å", "\u212b"), ("ΣΑΣ", "σας")],
-    ids=["composed", "sharp-s", "ligature", "angstrom", "final-sigma"],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    ("Zoë", "Zoe\u0308"), ("STRASSE", "straße"), ("ﬁsh", "FISH"), ("Å", "\u212b"), ("ΣΑΣ", "σας"),
+], ids=["composed", "sharp-s", "ligature", "angstrom", "final-sigma"])  # fmt: skip
 def test_unicode_forms_and_case_are_one(one, other):
     assert casefolded(one) == casefolded(other)
 
@@ -52,12 +50,6 @@ def test_a_name_that_is_too_long():
     with pytest.raises(RejectedError) as raised:
         casefolded("x" * 101)
     assert str(raised.value) == f"the name `{'x' * 20}…{'x' * 19}` has more than 100 characters"
-
-
-@pytest.mark.parametrize("name", ["../../etc/passwd", "con", "a\\b", "🦊", "=1+1", "<b>", "'; drop table submitters"])
-def test_no_name_is_dangerous(name):
-    """It is a key of the database, and never a path: what stands in it does not matter."""
-    assert casefolded(name) == name
 
 
 @given(st.text(max_size=50))
@@ -127,26 +119,23 @@ def test_a_name_looks_like_itself_in_other_letters(name):
     assert not skeletons(name).isdisjoint(skeletons(name.casefold()))
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("An\tna", "the name `An\\tna` has a control character, U+0009"),
-        ("Anna\x00", "the name `Anna\\x00` has a control character, U+0000"),
-        ("Anna\x85", "the name `Anna\\x85` has a control character, U+0085"),
-        ("An\u2028na", "the name `An\\u2028na` has a control character, U+2028 LINE SEPARATOR"),
-        *(
-            (f"An{mark}na", f"has a character that changes the direction of text, U+{ord(mark):04X} {named}")
-            for mark, named in [
-                ("\u202e", "RIGHT-TO-LEFT OVERRIDE"),
-                ("\u2067", "RIGHT-TO-LEFT ISOLATE"),
-                ("\u200f", "RIGHT-TO-LEFT MARK"),
-                ("\u061c", "ARABIC LETTER MARK"),
-            ]
-        ),
-        ("Z\u0301\u0302\u0303", "has more than 2 combining marks in a row"),
-        ("Z\u20dd\u20dd\u20dd", "has more than 2 combining marks in a row"),
-    ],
-)
+@pytest.mark.parametrize(("name", "reason"), [
+    ("An\tna", "the name `An\\tna` has a control character, U+0009"),
+    ("Anna\x00", "the name `Anna\\x00` has a control character, U+0000"),
+    ("Anna\x85", "the name `Anna\\x85` has a control character, U+0085"),
+    ("An\u2028na", "the name `An\\u2028na` has a control character, U+2028 LINE SEPARATOR"),
+    *(
+        (f"An{mark}na", f"has a character that changes the direction of text, U+{ord(mark):04X} {named}")
+        for mark, named in [
+            ("\u202e", "RIGHT-TO-LEFT OVERRIDE"),
+            ("\u2067", "RIGHT-TO-LEFT ISOLATE"),
+            ("\u200f", "RIGHT-TO-LEFT MARK"),
+            ("\u061c", "ARABIC LETTER MARK"),
+        ]
+    ),
+    ("Z\u0301\u0302\u0303", "has more than 2 combining marks in a row"),
+    ("Z\u20dd\u20dd\u20dd", "has more than 2 combining marks in a row"),
+])  # fmt: skip
 def test_names_that_no_submitter_may_have(name, reason):
     with pytest.raises(RejectedError) as caught:
         check_name(name)

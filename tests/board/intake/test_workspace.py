@@ -88,15 +88,10 @@ def test_the_folders_of_one_process_do_not_disturb_each_other(temporary):
         assert os.path.isdir(other)
 
 
-@pytest.mark.parametrize(
-    ("name", "age", "kept"),
-    [
-        ("geval-board-abc", ABANDONED_SECONDS + 60, False),
-        ("geval-board-abc", ABANDONED_SECONDS - 60, True),
-        ("geval-abc", ABANDONED_SECONDS + 60, True),
-    ],
-    ids=["of an earlier version", "just begun", "of somebody else"],
-)
+@pytest.mark.parametrize(("name", "age", "kept"), [
+    ("geval-board-abc", ABANDONED_SECONDS + 60, False), ("geval-board-abc", ABANDONED_SECONDS - 60, True),
+    ("geval-abc", ABANDONED_SECONDS + 60, True),
+], ids=["of an earlier version", "just begun", "of somebody else"])  # fmt: skip
 def test_a_folder_without_a_lock(temporary, name, age, kept):
     (temporary / name).mkdir()
     (temporary / name / "000").write_text("x")

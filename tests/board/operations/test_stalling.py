@@ -21,8 +21,6 @@ from geval_py.board.submission import FailedError
 
 pytestmark = pytest.mark.usefixtures("children")
 
-LISTED = 300
-
 
 def limited(board, **limits):
     return replace(board, settings=replace(board.settings, limits=replace(board.settings.limits, **limits)))
@@ -51,13 +49,6 @@ def uploads(submission, tmp_path):
 
     make.folder = str(folder)
     return make
-
-
-def test_a_limit_rejects_and_a_good_one_beside_it_is_scored(sqlite_board, uploads):
-    uploads("bad", {f"file{number}": "" for number in range(LISTED + 1)})
-    receipts = scan(limited(sqlite_board, listed=LISTED), uploads.folder, now=NOW)
-    assert states(receipts) == [("bad", "rejected"), ("good", "scored")]
-    assert receipts[0].reason == "its folder holds more than 300 files and folders"
 
 
 def test_what_is_just_within_the_limits_is_scored(sqlite_board, uploads):

@@ -64,6 +64,8 @@ def test_what_no_database_holds_is_stored_escaped(board, submission):
     add(board, str(submission("Ann", gonito=gonito)), now=NOW)
     (row,) = stored(board)
     assert (row.description, row.tags, row.params) == (r"a\x00b\ud800c", [r"\x00"], {r"\x00": r"\x00"})
+    folder = submission("x").rename(submission("y").parent / "\udc80")
+    assert add(board, str(folder), now=NOW).submitter == "\\udc80"
 
 
 @ON_BOTH
@@ -176,14 +178,6 @@ def test_what_is_refused(sqlite_board, submission, tmp_path):
     with pytest.raises(RejectedError):
         add(sqlite_board, str(submission("Ann")), submitter="\N{ZERO WIDTH SPACE}", now=NOW)
     assert stored(sqlite_board) == []
-
-
-@ON_BOTH
-def test_text_that_no_database_takes(board, submission):
-    receipt = add(board, str(submission("Ann", gonito='description: "a\\0b"\n')), now=NOW)
-    assert receipt.state in ("scored", "rejected")
-    folder = submission("x").rename(submission("y").parent / "\udc80")
-    assert add(board, str(folder), now=NOW).submitter == "\\udc80"
 
 
 def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):

@@ -169,11 +169,9 @@ def test_two_submitters_of_the_same_content_have_one_evaluation_and_cannot_be_to
     assert [row.p for row in rows.rows(comparisons)] == [0.0]
 
 
-@pytest.mark.parametrize(
-    "again",
-    [(some_losses(9), {"reference": "new answers"}), (some_losses(9, lines=20), {})],
-    ids=["other answers", "another number of lines"],
-)
+@pytest.mark.parametrize("again", [
+    (some_losses(9), {"reference": "new answers"}), (some_losses(9, lines=20), {}),
+], ids=["other answers", "another number of lines"])  # fmt: skip
 def test_what_was_scored_with_different_answers_cannot_be_told_apart(rows, again):
     code = rows.submit("one", some_losses(0))
     rows.submit("two", some_losses(9))

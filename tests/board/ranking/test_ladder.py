@@ -162,40 +162,6 @@ def test_what_it_would_take_tells_of_the_shown_score_alone(rows):
     assert f"{perplexity(losses(2.99, 1.0)):.3f}" not in " ".join(what_it_takes(table, table.entries[1]))
 
 
-def attack(shows, truth, rounds):
-    """Boosting (Blum and Hardt, section 4): guess at random, keep the guesses after which the board shows a better score.
-
-    ``shows`` gives what the board shows after each of some line losses. Gives the mean loss of the majority of what
-    was kept; that of one guess is 1, more or less.
-    """
-    guesses = np.random.default_rng(0).integers(0, 2, (rounds, len(truth)))
-    kept = shows(np.where(guesses == truth, 0.5, 1.5))
-    majority = guesses[kept].mean(axis=0) > 0.5
-    return float(np.where(majority == truth, 0.5, 1.5).mean())
-
-
-def better_than_expected(of):
-    """A plain board shows every score: keep what is better than a guess is on average."""
-    return of.mean(axis=1) < 1.0
-
-
-def moved(of):
-    """A ladder shows only that the score moved."""
-    ladder = Ladder(20.0)
-    steps = [ladder.climb(n, losses, float(losses.mean())) for n, losses in enumerate(of)]
-    return [number for number, step in enumerate(steps) if number == step]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_an_attacker_gains_far_less_on_a_ladder(seed):
-    truth = np.random.default_rng(seed).integers(0, 2, 10_000)
-    plain = 1.0 - attack(better_than_expected, truth, 2_000)
-    on_a_ladder = 1.0 - attack(moved, truth, 2_000)
-    assert plain > 0.09
-    assert on_a_ladder < plain / 5
-
-
 def test_a_metric_that_is_only_shown_and_scored_again_is_that_of_the_output_that_stands(tmp_path):
     rows = Rows(tmp_path, tests="{test-A: {ladder: true}}", also="[LogLossHashed]")
     for at, loss in enumerate([4.0, 5.0]):

@@ -132,11 +132,9 @@ def test_independent_systems_are_not_accused(systems, tmp_path):
     assert alike(honest, tmp_path) == set()
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [([0.1] * 120 + [3.0] * 3, [0.12] * 118 + [2.0] * 5), ([0.151] * 123, [0.094] * 123)],
-    ids=["a frequent word apart", "only the rest"],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    ([0.1] * 120 + [3.0] * 3, [0.12] * 118 + [2.0] * 5), ([0.151] * 123, [0.094] * 123),
+], ids=["a frequent word apart", "only the rest"])  # fmt: skip
 def test_outputs_that_say_little_are_not_copies(one, other, tmp_path):
     """Nearly all losses of each are the same, so they agree by chance."""
     assert alike({"one": one, "other": other}, tmp_path) == set()

@@ -11,7 +11,7 @@ from test_ladder import losses, rounded
 
 from geval_py.board import site
 from geval_py.board.database.schema import disclosures, outputs, submissions
-from geval_py.board.ranking import leaderboard, order
+from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.place_ranges import what_it_takes
 from geval_py.board.site import pages, view
 from geval_py.errors import ConfigError, UsageError
@@ -212,22 +212,6 @@ def test_a_metric_that_is_not_made_of_losses_climbs_by_a_tenth_of_the_way_to_the
         rows.submit("one", score, at=at)
     rows.refresh()
     assert [value for _, value in shown_variants(rows)] == [0.5, 0.5, 0.56, 0.56]
-
-
-def are_compared(rows, table):
-    with rows.board.reading() as connection:
-        ids = [entry.evaluation_id for entry in table.entries]
-        return not order.missing_pairs(connection, rows.board.settings, ids)
-
-
-def test_pairs_are_compared_in_each_phase(rows):
-    for at in (0, 30):
-        for number, name in enumerate(("one", "two")):
-            rows.submit(name, losses(3.0 - number + at / 100, 0.1), at=at)
-    for phase in ("dev", "final"):
-        table = rows.standings("test-A", phase=phase, now=OPEN)
-        assert [(entry.submitter, entry.first) for entry in table.entries] == [("two", 1), ("one", 2)]
-        assert are_compared(rows, table)
 
 
 def test_a_phase_of_the_future_has_no_page(rows):

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import random
 import subprocess
 import sys
 import threading
@@ -149,26 +148,6 @@ def test_the_longest_pause_after_an_error_is_kept(board):
         assert queue.lease(board, clock()) is None
         clock.wait(seconds=1)
     assert queue.lease(board, clock()).lease == queue.MAX_LEASES
-
-
-@ON_BOTH
-def test_random_leases_never_hold_two_jobs_of_a_team(board):
-    ids, chance, clock = teams(board, "abc"), random.Random(1), Clock()
-    for number in range(30):
-        enqueue(board, ids[number % 3])
-    held, done = [], []
-    while len(done) < 30:
-        clock.wait(seconds=1)
-        job = queue.lease(board, clock())
-        if job is not None:
-            held.append(job)
-        assert len({one.submitter_id for one in held}) == len(held)
-        if held and (job is None or chance.random() < 0.5):
-            one = held.pop(chance.randrange(len(held)))
-            assert finish(board, one, clock())
-            done.append(one)
-    for _, own in itertools.groupby(sorted(done, key=lambda one: one.submitter_id), key=lambda one: one.submitter_id):
-        assert len(list(own)) == 10
 
 
 # Workers

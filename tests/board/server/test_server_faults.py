@@ -1,6 +1,6 @@
 """Faults at a server in processes of its own: no upload is lost, double, half there, or charged for what failed.
 
-What must hold after each is :func:`deployed.check_invariants`. Workers are killed in test_killed_workers.py.
+What must hold after each is :func:`deployed.check_invariants`.
 """
 
 import os
@@ -12,7 +12,7 @@ import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPException
 from itertools import chain
@@ -99,6 +99,14 @@ def time_goes_by(board):
         connection.execute(update(jobs).where(jobs.c.state == queue.WAITING).values(due=PAST, deaths=0))
 
 
+def kill_workers(process):
+    """Kill the workers of a server with their children, then stop the server."""
+    for pid in processes_of(process.pid)[:0:-1]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.stop()
+
+
 def kill_all(process):
     """Kill a server with its worker and their children, in any order."""
     for pid in processes_of(process.pid)[::-1]:
@@ -109,7 +117,7 @@ def kill_all(process):
 
 @ON_BOTH
 @TIMES
-@pytest.mark.parametrize("kill", [Process.kill, kill_all], ids=["server", "all"])
+@pytest.mark.parametrize("kill", [Process.kill, kill_workers, kill_all], ids=["server", "workers", "all"])
 def test_a_killed_server_loses_nothing(board, times, kill):
     """After the kill of the server, its worker ends by itself; each sender without an answer sends again."""
     chance, senders = random.Random(times), Senders(board)
@@ -310,25 +318,3 @@ def fill(folder, left):
 
 
 # The clock
-
-
-@ON_BOTH
-@TIMES
-def test_a_clock_that_is_set_back_an_hour(served, times):
-    """Uploads before and after, leases of the dead and what is to be tried again: nothing waits for the hour."""
-    chance = random.Random(times)
-    programs = [served.token(f"team {number}") for number in range(TEAMS)]
-    given = []
-    for number in range(times):
-        content = output("test-A", 0.5, number)
-        given += [program.put(OUT, content).json()["receipt"] for program in programs]
-        job = queue.lease(served.board, served.clock()) if chance.random() < 0.5 else None
-        if job is not None and chance.random() < 0.5:
-            with queue.changing(served.board) as connection:
-                queue.put_back(connection, job, served.clock(), "the disk is full")
-        served.clock.now -= timedelta(hours=1)
-        given += [programs[0].put(OUT, output("test-A", 0.5, f"after {number}")).json()["receipt"]]
-        check_invariants(served.board, given, is_idle=False)
-        served.work()
-        assert check_invariants(served.board, given) == {"done": len(given)}
-    print(f"the clock was set back {times} times: {check_invariants(served.board, given)}")

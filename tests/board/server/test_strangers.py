@@ -76,16 +76,12 @@ def test_a_body_with_a_length_and_chunks_ends_the_connection(served, address, to
     assert count(served.board, jobs) == 0
 
 
-@pytest.mark.parametrize(
-    "request_head",
-    [
-        b"/ HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(100_000)),
-        b"/ HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 10_000_000 + b"\r\n",
-        b"/ HTTP/1.1\r\nHost: x\r\nCookie: " + b"geval=x; " * 100_000 + b"\r\n",
-        b"/" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: x\r\n",
-    ],
-    ids=["many headers", "long header", "cookies", "address"],
-)
+@pytest.mark.parametrize("request_head", [
+    b"/ HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(100_000)),
+    b"/ HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 10_000_000 + b"\r\n",
+    b"/ HTTP/1.1\r\nHost: x\r\nCookie: " + b"geval=x; " * 100_000 + b"\r\n",
+    b"/" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: x\r\n",
+], ids=["many headers", "long header", "cookies", "address"])  # fmt: skip
 def test_a_head_beyond_measure(address, request_head):
     assert [one for one in statuses(ask(address, b"GET " + request_head + b"\r\n")) if one < 400] == []
     assert statuses(ask(address, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")) == [200]
@@ -277,19 +273,15 @@ def tar_of(name, size, kind=tarfile.REGTYPE, link=""):
     return packed.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("content", "state", "reason"),
-    [
-        (tar_of("../test-A/out.tsv", 3), "rejected", "`../test-A/out.tsv` leads out of its folder"),
-        (tar_of("/etc/passwd", 3), "rejected", "`/etc/passwd` leads out of its folder"),
-        (tar_of("test-A/out.tsv", 0, tarfile.SYMTYPE, "/etc/passwd"), "rejected", "`test-A/out.tsv` is a link"),
-        (tar_of("test-A/out.tsv", 0, tarfile.CHRTYPE), "rejected", "not a regular file but a device"),
-        (tar_of("test-A/out.tsv", 50_000_000), "rejected", ""),
-        (b"\x1f\x8b\x08\x00", "rejected", "is no tar archive, or is damaged"),
-        (b"", "rejected", "is no tar archive, or is damaged"),
-    ],
-    ids=["slip", "absolute", "link", "device", "zeros", "cut", "empty"],
-)
+@pytest.mark.parametrize(("content", "state", "reason"), [
+    (tar_of("../test-A/out.tsv", 3), "rejected", "`../test-A/out.tsv` leads out of its folder"),
+    (tar_of("/etc/passwd", 3), "rejected", "`/etc/passwd` leads out of its folder"),
+    (tar_of("test-A/out.tsv", 0, tarfile.SYMTYPE, "/etc/passwd"), "rejected", "`test-A/out.tsv` is a link"),
+    (tar_of("test-A/out.tsv", 0, tarfile.CHRTYPE), "rejected", "not a regular file but a device"),
+    (tar_of("test-A/out.tsv", 50_000_000), "rejected", ""),
+    (b"\x1f\x8b\x08\x00", "rejected", "is no tar archive, or is damaged"),
+    (b"", "rejected", "is no tar archive, or is damaged"),
+], ids=["slip", "absolute", "link", "device", "zeros", "cut", "empty"])  # fmt: skip
 def test_hostile_archives_through_the_door(served, content, state, reason):
     """They are refused by the same sandbox as those of a folder, with the reason, without cost."""
     told = served.send("anna", content, "/upload/anna.tar.gz")

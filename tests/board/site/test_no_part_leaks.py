@@ -21,12 +21,8 @@ TEST = "test-A"
 TESTS = "  test-A: {split: 30 %, disclosed: 6"
 SETTINGS = {
     "phases": "[{name: dev, until: 2027-01-10T00:00:00Z}, {name: final, until: 2027-02-01T00:00:00Z}]",
-    "submissions_a_day": 9,
-    "finals": 2,
-    "also": "[LikelihoodHashed]",
-    "seed": SEED,
-    "samples": 200,
-}
+    "submissions_a_day": 9, "finals": 2, "also": "[LikelihoodHashed]", "seed": SEED, "samples": 200,
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -169,24 +165,3 @@ def test_the_score_of_a_part_is_that_of_its_lines_alone(tmp_path, at):
         ):
             scored = evaluate(marked, TEST, out=out / TEST / "out.tsv", metrics=f"{metric}:f<in<1>:this>")
             assert shown == float(f"{scored.score:.14e}")
-
-
-def test_an_export_carries_the_final_submissions(tmp_path, at):
-    """An imported board says the same before the deadline and after it, and its site is verified."""
-    story = new_board(tmp_path)
-    use(story)
-    story.fine("export", tmp_path / "board", tmp_path / "board.tar")
-    story.fine("import", tmp_path / "imported", tmp_path / "board.tar")
-    final = {}
-    for moment in (BEFORE, AFTER):
-        at(moment)
-        archive = tmp_path / f"{moment:%Y-%m-%d}.tar"
-        story.fine("export", tmp_path / "board", archive)
-        for board in ("board", "imported"):
-            final[moment, board] = story.fine("show", tmp_path / board, "--phase", "final", "--by", "submission")
-        assert final[moment, "board"] == final[moment, "imported"]
-        story.fine("site", tmp_path / "board", "-o", tmp_path / "site")
-        assert story.fine("verify", tmp_path / "site", archive) == ""
-    statuses = [story.fine("status", tmp_path / board, "--format", "json") for board in ("board", "imported")]
-    assert statuses[0] == statuses[1]
-    assert [line["final"] for line in json.loads(statuses[0])["submissions"]].count("2027-01-20T00:00:00Z") == 2

@@ -3,11 +3,7 @@
 import json
 import math
 import os
-import random
 import re
-import subprocess
-import sys
-import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -130,35 +126,6 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     write(tmp_path / ".geval-board-killed" / "lock", "")
     write(tmp_path / ".geval-board-killed" / "places" / "new" / "half.html", "half")
     write_site(str(tmp_path / "public"), [("index.html", "whole")])
-    assert files_of(tmp_path) == {"public/index.html": b"whole"}
-
-
-KILLED = 50
-WRITE = """
-import sys
-from geval_py.board.site.files import write_site
-
-print("ready", flush=True)
-for number in range(10**6):
-    pages = ((f"{page}.html", str(number)) for page in range(30))
-    write_site(sys.argv[1], [("site.json", '{"generator": "geval-py"}'), *pages])
-"""
-
-
-@pytest.mark.long
-def test_a_run_that_is_killed_at_any_moment_leaves_a_whole_site(tmp_path):
-    place = tmp_path / "public"
-    chance = random.Random(1)
-    for _ in range(KILLED):
-        with subprocess.Popen([sys.executable, "-I", "-c", WRITE, str(place)], stdout=subprocess.PIPE) as child:
-            child.stdout.readline()
-            time.sleep(0.02 + 0.1 * chance.random())
-            child.kill()
-        (whole,) = [place] if place.exists() else tmp_path.glob(".geval-board-*/places/old")
-        pages = {path.read_text() for path in whole.glob("*.html")}
-        assert len(pages) == 1
-        assert len(list(whole.iterdir())) == 31
-    write_site(str(place), [("index.html", "whole")])
     assert files_of(tmp_path) == {"public/index.html": b"whole"}
 
 

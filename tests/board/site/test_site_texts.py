@@ -4,14 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 import site_views
-from rows import Rows, settings
+from rows import settings
 from site_views import Reader, html_of, made
 
 from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import Phase
 from geval_py.board.site.rendering import span
 from geval_py.errors import ConfigError
-from geval_py.tables.numbers import interval
 
 MARKDOWN = """\
 Open a pull request in [gazette](https://example.org/gazette).
@@ -88,12 +87,3 @@ def test_pages_and_shell_have_one_word_for_groups():
 ])  # fmt: skip
 def test_an_interval_has_no_more_digits_than_its_width_needs(low, high, digits, text):
     assert span(low, high, digits) == text
-
-
-def test_the_shell_rounds_intervals_as_pages_do(tmp_path):
-    rows = Rows(tmp_path)
-    rows.submit("ann", 555.23)
-    (entry,) = rows.standings().entries
-    assert (entry.low, entry.high) == (499.7, 610.8)
-    assert leaderboard.interval_text(entry, 4) == "[500, 610]"
-    assert interval(entry.low, entry.high, 4) == ("500", "610")
