@@ -1,6 +1,5 @@
 """A cluster of Dask workers: the same losses, errors and messages as one thread, and one error when it fails."""
 
-import gzip
 import os
 import signal
 import subprocess
@@ -21,13 +20,10 @@ from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.config import Task
 from geval_py.reading.formats import convert
 from geval_py.reading.outputs import output_at
-from geval_py.reading.sources import find_file
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring.blocks import Block, Threads
+from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
-from geval_py.scoring.evaluate import ScoreWork, evaluate_output, select_schemes
-from geval_py.scoring.kernel import backends as kernel
-from geval_py.scoring.metrics import column_of, find_metric
+from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")
@@ -44,47 +40,6 @@ def cluster(request):
 
 def result(split, **keywords):
     return result_of(split, METRICS, **keywords)
-
-
-@pytest.mark.parametrize("compressed", [(), (0, 1, 2, 3), (1, 3)], ids=["plain", "compressed", "both"])
-@pytest.mark.parametrize("broken", [None, 0, 2])
-def test_parts(compressed, broken, cluster, tmp_path):
-    """Some compressed; a malformed line is named in its part."""
-    rows = [b"a:0.5 :0.5\n", b":1\n", b"the:0.25 a:0.5 :0.25\n"] * 70
-    for part in range(4):
-        some = rows[part * 50 : (part + 1) * 50 if part < 3 else None]
-        if part == broken:
-            some = [*some[:7], b"broken\n", *some[8:]]
-        path = tmp_path / f"out-{part}-of-4.tsv"
-        if part in compressed:
-            path.with_suffix(".tsv.gz").write_bytes(gzip.compress(b"".join(some)))
-        else:
-            path.write_bytes(b"".join(some))
-    (tmp_path / "expected.tsv").write_bytes(b"a\nthe\nx\n" * 70)
-    split = split_of(tmp_path, os.path.basename(find_file(str(tmp_path / "out.tsv"))))
-    want = result(split, workers=Threads(1))
-    assert result(split, workers=cluster) == want
-    assert (want[-1] == 8) == (broken is not None)
-
-
-@pytest.mark.parametrize("known", [1000, 999])
-def test_a_compressed_file_is_one_piece(known, tmp_path, monkeypatch):
-    """It is unpacked again when it is scored; in blocks, each with its expected lines."""
-    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 50)
-    text = b"a:0.5 the:0.25 :0.25\n" * 1000
-    path = str(tmp_path / "out.tsv.gz")
-    Path(path).write_bytes(gzip.compress(text))
-    piece = clusters.Piece(path=path, name=path, start=0, stop=None, first=0, size=0, header=None, position=0)
-    assert clusters.count([piece]) == [1000]
-    expected = (b"a\nthe\n" * 500)[: 2 * known + known // 2 * 2]
-    lines = expected.count(b"\n")
-    block = Block(
-        first_line=7, lines=lines, outputs=b"", expected=expected, known=known, part="", lines_before=0, position=0
-    )
-    work = ScoreWork((column_of(find_metric("LogLossHashed8"), frozenset()),), ((),), "expected.tsv")
-    (((statistics,),)) = clusters.work_on([piece], [block], work, None)
-    want = kernel.bounded_losses(text[: 21 * lines], expected, 8, 7)[0]
-    assert statistics.columns == (want,)
 
 
 def test_a_challenge(cluster):

@@ -184,18 +184,6 @@ def test_differences_to_an_output_of_other_lines(challenge):
     )
 
 
-def test_the_table_in_a_notebook(challenge):
-    """What strangers named is escaped."""
-    name = "out-<script>alert(1)<&.tsv"
-    (challenge / "dev-0" / name).write_text(":1\n:1\n:1\n")
-    html = evaluate(challenge, "dev-0", out=name, metrics="LogLoss:N<<b>")._repr_html_()
-    assert "<script>" not in html
-    assert "out-&lt;script&gt;alert(1)&lt;&amp;.tsv" in html
-    assert "<td>&lt;b</td>" in html
-    assert "<td>nats</td>" in html
-    assert "<td>lower is better</td>" in html
-
-
 def test_signature(challenge):
     result = evaluate(challenge, "dev-0")
     sha = {

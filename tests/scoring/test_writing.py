@@ -82,14 +82,6 @@ def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, re
 
 
 @PROPERTY
-@given(st.lists(st.tuples(WRITABLE, st.floats(0, 0.1)), max_size=10))
-def test_what_does_not_sum_to_more_than_1_is_written_as_it_is(pairs):
-    """Numbers have the shortest digits that read back the same, so the line means what was given."""
-    parsed = parse_line(format_line(pairs))
-    assert list(zip(parsed.words, parsed.values, strict=True))[: len(pairs)] == pairs
-
-
-@PROPERTY
 @given(st.dictionaries(WRITABLE, st.floats(1e-300, 1), min_size=1))
 def test_a_written_line_means_what_was_given(distribution):
     """If every value v has 0 <= v <= 1 and at least one is > 0, the values are probabilities."""
