@@ -363,16 +363,12 @@ def test_logarithms_of_parquet(numbers, reason, tmp_path):
             assert [row.values for row in read_output(path)] == [(-1.0,), (0.0, -1.0)]
 
 
-@pytest.mark.parametrize("form", ["lists", "maps"])
-def test_a_byte_order_mark_in_the_first_word(form, tmp_path, capsys, monkeypatch):
-    """It is dropped, as that of a TSV is, however the lines are read."""
+def test_a_byte_order_mark_in_the_first_word(tmp_path, capsys, monkeypatch):
+    """It is dropped, as that of a TSV is."""
     monkeypatch.chdir(tmp_path)
     words, numbers = [["\ufeffthe", "\ufeffa"], ["\ufeffthe", "a"]], [[0.5, 0.25]] * 2
-    lines = [list(zip(*row, strict=True)) for row in zip(words, numbers, strict=True)]
-    maps = pa.array(lines, pa.map_(pa.string(), pa.float64()))
-    columns = {"words": words, "probabilities": numbers} if form == "lists" else {"probabilities": maps}
-    pq.write_table(pa.table(columns), "out.parquet")
-    (tmp_path / "out.tsv").write_text(text_of(lines))
+    pq.write_table(pa.table({"words": words, "probabilities": numbers}), "out.parquet")
+    (tmp_path / "out.tsv").write_text(text_of(list(map(zip, words, numbers))))
     (tmp_path / "expected.tsv").write_text("the\n\ufeffthe\n")
     found = []
     for name in ("out.tsv", "out.parquet"):
@@ -380,17 +376,6 @@ def test_a_byte_order_mark_in_the_first_word(form, tmp_path, capsys, monkeypatch
             assert main(["-o", name, "-e", "expected.tsv", "-m", "LogLossHashed", *mode]) == 0
             found.append(capsys.readouterr().out)
     assert found[:2] == found[2:]
-
-
-@pytest.mark.parametrize("lines", [1, 3])
-def test_parquet_with_another_number_of_rows(lines, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"words": [["a"]] * 2, "probabilities": [[1.0]] * 2}), "out.parquet")
-    (tmp_path / "expected.tsv").write_text("a\n" * lines)
-    assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
-    few = "many" if lines == 1 else "few"
-    message = f"geval: Too {few} lines in the output file: `out.parquet` has 2, `expected.tsv` has {lines}\n"
-    assert capsys.readouterr().err == message
 
 
 def test_json_lines_in_parts_and_changed_files(tmp_path):

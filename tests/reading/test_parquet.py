@@ -117,20 +117,6 @@ def test_rows_of_all_forms_in_one_file(here, capsys):
     assert first == second
 
 
-def test_two_dictionaries_in_a_row_group(here):
-    """The second one's words are plain."""
-
-    def columns(letter):
-        words = pa.DictionaryArray.from_arrays(pa.array(np.arange(500) % 100), [f"{letter}{n}" for n in range(100)])
-        lists = [pa.ListArray.from_arrays(np.arange(501), column) for column in (words, np.full(500, 0.5))]
-        return pa.table(lists, names=["words", "probabilities"])
-
-    pq.write_table(pa.concat_tables([columns("a"), columns("b")]), "out.parquet")
-    assert list(parquet.read_parquet("out.parquet")) == [
-        f"{letter}{n % 100}:0.5" for letter in "ab" for n in range(500)
-    ]
-
-
 def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, monkeypatch):
     (here / "expected.tsv").write_text("a\n" * 150)
     for fault in (None, "a b"):

@@ -65,14 +65,6 @@ def test_a_score_of_arrays_is_that_of_each(metric):
     assert found.tolist() == pytest.approx(list(metric.line_scores(statistics)))
 
 
-@pytest.mark.parametrize(
-    "name", ["Hit@20", "KeystrokesSaved@5", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20", "CalibrationError100"]
-)  # fmt: skip
-def test_a_number_may_end_a_name(name):
-    assert find_metric(name).name == name
-    assert column_of(find_metric(name), frozenset()) == column_of(find_metric(name), frozenset())
-
-
 # What the libraries say
 
 WEIGHTS = st.lists(st.integers(1, 9), min_size=len(LABELS), max_size=len(LABELS))
