@@ -1,4 +1,4 @@
-"""What axe-core finds on a page of a browser."""
+"""What axe-core finds on a page of a browser, and steps that several pages are tested by."""
 
 from pathlib import Path
 
@@ -16,3 +16,28 @@ def axe_findings(page):
     page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")  # colours that move
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return page.evaluate(RUN)
+
+
+def check_policy(page):
+    """Check that the page's policy refuses a style and a script, and says so."""
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p id=x style=\"color: red\">x</p>')")
+    assert page.evaluate("getComputedStyle(document.getElementById('x')).color") != "rgb(255, 0, 0)"
+    page.evaluate(
+        "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
+    )
+    assert page.evaluate("window.ran") is None
+    assert len(page.said) == 2
+
+
+def tab_to(page, name):
+    """Press Tab until the button of a header has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        button = page.evaluate("document.activeElement.tagName === 'BUTTON' ? document.activeElement.innerText : ''")
+        if button.startswith(name):
+            return
+    raise AssertionError(name)
+
+
+def sorted_headers(page):
+    return page.evaluate("[...document.querySelectorAll('[aria-sort]')].map(h => [h.innerText, h.ariaSort])")

@@ -41,6 +41,8 @@ GUESSED = {  # what is said, and of which calls
         lambda: tune("out.tsv"), lambda: calibration("out.tsv"), lambda: compare([scored(), "out.tsv"]),
         lambda: compare(["out.tsv", scored()]),
     ],
+    "a comparison takes two outputs or more; there is none": [lambda: compare([])],
+    "a mixture takes two outputs or more; there is 1": [lambda: mix([scored()])],
     "a challenge is opened by Challenge.open(path)": [lambda: Challenge(".")],
     "Unknown or broken metric definition: nope\n  geval --list-metrics shows those that are known": [
         lambda: geval_py.metric("nope"),

@@ -1,30 +1,23 @@
 """The bootstrap: intervals of scores, and what `--bootstrap` shows."""
 
 import math
-from array import array
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resampled import bootstrap_scores
+from resampled import bootstrap_scores, column
 
 from geval_py import UsageError, evaluate
-from geval_py.cli import main
 from geval_py.explaining import statistics as engine
 from geval_py.explaining.significance import Interval, percentile_bounds
 from geval_py.explaining.statistics import bootstrap_weights, interval, sample_of, swap_weights
 from geval_py.scoring.metrics import METRICS
-from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOSSES = st.lists(st.floats(0, 50) | st.just(math.inf), min_size=1, max_size=20)
 NAMES = ["LogLossHashed", "LikelihoodHashed", "PerplexityHashed", "CrossEntropyHashed", "Accuracy"]
-
-
-def column(losses, classes=()):
-    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
 
 
 # The cut
@@ -187,12 +180,6 @@ def test_the_interval_of_an_evaluation(challenge):
     assert errors.low < errors.high
 
 
-def shown(capsys, *words):
-    status = main(["-t", "dev-0", *words])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 FEW = (
     "geval: note: 3 lines are few: if rare lines lose most, an interval holds the true score in about 90 % of cases, "
     "not 95 %\n"
@@ -207,10 +194,10 @@ FEW = (
         ("-B 100 -a LogLossHashed -p 0", "2±2\n"),
     ],
 )  # fmt: skip
-def test_a_number(words, printed, challenge, capsys):
-    assert shown(capsys, *words.split()) == (0, printed, FEW)
+def test_a_number(words, printed, challenge, geval):
+    assert geval("-t", "dev-0", *words.split()) == (0, printed, FEW)
 
 
-def test_config_txt_may_ask_for_it(challenge, capsys):
+def test_config_txt_may_ask_for_it(challenge, geval):
     (challenge / "config.txt").write_text("--metric Accuracy --bootstrap 100")
-    assert "±" in shown(capsys)[1]
+    assert "±" in geval("-t", "dev-0")[1]

@@ -3,16 +3,15 @@
 import gzip
 import json
 import math
-from array import array
 
 import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resampled import column
 
 from geval_py import UsageError, calibration, compare, evaluate
-from geval_py.cli import main
 from geval_py.explaining.documents import Documents, alike_p, find_dependence, widening
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
 from geval_py.explaining.statistics import (
@@ -24,14 +23,9 @@ from geval_py.explaining.statistics import (
     spread_of_mean,
 )
 from geval_py.scoring.metrics import METRICS
-from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOG_LOSS, PERPLEXITY, ACCURACY = (METRICS[name] for name in ("LogLossHashed", "PerplexityHashed", "Accuracy"))
-
-
-def column(losses, classes=()):
-    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
 
 
 def documents(labels):
@@ -244,10 +238,9 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    status = main([*words, "-t", "dev-0"])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
+@pytest.fixture
+def run(geval):
+    return lambda *words: geval(*words, "-t", "dev-0")
 
 
 ADVICE = (
@@ -270,19 +263,19 @@ def test_the_interval_of_an_evaluation(challenge):
     assert result.interval() == want  # it finds the column
 
 
-def test_bootstrap(challenge, capsys):
-    status, out, err = run(capsys, "-B", "100", "-o", "out-one.tsv", "--documents", "FileId", "--format", "json")
+def test_bootstrap(challenge, run):
+    status, out, err = run("-B", "100", "-o", "out-one.tsv", "--documents", "FileId", "--format", "json")
     shown = json.loads(out)["outputs"][0]["metrics"][0]["interval"]
     want = evaluate(challenge, "dev-0", out="one").interval(documents="FileId").to_dict()
     assert (status, shown, err) == (0, want, "")
     assert want["documents"] == 12
-    status, plain, err = run(capsys, "-B", "100", "-o", "out-one.tsv")
+    status, plain, err = run("-B", "100", "-o", "out-one.tsv")
     assert (status, err) == (0, ADVICE)
     assert "±" in plain
 
 
-def test_compare(challenge, capsys):
-    status, out, err = run(capsys, "compare", "--documents", "1", "--samples", "1000")
+def test_compare(challenge, run):
+    status, out, err = run("compare", "--documents", "1", "--samples", "1000")
     assert (status, err) == (0, "")
     assert "\nIntervals and tests are by document: 12 of them, given by the column FileId.\n" in out
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
@@ -290,36 +283,36 @@ def test_compare(challenge, capsys):
     assert (result.documents, result.compared_documents) == ("FileId", 12)
     assert result.systems[0].interval == pair[0].interval(documents="FileId")
     assert result.systems[1].difference_interval.documents == 12
-    status, unasked, err = run(capsys, "compare", "--samples", "1000")
+    status, unasked, err = run("compare", "--samples", "1000")
     assert (unasked, err) == (out, ALIKE)
-    status, by_line, err = run(capsys, "compare", "--samples", "1000", "--no-documents")
+    status, by_line, err = run("compare", "--samples", "1000", "--no-documents")
     assert (status, err, "by document" in by_line) == (0, "", False)
 
 
-def test_documents_and_none_of_them(challenge, capsys):
+def test_documents_and_none_of_them(challenge, run):
     message = "geval: --documents and --no-documents are opposites: take one\n"
     for words in (["-B", "9"], ["compare"], ["calibration", "-o", "out-one.tsv"]):
-        assert run(capsys, *words, "--documents", "FileId", "--no-documents") == (2, "", message)
-    assert run(capsys, "-B", "9", "--no-documents")[2] == ""
+        assert run(*words, "--documents", "FileId", "--no-documents") == (2, "", message)
+    assert run("-B", "9", "--no-documents")[2] == ""
     config = (challenge / "config.txt").read_text()
     (challenge / "config.txt").write_text(f"{config}--no-documents\n")
-    assert run(capsys, "compare", "--samples", "100")[2] == ""
-    assert "by document: 12 of them" in run(capsys, "compare", "--samples", "100", "--documents", "FileId")[1]
+    assert run("compare", "--samples", "100")[2] == ""
+    assert "by document: 12 of them" in run("compare", "--samples", "100", "--documents", "FileId")[1]
     (challenge / "config.txt").write_text(config)
     goes_with = "geval: --no-documents goes with --bootstrap, --worst-features or geval compare\n"
-    assert run(capsys, "--no-documents")[2] == goes_with
-    assert run(capsys, "-l", "--no-documents")[0] == 2
-    table = run(capsys, "-B", "9", "--documents", "FileId", "--format", "markdown")[1]
+    assert run("--no-documents")[2] == goes_with
+    assert run("-l", "--no-documents")[0] == 2
+    table = run("-B", "9", "--documents", "FileId", "--format", "markdown")[1]
     assert "\n±: half of the 95 % interval, by the documents of FileId.\n" in table
 
 
 @pytest.mark.parametrize("words", [["-B", "20"], ["-B", "20", "--documents", "FileId"]])
 @pytest.mark.parametrize("short", ["one", "two"])
-def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, capsys):
+def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, run):
     path = challenge / f"dev-0/out-{short}.tsv"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([line.replace("a:", "b:") for line in lines[:25]] + lines[25:]))
-    status, out, err = run(capsys, *words, "-a", "PerplexityHashed:f<out:a>")
+    status, out, err = run(*words, "-a", "PerplexityHashed:f<out:a>")
     assert (status, out.count("±"), "Error" in err) == (0, 2, False)
 
 
@@ -343,12 +336,11 @@ def test_a_claim_of_which_one_document_is_finite(challenge):
     assert (by_document.lines, by_document) == (5, by_line)
 
 
-def test_each_line_its_own_document(challenge, capsys):
+def test_each_line_its_own_document(challenge, run):
     note = "each line is a document of its own by the column Text: the same as no documents"
-    assert run(capsys, "-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
+    assert run("-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
     by_text, by_line = (
-        run(capsys, "-w", "-o", "one", "--format", "csv", *words)
-        for words in (["--documents", "Text"], ["--no-documents"])
+        run("-w", "-o", "one", "--format", "csv", *words) for words in (["--documents", "Text"], ["--no-documents"])
     )
     assert by_text == (0, by_line[1], f"{by_line[2]}geval: note: {note}\n")
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
@@ -357,13 +349,13 @@ def test_each_line_its_own_document(challenge, capsys):
     assert (by_text.documents, by_text.notes) == (None, (note,))
 
 
-def test_one_document(challenge, capsys):
+def test_one_document(challenge, run):
     message = (
         "all 60 lines are of one document, since the column Same is the same on all of them\n"
         "  an interval by documents needs two or more"
     )
     for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
-        assert run(capsys, *words, "--documents", "Same") == (2, "", f"geval: {message}\n")
+        assert run(*words, "--documents", "Same") == (2, "", f"geval: {message}\n")
     with pytest.raises(UsageError) as caught:
         evaluate(challenge, "dev-0", out="one").interval(documents="Same")
     assert str(caught.value) == message
@@ -376,13 +368,13 @@ def test_one_document(challenge, capsys):
         (5, "geval: note: 5 documents: with so few, p rand cannot be below 0.0625\n"), (6, ""),
     ],
 )  # fmt: skip
-def test_few_documents_are_noted(documents, note, challenge, capsys):
+def test_few_documents_are_noted(documents, note, challenge, run):
     """If p cannot be below 5 %."""
     text = (challenge / "dev-0/in.tsv").read_text()
     for digit in range(documents, 12):
         text = text.replace(f"f{digit:02d}\t", f"f{digit % documents:02d}\t")
     (challenge / "dev-0/in.tsv").write_text(text)
-    err = run(capsys, "compare", "--documents", "FileId", "--samples", "100")[2]
+    err = run("compare", "--documents", "FileId", "--samples", "100")[2]
     assert err == note
 
 
@@ -394,11 +386,11 @@ def test_few_documents_are_noted(documents, note, challenge, capsys):
         ("compare --documents No", 2, "Unknown column `No'\n  the columns are FileId, Same, Text"),
     ],
 )
-def test_a_wrong_command_line(words, status, message, challenge, capsys):
-    assert run(capsys, *words.split()) == (status, "", f"geval: {message}\n")
+def test_a_wrong_command_line(words, status, message, challenge, run):
+    assert run(*words.split()) == (status, "", f"geval: {message}\n")
 
 
-def test_without_an_input(challenge, capsys):
+def test_without_an_input(challenge, run):
     (challenge / "dev-0/in.tsv").unlink()
     missing = (
         "geval: No file with the input: `./dev-0/in.tsv`\n"
@@ -406,20 +398,20 @@ def test_without_an_input(challenge, capsys):
     )
     note = "geval: note: there is no input `./dev-0/in.tsv`: each line counts as a document of its own\n"
     for words in (["-B", "9"], ["compare"], ["-o", "out-one.tsv", "-w"], ["calibration", "-o", "out-one.tsv"]):
-        status, out, err = run(capsys, *words, "--documents", "FileId")
+        status, out, err = run(*words, "--documents", "FileId")
         assert (status, out, err.endswith(missing)) == (1, "", True)
     for words in (["-B", "9"], ["compare"], ["calibration", "-o", "out-one.tsv"]):
-        assert note in run(capsys, *words)[2]
-        assert note not in run(capsys, *words, "--no-documents")[2]
+        assert note in run(*words)[2]
+        assert note not in run(*words, "--no-documents")[2]
 
 
 @pytest.mark.parametrize("damage", ["short", "broken"])
-def test_advice_is_never_an_error(damage, challenge, capsys):
+def test_advice_is_never_an_error(damage, challenge, run):
     if damage == "short":
         (challenge / "dev-0/in.tsv").write_text("f1\tx\tt\n")
     else:
         whole = (challenge / "dev-0/in.tsv").read_bytes()
         (challenge / "dev-0/in.tsv").unlink()
         (challenge / "dev-0/in.tsv.gz").write_bytes(gzip.compress(whole)[:-9])
-    status, _, err = run(capsys, "-B", "100")
+    status, _, err = run("-B", "100")
     assert (status, err) == (0, "")

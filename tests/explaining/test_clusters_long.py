@@ -1,14 +1,12 @@
 """Intervals and tests by document hold what they promise, and those of few lines. Run by ``scripts/test --long``."""
 
-from array import array
-
 import numpy as np
 import pytest
+from resampled import column
 
 from geval_py.explaining.statistics import against_baseline, pair_p_values, sample_of
 from geval_py.explaining.worst_features import worst_features
 from geval_py.scoring.metrics import METRICS
-from geval_py.scoring.metrics.base import LineStatistics
 
 pytestmark = pytest.mark.long
 
@@ -23,17 +21,13 @@ def draw(rng, documents, systems=1):
     return rng.exponential(2, (len(labels), systems)) + of_document[labels], labels
 
 
-def column_of(losses):
-    return LineStatistics(columns=(array("d", losses),))
-
-
 @pytest.mark.parametrize("documents", [12, 40])
 def test_the_difference_by_document(documents):
     rng = np.random.default_rng(100 + documents)
     p_values, covered = [], 0
     for trial in range(TRIALS):
         losses, labels = draw(rng, documents, systems=2)
-        systems = list(map(column_of, losses.T))
+        systems = list(map(column, losses.T))
         by_document, by_line = (sample_of(LOG_LOSS, systems, documents) for documents in (labels, None))
         found, p_bootstrap = against_baseline(by_document, 0, samples=1000, seed=trial)[1]
         covered += found.low <= 0 <= found.high

@@ -356,14 +356,6 @@ def test_a_comparison_is_printed_as_its_table(challenge, compared):
 # Refused
 
 
-def test_fewer_than_two(challenge):
-    one = evaluations(challenge, "one")
-    for given, count in (([], "none"), (one, "1")):
-        with pytest.raises(UsageError) as caught:
-            compare(given)
-        assert str(caught.value) == f"a comparison takes two outputs or more; there is {count}"
-
-
 @pytest.mark.parametrize(
     ("baseline", "message"),
     [

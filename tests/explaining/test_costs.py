@@ -1,6 +1,7 @@
 """What features cost, how many documents they are on, and which are distinct: against formulas written out."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py import UsageError, evaluate
-from geval_py.cli import main
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import FeatureKinds
@@ -180,33 +180,32 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    status = main(["-t", "dev-0", "-w", *words])
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
+@pytest.fixture
+def run(geval):
+    return partial(geval, "-t", "dev-0", "-w")
 
 
-def test_distinct_on_the_command_line(challenge, capsys):
-    status, out, err = run(capsys, "--distinct")
+def test_distinct_on_the_command_line(challenge, run):
+    status, out, err = run("--distinct")
     frame = evaluate(challenge, "dev-0").worst_features(distinct=True)
     assert (status, [line.split("\t")[0] for line in out.splitlines()]) == (0, frame["feature"].tolist())
     assert out.startswith("exp:hard\t15\t")
     assert err == f"geval: note: together, these explain {frame['explained'].iloc[-1]:.1%} of how lines differ\n"
     (challenge / "dev-0/out.tsv").write_text(":1\n" * 60)
     nothing = "geval: note: no feature is shown: none explains more of how lines differ than chance does\n"
-    assert run(capsys, "--distinct") == (0, "", nothing)
+    assert run("--distinct") == (0, "", nothing)
     refused = "geval: distinct features are single ones, not pairs: leave out --cartesian\n"
-    assert run(capsys, "--distinct", "--cartesian") == (2, "", refused)
+    assert run("--distinct", "--cartesian") == (2, "", refused)
 
 
-def test_documents_on_the_command_line(challenge, capsys):
-    status, plain, err = run(capsys, "--documents", "FileId")
+def test_documents_on_the_command_line(challenge, run):
+    status, plain, err = run("--documents", "FileId")
     assert (status, [row.rsplit("\t", 1)[0] for row in plain.splitlines()], err) == (
         0,
-        run(capsys)[1].splitlines(),
+        run()[1].splitlines(),
         "",
     )
-    _, out, _ = run(capsys, "--documents", "FileId", "--format", "csv")
+    _, out, _ = run("--documents", "FileId", "--format", "csv")
     head, first, *_ = out.splitlines()
     assert head.endswith(",gain,gain_low,gain_high,documents")
     assert first.startswith("exp:hard,15,")

@@ -154,12 +154,6 @@ def test_outputs_with_another_number_of_lines(tmp_path, gazette):
 # What is refused
 
 
-def test_one_output(gazette):
-    with pytest.raises(UsageError) as caught:
-        mix(gazette[:1])
-    assert str(caught.value) == "a mixture takes two outputs or more; there is 1"
-
-
 def test_other_metrics(gazette):
     other = evaluate(GAZETTE, "dev-0", out="unigram", metrics="LogLossHashed8")
     with pytest.raises(UsageError, match="were scored with different metrics"):

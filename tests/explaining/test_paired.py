@@ -1,7 +1,6 @@
 """Paired tests, Holm's correction and groups: exact on small cases."""
 
 import math
-from array import array
 from itertools import combinations, product
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resampled import column
 
 from geval_py.explaining.comparison import equal_systems, rank
 from geval_py.explaining.significance import holm, samples_needed, undistinguished_groups
@@ -22,7 +22,6 @@ from geval_py.explaining.statistics import (
     sign_flip_bound,
 )
 from geval_py.scoring.metrics import METRICS
-from geval_py.scoring.metrics.base import LineStatistics
 
 PROPERTY = settings(deadline=None, derandomize=True)
 RNG = np.random.default_rng(1)
@@ -36,12 +35,8 @@ EIGHT_LINES = {
 }
 
 
-def statistics(losses, classes=()):
-    return LineStatistics(columns=(array("d", losses),), classes=list(classes))
-
-
 def sample(*columns, metric=LOG_LOSS, classes=()):
-    return sample_of(metric, [statistics(losses, classes) for losses in columns])
+    return sample_of(metric, [column(losses, classes) for losses in columns])
 
 
 def p_randomisation(tested, samples, seed):
@@ -58,7 +53,7 @@ def systems(differences):
 
 
 def score(metric, losses, classes):
-    return metric.value(statistics(losses, classes))
+    return metric.value(column(losses, classes))
 
 
 def monte_carlo(p_value, samples):
@@ -144,7 +139,7 @@ def test_there_is_no_interval_of_the_difference_of_infinite_scores():
 def test_a_system_against_itself(losses, seed, samples):
     """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
     for baseline in (0, 2):
-        same, metric = [statistics(losses)] * 3, METRICS["PerplexityHashed"]
+        same, metric = [column(losses)] * 3, METRICS["PerplexityHashed"]
         compared = rank(metric, ["a", "b", "c"], same, baseline=baseline, samples=samples, seed=seed)
         assert compared.groups == (("a", "b", "c"),)
         for system in compared.systems[: baseline or None]:
@@ -234,8 +229,8 @@ def test_shares_sum_to_one(pairs):
 def test_equal_systems():
     inf = float("inf")
     columns = [[1, inf, 0.0], [1, inf, 1], [1, inf, -0.0], [2, 2, 2], [1, inf, 1], [1, inf, 1 + 1e-15]]
-    assert equal_systems(map(statistics, columns)) == [(0, 2), (1, 4)]
-    assert equal_systems(map(statistics, columns[3:])) == []
+    assert equal_systems(map(column, columns)) == [(0, 2), (1, 4)]
+    assert equal_systems(map(column, columns[3:])) == []
 
 
 # Groups
@@ -316,7 +311,7 @@ def many():
 
 def test_many_lines_are_compared_without_samples(many, monkeypatch):
     """The figures are those to which resamples and exchanges tend."""
-    both = list(map(statistics, many.T))
+    both = list(map(column, many.T))
 
     def ranked():
         return rank(METRICS["PerplexityHashed"], "ab", both, baseline=0, samples=2000, seed=1)
@@ -344,7 +339,7 @@ def test_many_lines_of_documents_are_exchanged_by_document(many):
     """Twelve documents that differ by more than their lines do: their signs are what may be otherwise."""
     documents = np.arange(30_000) // 2500
     shifted = many + np.stack([np.zeros(30_000), np.where(documents % 3, 0.05, -0.09)], axis=1)
-    tested = sample_of(LOG_LOSS, list(map(statistics, shifted.T)), documents)
+    tested = sample_of(LOG_LOSS, list(map(column, shifted.T)), documents)
     sums = np.bincount(documents, shifted[:, 1] - shifted[:, 0])
     signs = np.array(list(product([-1, 1], repeat=12)))
     exact = np.mean(np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9)

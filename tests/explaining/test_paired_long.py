@@ -1,15 +1,13 @@
 """Paired tests hold what they promise, and agree with others' implementations. Run by ``scripts/test --long``."""
 
-from array import array
-
 import numpy as np
 import pytest
+from resampled import column
 from scipy import stats
 
 from geval_py.explaining.significance import percentile_bounds
 from geval_py.explaining.statistics import against_baseline, pair_p_values, sample_of
 from geval_py.scoring.metrics import METRICS
-from geval_py.scoring.metrics.base import LineStatistics
 
 pytestmark = pytest.mark.long
 
@@ -26,7 +24,7 @@ def draw(rng, scale=1.0):
 
 def sample_of_losses(metric, losses):
     """A sample of lines x systems."""
-    return sample_of(metric, [LineStatistics(columns=(array("d", column),)) for column in losses.T])
+    return sample_of(metric, list(map(column, losses.T)))
 
 
 def test_the_level_and_the_coverage_where_the_systems_are_the_same():
