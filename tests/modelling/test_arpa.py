@@ -39,12 +39,11 @@ def read(tmp_path):
     return read
 
 
-def test_rows_with_and_without_backoff(read, tmp_path):
+def test_rows_with_and_without_backoff(read):
     model = read(GOOD)
     assert [len(level) for level in model.levels] == [4, 2]
     assert model.levels[0].log_backoffs.tolist() == [0, -0.3, 0, -0.2]
-    (tmp_path / "text").write_bytes(b"a\nb\n")
-    score = NgramModel([model]).score_texts(tmp_path / "text")
+    score = NgramModel([model]).score_texts(["a", "b"])
     assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 1 - 0.5])
     assert score.known_logs.tolist() == pytest.approx([-0.3, -0.5])
     assert (score.oov.tolist(), score.tokens.tolist()) == ([0, 1], [2, 2])
@@ -63,25 +62,23 @@ def test_minus_99_is_zero(read):
     assert model.levels[0].log_probabilities[1] == model.levels[0].log_backoffs[1] == -np.inf
 
 
-def test_a_model_without_unk_has_the_log_probability_of_kenlm(read, tmp_path):
+def test_a_model_without_unk_has_the_log_probability_of_kenlm(read):
     model = read(GOOD.replace("-1\t<unk>\n", "").replace("1=4", "1=3"))
     assert model.levels[0].log_probabilities[0] == -100
     assert model.missing == {b"<unk>"}
-    (tmp_path / "text").write_bytes(b"a\nb\n")
-    score = NgramModel([model]).score_texts(tmp_path / "text")
+    score = NgramModel([model]).score_texts(["a", "b"])
     assert score.logs.tolist() == pytest.approx([-0.1 - 0.2, -0.3 - 100 - 0.5])
     assert score.oov.tolist() == [0, 1]
 
 
-def test_unk_in_capitals_is_unk(read, tmp_path):
+def test_unk_in_capitals_is_unk(read):
     """As in KenLM's lm/vocab.cc."""
     text = GOOD.replace("<s> a", "<s> <unk>")
     small = read(text)
     capitals = read(text.replace("<unk>", "<UNK>"))
     assert capitals.words == small.words == [b"<unk>", b"<s>", b"</s>", b"a"]
     assert capitals.missing == frozenset()
-    (tmp_path / "text").write_bytes(b"<UNK>\n<unk> b\n")
-    scores = [NgramModel([model]).score_texts(tmp_path / "text") for model in (small, capitals)]
+    scores = [NgramModel([model]).score_texts(["<UNK>", "<unk> b"]) for model in (small, capitals)]
     assert scores[0].logs.tolist() == scores[1].logs.tolist() == pytest.approx([-0.1 - 0.5, -0.1 - 1 - 0.5])
     assert scores[1].oov.tolist() == [1, 2]
     both = read(GOOD.replace("-1\t<unk>\n", "-1\t<unk>\n-0.7\t<UNK>\n").replace("1=4", "1=5"))  # the last row stands
@@ -90,14 +87,13 @@ def test_unk_in_capitals_is_unk(read, tmp_path):
 
 def test_a_model_without_marks_scores_texts_without(read, tmp_path):
     model = read("\\data\\\nngram 1=2\n\n\\1-grams:\n-1\t<unk>\n-0.5\ta\n\n\\end\\\n")
-    (tmp_path / "text").write_bytes(b"a\n")
     with pytest.raises(ModelError) as caught:
-        NgramModel([model]).score_texts(tmp_path / "text")
+        NgramModel([model]).score_texts(["a"])
     assert str(caught.value) == (
         "the model has no </s> and <s>\n  it was made without the marks of sentences: score without them, too "
         f"(--no-sentence-marks)\n  in `{tmp_path}/m.arpa`"
     )
-    assert NgramModel([model]).score_texts(str(tmp_path / "text"), bos=False, eos=False).logs.tolist() == [-0.5]
+    assert NgramModel([model]).score_texts(["a"], bos=False, eos=False).logs.tolist() == [-0.5]
     assert NgramModel([model]).next_words("a", 1, bos=False) == {"a": 10**-0.5}
     with pytest.raises(ModelError, match=r"^the model has no <s>\n"):
         NgramModel([model]).next_words("a")
@@ -142,6 +138,8 @@ MODELS = {
      "Not a model: the probabilities of the 1-grams sum to 1.49811, which is above 1"),
     "sums behind": (("-0.2\ta </s>", "-0.2\t<s> </s>"),
      "Not a model: the probabilities behind `<s>` sum to 1.42529, which is above 1"),
+    "no context": (("2=2\n" + GOOD.partition("2=2\n")[2], "2=2\nngram 3=1\n" + GOOD.partition("2=2\n")[2].replace(
+     "\\end", "\\3-grams:\n-0.1\ta a a\n\n\\end")), "Not a model: `a a a` is there without its context, `a a`"),
 }  # fmt: skip
 
 
@@ -150,12 +148,3 @@ def test_not_a_model(change, message, read, tmp_path):
     with pytest.raises(ModelError) as caught:
         read(GOOD.replace(*change, 1))
     assert str(caught.value) == f"{message}\n  in `{tmp_path}/m.arpa`"
-
-
-def test_an_ngram_without_its_context(read, tmp_path):
-    text = GOOD.replace("ngram 2=2\n", "ngram 2=2\nngram 3=1\n").replace(
-        "\\end\\", "\\3-grams:\n-0.1\ta a a\n\n\\end\\"
-    )
-    with pytest.raises(ModelError) as caught:
-        read(text)
-    assert str(caught.value) == f"Not a model: `a a a` is there without its context, `a a`\n  in `{tmp_path}/m.arpa`"

@@ -87,17 +87,15 @@ def test_a_server_that_is_not_there(monkeypatch):
     assert str(caught.value).startswith(f"The server {address}/completions does not answer: ")
 
 
-def test_an_address_that_is_none():
-    with pytest.raises(UsageError) as caught:
-        Served("localhost:8000")
-    assert str(caught.value) == "`localhost:8000` is no address of a server: openai:http://HOST/v1#MODEL"
-
-
-@pytest.mark.parametrize("address", ["http://me:secret@host/v1#m", "https://host/v1?key=secret#m"])
-def test_an_address_holds_no_secret(address):
+@pytest.mark.parametrize(("address", "message"), [
+    ("localhost:8000", "`localhost:8000` is no address of a server: openai:http://HOST/v1#MODEL"),
+    *((address, "an address is written down; put a key or a password into GEVAL_API_KEY")
+      for address in ("http://me:secret@host/v1#m", "https://host/v1?key=secret#m")),
+])  # fmt: skip
+def test_an_address_that_cannot_be_used(address, message):
     with pytest.raises(UsageError) as caught:
         Served(address)
-    assert str(caught.value) == "an address is written down; put a key or a password into GEVAL_API_KEY"
+    assert str(caught.value) == message
 
 
 def test_a_text_that_begins_with_the_gap(server):
