@@ -31,21 +31,16 @@ def texts_of(rng, of_line, words=150):
 
 
 @pytest.mark.parametrize(("documents", "lines", "effect"), [(12, 50, 0.8), (40, 15, 0.8), (40, 15, 0.25)])
-def test_the_share_of_lists_with_a_false_find(documents, lines, effect, trials, tmp_path):
+def test_the_share_of_lists_with_a_false_find(documents, lines, effect, trials):
     """Documents are hard or easy, and no word matters: at most 10 % of lists have a q below 0.05."""
-    (tmp_path / "dev-0").mkdir()
-    (tmp_path / "config.txt").write_text("--metric LogLossHashed --in-header in-header.tsv\n")
-    (tmp_path / "in-header.tsv").write_text("FileId\tText\n")
-    (tmp_path / "dev-0/expected.tsv").write_text("a\n" * documents * lines)
     rng = np.random.default_rng(documents)
     of_line = np.repeat(np.arange(documents), lines)
     false: dict[bool, list[bool]] = {True: [], False: []}
     for _ in range(trials):
-        rows = zip(of_line, texts_of(rng, of_line), strict=True)
-        (tmp_path / "dev-0/in.tsv").write_text("".join(f"file{document}\t{text}\n" for document, text in rows))
+        inputs = [f"file{document}\t{text}" for document, text in zip(of_line, texts_of(rng, of_line), strict=True)]
         losses = np.maximum(0, rng.normal(0, effect, documents)[of_line] + rng.gamma(2, 0.85, len(of_line)) + 2)
-        (tmp_path / "dev-0/out.tsv").write_text("".join(f"a:{p!r} b:{1 - p!r}\n" for p in np.exp(-losses).tolist()))
-        result = evaluate(tmp_path, "dev-0")
+        outputs = [f"a:{p!r} b:{1 - p!r}" for p in np.exp(-losses).tolist()]
+        result = evaluate(outputs, ["a"] * len(outputs), metrics="LogLossHashed", inputs=inputs)
         for by_line, column in ((False, None), (True, False)):
             found = result.worst_features(min_frequency=10, documents=column)
             words = found[found["feature"].str.contains("w")]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from resampled import bootstrap_scores
 
 from geval_py.explaining.comparison import equal_systems, rank
 from geval_py.explaining.statistics import against_baseline, line_shares, pair_p_values, sample_of
@@ -73,14 +72,6 @@ def drawn_lines(lines=LINES):
 
 
 # A resample at a time
-
-
-@each_metric
-def test_the_bootstrap(metric, sign, offset):
-    matches, words = draw(1)
-    want = [offset + sign * matches[0, lines].sum() / words[0, lines].sum() for lines in drawn_lines()]
-    got = bootstrap_scores(metric, statistics(matches[0], words[0]), samples=SAMPLES, seed=SEED)
-    assert got == pytest.approx(want, rel=1e-14)
 
 
 @each_metric

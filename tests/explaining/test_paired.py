@@ -104,16 +104,6 @@ def resampled_scores(tested, samples, seed):
     return tested.scores(tested.totals(bootstrap_weights(tested.units, samples, seed)))
 
 
-def test_the_bootstrap_of_a_mean_over_classes_tests_the_metric():
-    """The centred differences of the metric itself."""
-    first, second = systems(EIGHT_LINES["a small one"])
-    tested = sample(first, second, metric=MACRO, classes=CLASSES)
-    scores = resampled_scores(tested, 2000, 2)
-    observed = score(MACRO, second, CLASSES) - score(MACRO, first, CLASSES)
-    far = np.abs(scores[:, 1] - scores[:, 0] - observed) >= abs(observed)
-    assert p_bootstrap(tested, 2000, 2) == (far.sum() + 1) / 2001
-
-
 def test_the_interval_of_the_difference_is_that_of_the_scores():
     """Not of the losses: of perplexities, say."""
     tested = sample(*systems(EIGHT_LINES["a great one"]), metric=METRICS["PerplexityHashed"])

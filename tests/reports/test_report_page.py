@@ -134,16 +134,12 @@ def test_other_metrics(metric):
     assert ('id="help"' in text) == (metric in ("LikelihoodHashed", "CrossEntropyHashed"))
 
 
-def test_where_documents_matter_the_interval_is_by_document(tmp_path):
+def test_where_documents_matter_the_interval_is_by_document():
     """Twelve documents of 25 lines; in every other one the output knows half of the words."""
-    (tmp_path / "dev-0").mkdir()
-    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
     rows = [(document, document % 2 and n % 2) for document in range(12) for n in range(25)]
-    (tmp_path / "dev-0" / "in.tsv").write_text("".join(f"d{document}\tx\ty\n" for document, _ in rows))
-    (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"word{n}\n" for n in range(300)))
-    lines = (f"word{n}:0.9 :0.1\n" if known else "other:0.5 :0.5\n" for n, (_, known) in enumerate(rows))
-    (tmp_path / "dev-0" / "out.tsv").write_text("".join(lines))
-    found = Report(evaluate(tmp_path, "dev-0"))
+    lines = [f"word{n}:0.9 :0.1" if known else "other:0.5 :0.5" for n, (_, known) in enumerate(rows)]
+    inputs, words = [f"d{document}\tx\ty" for document, _ in rows], [f"word{n}" for n in range(300)]
+    found = Report(evaluate(lines, words, metrics="PerplexityHashed", inputs=inputs))
     assert re.fullmatch(r"lines with the same 1 are alike: intervals are by document, .*", *found.notes)
     assert found.interval.documents == 12
     text = page(found, "Documents")

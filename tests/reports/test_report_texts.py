@@ -29,15 +29,6 @@ def sentences(text, key):
     return re.findall(r"<p>([^<]+)</p>", card)
 
 
-@pytest.mark.parametrize("metric", ["BLEU", "TER"])
-def test_the_panels_of_translations(page_of, metric):
-    text = page_of(metric, "middling", "good", "bad")
-    assert panels_of(text) == ["quality", "comparison", "spread", "expected", "culprits", "column-1", "column-2"]
-    assert "<h1>out-middling.tsv</h1>" in text
-    assert "<svg" in text
-    assert "perplexity" not in re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
-
-
 @pytest.mark.parametrize(("metric", "direction"), [
     ("GLEU", "higher"), pytest.param("chrF", "higher", marks=pytest.mark.long),
     ("TER", "lower"), pytest.param("WER", "lower", marks=pytest.mark.long),
@@ -112,32 +103,21 @@ def perfect(folder, metric):
     return path
 
 
-def test_at_most_eight_columns_have_a_panel(tmp_path):
+def test_at_most_eight_columns_have_a_panel():
     """The first of those that divide the lines."""
-    (tmp_path / "dev-0").mkdir()
     rows = ["\t".join(["same", *(f"{'ab'[n // 30]}{column}" for column in range(9))]) for n in range(60)]
-    for name, lines in {"in": rows, "expected": ["x", "y"] * 30, "out": ["x", "x"] * 30}.items():
-        (tmp_path / "dev-0" / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines))
-    columns = [f"column {n}" for n in range(2, 10)]
-    for metric, out in (("Accuracy", "out.tsv"), ("LogLossHashed", write_words(tmp_path))):
-        report = Report(evaluate(tmp_path, "dev-0", metrics=metric, out=out))
-        assert [name for name, _ in report.columns()] == columns
-
-
-def write_words(folder):
-    (folder / "dev-0" / "out-words.tsv").write_text("x:0.5 y:0.25 :0.25\n" * 60)
-    return "out-words.tsv"
+    for metric, line in (("Accuracy", "x"), ("LogLossHashed", "x:0.5 y:0.25 :0.25")):
+        report = Report(evaluate([line] * 60, ["x", "y"] * 30, metrics=metric, inputs=rows))
+        assert [name for name, _ in report.columns()] == [f"column {n}" for n in range(2, 10)]
 
 
 @pytest.mark.parametrize(("metric", "lines", "can_be"), [
     ("LogLossHashed", 99, False), ("LogLossHashed", 100, True), ("LogLossHashed:l", 100, False),
     ("LogLossHashed:f<in<1>:a>", 200, False),
 ])  # fmt: skip
-def test_what_can_be_tuned(metric, lines, can_be, tmp_path):
-    (tmp_path / "dev-0").mkdir()
-    for name, line in {"in": "a b", "expected": "x", "out": "x:0.5 :0.5"}.items():
-        (tmp_path / "dev-0" / f"{name}.tsv").write_text(f"{line}\n" * lines)
-    assert Report(evaluate(tmp_path, "dev-0", metrics=metric)).can_be_tuned == can_be
+def test_what_can_be_tuned(metric, lines, can_be):
+    evaluation = evaluate(["x:0.5 :0.5"] * lines, ["x"] * lines, metrics=metric, inputs=["a b"] * lines)
+    assert Report(evaluation).can_be_tuned == can_be
 
 
 FEW = MIN_LINES - 1
