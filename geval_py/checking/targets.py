@@ -113,7 +113,9 @@ def find_targets(
             _check_challenge(path, tests)
         if not os.path.isdir(path):
             targets = _output_targets(path, challenge, tests)
-        elif _outputs_in(path) and not _holds_test_sets(path, tests):
+        elif _outputs_in(path) and not (
+            any(os.path.isdir(os.path.join(path, test)) for test in tests) if tests else _folders_in(path, SUBMITTED)
+        ):
             test_set = _test_set_of(os.path.abspath(path), challenge, _only_one(tests, path))
             targets = _folder_targets(path, path, *test_set)
         else:
@@ -135,16 +137,6 @@ def _only_one(tests: Sequence[str], path: str) -> str | None:
         names = some_of(tests)
         raise UsageError(message=f"`{visible(path)}` cannot be for {len(tests)} test sets ({names}): choose one")
     return tests[0] if tests else None
-
-
-def _holds_test_sets(path: str, tests: Sequence[str]) -> bool:
-    """Whether a folder holds folders of test sets; true if it cannot be read."""
-    if tests:
-        return any(os.path.isdir(os.path.join(path, test)) for test in tests)
-    try:
-        return bool(_folders_in(path, SUBMITTED))
-    except UnreadableFileError:
-        return True
 
 
 def _outputs_in(folder: str) -> tuple[Output, ...]:

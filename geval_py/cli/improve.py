@@ -166,14 +166,17 @@ def run_tune(args: argparse.Namespace) -> int:
         )
 
     terminal.note(*result.notes)
-    written = []
+    is_text, written = settings.format == "text", []
+    if is_text:  # at once; a document names the files, too
+        score.show_of_task(task, result, settings)
     if args.apply and result.taken:
         written = _write_tuned(challenge, sources, result.parameters, result.kept(), force=args.force)
-    elif args.apply and settings.format == "text":
+    elif args.apply and is_text:
         terminal.note("nothing is written, since no parameter is worth taking")
-    elif result.taken and settings.format == "text":
+    elif result.taken and is_text:
         terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
-    score.show_of_task(task, result, settings, written=written)
+    if not is_text:
+        score.show_of_task(task, result, settings, written=written)
     show_written(written, settings.format)
     return 0
 
@@ -210,12 +213,15 @@ def run_mix(args: argparse.Namespace) -> int:
     mixture = replace(mixture, names=own_names(dict(settings.names), unique_names(outputs), outputs, "mixed"))
 
     terminal.note(*mixture.notes)
-    written = []
+    is_text, written = settings.format == "text", []
+    if is_text:
+        score.show_of_task(task, mixture, settings)
     if mixture.taken or args.force:
         written = _write(plans, mixture.mixing.mix_lines, mixture.kept())
-    elif settings.format == "text":
+    elif is_text:
         terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
-    score.show_of_task(task, mixture, settings, written=written)
+    if not is_text:
+        score.show_of_task(task, mixture, settings, written=written)
     show_written(written, settings.format)
     return 0
 

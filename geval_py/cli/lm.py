@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import count, repeat, tee
+from itertools import count, tee
 from tempfile import TemporaryFile
 
 from geval_py.cli import terminal
@@ -312,7 +312,13 @@ def run_surprisal(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
-    rows = _surprisals(_any_model(args.model), args.text)
+    ahead, behind = tee(_lines(args.text))
+    surprisals = _any_model(args.model).text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
+    rows = (
+        (number, position, word.decode(errors="replace"), bits)
+        for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1)
+        for position, (word, bits) in enumerate(zip(line.split(), values, strict=True), 1)
+    )
     columns = [
         Column(name="line", alignment="right", write=str),
         Column(name="position", alignment="right", write=str),
@@ -321,15 +327,6 @@ def run_surprisal(args: argparse.Namespace) -> int:
     ]
     terminal.show(ngram_model.WordListing(columns, rows), args)
     return 0
-
-
-def _surprisals(model: ngram_model.LanguageModel, path: str) -> Iterator[tuple[int, int, str, float]]:
-    """Yield the line, the position, the word and its surprisal."""
-    ahead, behind = tee(_lines(path))
-    surprisals = model.text_surprisals(line.decode(errors="surrogateescape") for line in ahead)
-    for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1):
-        words = [word.decode(errors="replace") for word in line.split()]
-        yield from zip(repeat(number, len(words)), range(1, len(words) + 1), words, values, strict=True)
 
 
 def _lines(path: str) -> Iterator[bytes]:
