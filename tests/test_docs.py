@@ -133,21 +133,6 @@ def test_what_examples_print_is_written_into_their_page(tmp_path):
     assert rewritten(PAGE, run(PAGE, tmp_path)) == REWRITTEN
 
 
-def test_what_is_printed_is_not_code():
-    session = [
-        "$ cd folder",
-        "$ ls -d \\",
-        "  inner",
-        "$ false",
-        ">>> for n in range(2):",
-        "...     print(n)",
-        ">>> 1 / 0",
-    ]
-    assert lines_of_code(REWRITTEN) == session
-    assert lines_of_code(PAGE.replace("console", "sh")) == session
-    assert lines_of_code("```yaml\na:\n  - b\n```\n\n```json\n{}\n```\n") == ["a:", "  - b"]
-
-
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_code_fits_a_phone(page):
     assert [line for line in lines_of_code(read(page)) if len(line) > WIDEST_CODE] == []

@@ -40,30 +40,15 @@ from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces,
 PROPERTY = settings(deadline=None, derandomize=True)
 
 VISIBLE = {
-    "plain": ("New York", "New York"),
-    "other scripts": ("żółw 水", "żółw 水"),
-    "combining": ("e\u0301", "e\u0301"),
-    "colour": ("a\x1b[31mb", r"a\x1b[31mb"),
-    "tab": ("a\tb", r"a\tb"),
-    "line end": ("a\nb", r"a\nb"),
-    "carriage return": ("a\rb", r"a\rb"),
-    "nul": ("a\0b", r"a\x00b"),
-    "delete": ("a\x7fb", r"a\x7fb"),
-    "C1 control": ("a\x9bb", r"a\x9bb"),
-    "right-to-left override": ("a\u202eb", r"a\u202eb"),
-    "first strong isolate": ("a\u2068b\u2069", r"a\u2068b\u2069"),
-    "zero-width space": ("a\u200bb", r"a\u200bb"),
-    "byte order mark": ("\ufeffa", r"\ufeffa"),
-    "no-break space": ("a\u00a0b", r"a\xa0b"),
-    "line separator": ("a\u2028b", r"a\u2028b"),
-    "tag": ("a\U000e0041b", r"a\U000e0041b"),
-    "lone surrogate": ("a\udcffb", r"a\udcffb"),
-}
+    "New York": "New York", "żółw 水": "żółw 水", "e\u0301": "e\u0301", "a\x1b[31mb": r"a\x1b[31mb", "a\tb": r"a\tb",
+    "a\nb": r"a\nb", "a\rb": r"a\rb", "a\0b": r"a\x00b", "a\x7fb": r"a\x7fb", "a\x9bb": r"a\x9bb",
+    "a\u202eb": r"a\u202eb", "a\u2068b\u2069": r"a\u2068b\u2069", "a\u200bb": r"a\u200bb", "\ufeffa": r"\ufeffa",
+    "a\u00a0b": r"a\xa0b", "a\u2028b": r"a\u2028b", "a\U000e0041b": r"a\U000e0041b", "a\udcffb": r"a\udcffb",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "shown"), VISIBLE.values(), ids=VISIBLE)
-def test_visible(text, shown):
-    assert visible(text) == shown
+def test_visible():
+    assert {text: visible(text) for text in VISIBLE} == VISIBLE
 
 
 @PROPERTY
@@ -181,6 +166,11 @@ MALFORMED = {
     "text": "the:0.5 of:0,25 :0.25",
 }
 
+OF_LINE = """\
+Line 7: Unexpected data [number text found after a number]
+  {}line 7, column 12: `0,25` is not a number; write a decimal point, not a comma
+    the:0.5 of:0,25 :0.25
+               ^"""
 ERRORS = {  # one or more of each class, with its sentence
     "the root": (GevalError(), ""),
     "usage": (UsageError(message="take one"), "take one"),
@@ -258,35 +248,15 @@ ERRORS = {  # one or more of each class, with its sentence
         LineCountError(what="input", path="in.tsv", lines=4, expected_path="expected.tsv", expected_lines=3),
         "Too many lines in the input file: `in.tsv` has 4, `expected.tsv` has 3",
     ),
-    "malformed line": (
-        MalformedLineError(path=BAD_NAME, **MALFORMED),
-        "Line 7: Unexpected data [number text found after a number]\n"
-        f"  `{SAFE_NAME}`, line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
-        "    the:0.5 of:0,25 :0.25\n"
-        "               ^",
-    ),
-    "malformed line without a path": (
-        MalformedLineError(role="expected", **MALFORMED),
-        "Line 7: Unexpected data [number text found after a number]\n"
-        "  line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
-        "    the:0.5 of:0,25 :0.25\n"
-        "               ^",
-    ),
+    "malformed line": (MalformedLineError(path=BAD_NAME, **MALFORMED), OF_LINE.format(f"`{SAFE_NAME}`, ")),
+    "malformed line without a path": (MalformedLineError(role="expected", **MALFORMED), OF_LINE.format("")),
     "malformed line, prepared": (
         MalformedLineError(path="out.tsv", prepared_by="ls<\x1b><b>", **MALFORMED),
-        "Line 7: Unexpected data [number text found after a number]\n"
-        "  `out.tsv`, line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
-        "    the:0.5 of:0,25 :0.25\n"
-        "               ^\n"
-        "  (the line is shown as the flags `ls<\\x1b><b>` left it)",
+        OF_LINE.format("`out.tsv`, ") + "\n  (the line is shown as the flags `ls<\\x1b><b>` left it)",
     ),
     "malformed line, for two of three metrics": (
         MalformedLineError(path="out.tsv", metrics=("RMSE", "MSE:N<\x1b>"), **MALFORMED),
-        "Line 7: Unexpected data [number text found after a number]\n"
-        "  `out.tsv`, line 7, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
-        "    the:0.5 of:0,25 :0.25\n"
-        "               ^\n"
-        "  RMSE and MSE:N<\\x1b> cannot read the line",
+        OF_LINE.format("`out.tsv`, ") + "\n  RMSE and MSE:N<\\x1b> cannot read the line",
     ),
 }
 

@@ -6,7 +6,7 @@ Every import counts: plain ones, those inside functions, those for types only.
 import ast
 import subprocess
 import sys
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -75,31 +75,9 @@ def test_imports_only_from_earlier_rooms(imports):
     assert upwards == set()
 
 
-def circle_in(imports):
-    try:
-        TopologicalSorter(imports).prepare()
-    except CycleError as error:
-        return error.args[1]
-    return []
-
-
 def test_there_is_no_circle(imports):
     """So each module can be imported alone, if all can be imported: the test of docstrings imports them."""
-    assert circle_in(imports) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "from geval_py.errors import GevalError",
-        "import geval_py.errors",
-        "from geval_py import errors",
-        "def lazy():\n    from geval_py.errors import GevalError",
-        "if TYPE_CHECKING:\n    from geval_py.errors import GevalError",
-    ],
-)
-def test_a_circle_is_found_however_a_module_is_imported(imports, text):
-    assert set(circle_in(imports | {"text": imports_of("text", text)})) >= {"text", "errors"}
+    TopologicalSorter(imports).prepare()
 
 
 @pytest.mark.long

@@ -17,26 +17,14 @@ import geval_py
 
 WIDE, NARROW = 1280, 390
 SEARCHED = {
-    "perplexity": "glossary.html#perplexity",
-    "rest mass": "glossary.html",
-    "lower temperature": "improve.html",
-    "out.tsv": "options.html",
-    "quota": "glossary.html#quota",
-    "BLEU": "texts.html",
-    "probabilities sum": "rules.html",
-    "hidden answers": "authoring.html",
-    "cross-validation": "glossary.html#cross-validation",
-    "KenLM": "models.html",
-    "geval check": "check.html",
-    "evaluate": "api.html#geval_py.evaluate",
-    "significance": "compare.html",
-    "confidence interval": "compare.html",
-    "p-value": "glossary.html#p-value",
-    "calibration": "calibration.html",
-    "latex": "compare.html",
-    "malformed line": "check.html",
-    "out of vocabulary": "glossary.html",
-}
+    "perplexity": "glossary.html#perplexity", "rest mass": "glossary.html", "lower temperature": "improve.html",
+    "out.tsv": "options.html", "quota": "glossary.html#quota", "BLEU": "texts.html",
+    "probabilities sum": "rules.html", "hidden answers": "authoring.html",
+    "cross-validation": "glossary.html#cross-validation", "KenLM": "models.html", "geval check": "check.html",
+    "evaluate": "api.html#geval_py.evaluate", "significance": "compare.html", "confidence interval": "compare.html",
+    "p-value": "glossary.html#p-value", "calibration": "calibration.html", "latex": "compare.html",
+    "malformed line": "check.html", "out of vocabulary": "glossary.html",
+}  # fmt: skip
 
 
 def read(path):

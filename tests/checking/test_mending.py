@@ -250,17 +250,6 @@ def failing(error):
     return fail
 
 
-@pytest.mark.parametrize("where", ["os.replace", "os.chmod", "os.open"])
-def test_a_file_that_cannot_be_replaced(output, where, monkeypatch):
-    path = output()
-    monkeypatch.setattr(where, failing(OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(UsageError) as caught:
-        fix_file(str(path))
-    assert str(caught.value) == f"Cannot mend `{path}`: No space left on device"
-    assert names(path) == ["out.tsv"]
-    assert path.read_bytes() == BEFORE
-
-
 def test_a_backup_that_cannot_be_finished(output, monkeypatch):
     path = output()
     monkeypatch.setattr(os, "link", failing(OSError(errno.EPERM, "Operation not permitted")))

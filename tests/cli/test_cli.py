@@ -205,46 +205,25 @@ def test_errors(words, status, message, challenge, geval):
     assert geval(*words) == (status, "", f"geval: {message}\n")
 
 
+LINE = """\
+Line 2: Unexpected data [number text found after a number]
+  `./dev-0/out.tsv`, line 2, column {}
+    {}
+               ^
+"""
+DIGITS = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
+LINES_OF = "lines in the output file: `./dev-0/out.tsv` has {}, `./dev-0/expected.tsv` has 3\n"
 AT_FAULT = {  # status, file, its text, its message
     "no metric": (2, "config.txt", "", "no metric given, use --metric option\n  for example -m PerplexityHashed\n"),
-    "another metric": (
-        1,
-        "config.txt",
-        "--metric Foo",
-        "Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n  in `./config.txt`\n",
-    ),
-    "many lines": (
-        1,
-        "dev-0/out.tsv",
-        ":1\n" * 5,
-        "Too many lines in the output file: `./dev-0/out.tsv` has 5, `./dev-0/expected.tsv` has 3\n",
-    ),
-    "few lines": (
-        1,
-        "dev-0/out.tsv",
-        ":1\n",
-        "Too few lines in the output file: `./dev-0/out.tsv` has 1, `./dev-0/expected.tsv` has 3\n",
-    ),
-    "a malformed line": (
-        1,
-        "dev-0/out.tsv",
-        ":1\nthe:0.5 of:0,25 :0.25\n:1\n",
-        "Line 2: Unexpected data [number text found after a number]\n"
-        "  `./dev-0/out.tsv`, line 2, column 12: `0,25` is not a number; write a decimal point, not a comma\n"
-        "    the:0.5 of:0,25 :0.25\n"
-        "               ^\n",
-    ),
-    "an unsafe line": (
-        1,
-        "dev-0/out.tsv",
-        ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
-        "Line 2: Unexpected data [number text found after a number]\n"
-        "  `./dev-0/out.tsv`, line 2, column 9: `0.5\\u202e` is not a number; digits were expected, such as 0.25, -1.5 or "
-        "2.5e-3\n"
-        "    \\x1b[31mka:0.5\\u202e x\n"
-        "               ^\n",
-    ),
-}
+    "another metric": (1, "config.txt", "--metric Foo", "Unknown or broken metric definition: Foo\n"
+     "  geval --list-metrics shows those that are known\n  in `./config.txt`\n"),
+    "many lines": (1, "dev-0/out.tsv", ":1\n" * 5, "Too many " + LINES_OF.format(5)),
+    "few lines": (1, "dev-0/out.tsv", ":1\n", "Too few " + LINES_OF.format(1)),
+    "a malformed line": (1, "dev-0/out.tsv", ":1\nthe:0.5 of:0,25 :0.25\n:1\n",
+     LINE.format("12: `0,25` is not a number; write a decimal point, not a comma", "the:0.5 of:0,25 :0.25")),
+    "an unsafe line": (1, "dev-0/out.tsv", ":1\n\x1b[31mka:0.5\u202e x\n:1\n",
+     LINE.format(rf"9: `0.5\u202e` is not a number; {DIGITS}", r"\x1b[31mka:0.5\u202e x")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("status", "name", "text", "message"), AT_FAULT.values(), ids=AT_FAULT)

@@ -78,13 +78,6 @@ def test_an_input_of_empty_lines(challenge, rows):
     assert rows("-l", "-o", "out-n=1.tsv")[0] == ["line", "score", "loss", "in<score>", "expected", "output"]
 
 
-def test_words_are_not_marked(challenge, geval, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    words = ["-l", "-o", "out-n=1.tsv", "--format", "csv"]
-    note = "geval: note: words are marked in text only\n"
-    assert geval(*words, "--mark-worst-features") == (0, geval(*words)[1], note)
-
-
 def test_it_is_the_same_on_a_terminal(challenge, geval):
     for words in ([], ["-l", "-o", "out-n=1.tsv"], ["-w", "-o", "out-n=2.tsv"], ["compare", "--samples", "9"]):
         piped = geval(*words, "--format", "csv")

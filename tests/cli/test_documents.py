@@ -83,12 +83,6 @@ def test_lines_as_the_flags_leave_them(challenge, document):
     assert found["metric"] == "LogLoss:u"
 
 
-def test_words_are_not_marked(challenge, document, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    plain = document("-l")
-    assert document("-l", "--mark-worst-features", noted="geval: note: words are marked in text only\n") == plain
-
-
 def test_lines_keep_their_numbers_and_infinite_figures_are_words(challenge, document):
     assert [line["line"] for line in document("-l", "--filter", "in<Year>:1902", "-s")["lines"]] == [4, 3]
     differences = document("--diff", "other")

@@ -7,7 +7,6 @@ import json
 import pytest
 
 import geval_py
-from geval_py import evaluate_all
 
 GOOD, BETTER, BAD = "a:0.5 :0.5\n" * 2, "a:1\n" * 2, "a:0.5 :0.5\na:0,5 :0.5\n"
 MESSAGE = (
@@ -291,9 +290,3 @@ def test_nothing_is_left_to_compare(outputs, number, challenge, geval):
     status, out, err = geval("compare", "-t", "dev-0", *(f"out-n={n}.tsv" for n in outputs))
     assert (status, out) == (1, "")
     assert err.endswith(f"\ngeval: {number} outputs could be scored: there is nothing to compare\n")
-
-
-def test_python_raises_the_first(challenge):
-    with pytest.raises(geval_py.MalformedLineError) as caught:
-        evaluate_all(challenge, "dev-0")
-    assert str(caught.value) == MESSAGE.replace("`./", f"`{challenge}/")

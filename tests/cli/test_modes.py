@@ -15,6 +15,7 @@ from geval_py.explaining.line_by_line import Marker
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
+from geval_py.tables.formats import FORMATS
 from geval_py.tables.numbers import p_value
 
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
@@ -466,16 +467,17 @@ def test_no_marks_in_a_pipe_or_where_colours_are_unwanted(long_challenge, geval,
     assert geval("-l", "--mark-worst-features", terminal=True) == (0, geval("-l", terminal=True)[1], note)
 
 
+@pytest.mark.parametrize("format", [name for name in FORMATS if name != "text"])
+def test_words_are_marked_in_text_only(format, challenge, geval, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    words = ["-l", "--format", format]
+    note = "geval: note: words are marked in text only\n"
+    assert geval(*words, "--mark-worst-features") == (0, geval(*words)[1], note)
+
+
 STYLES = {
-    0: BOLD_RED,
-    0.000999: BOLD_RED,
-    0.001: RED,
-    0.00999: RED,
-    0.01: YELLOW,
-    0.0499: YELLOW,
-    0.05: None,
-    1: None,
-}
+    0: BOLD_RED, 0.000999: BOLD_RED, 0.001: RED, 0.00999: RED, 0.01: YELLOW, 0.0499: YELLOW, 0.05: None, 1: None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("p", "style"), STYLES.items())
@@ -578,22 +580,13 @@ def test_options_of_config_txt_are_for_the_modes_they_matter_to(config, words, c
 
 
 P_VALUES = {
-    0.0: "0.00000000000000000000",
-    1.0: "1.00000000000000000000",
-    0.1: "0.10000000000000000000",
-    1 / 3: "0.33333333333333330000",
-    0.0003094559142604979: "0.00030945591426049790",
-    0.00012345678901234567: "0.00012345678901234567",
-    1e-4: "0.00010000000000000000",
-    9.999999999999999e-5: "0.00009999999999999999",
-    1.2345678901234567e-5: "0.00001234567890123457",
-    1.11e-18: "0.00000000000000000111",
-    5e-21: "0.00000000000000000000",
-    1.5e-20: "0.00000000000000000002",
-    2.5e-20: "0.00000000000000000002",
-    1e-300: "0.00000000000000000000",
-    0.9999999999999999: "0.99999999999999990000",
-}
+    0.0: "0.00000000000000000000", 1.0: "1.00000000000000000000", 0.1: "0.10000000000000000000",
+    1 / 3: "0.33333333333333330000", 0.0003094559142604979: "0.00030945591426049790",
+    0.00012345678901234567: "0.00012345678901234567", 1e-4: "0.00010000000000000000",
+    9.999999999999999e-5: "0.00009999999999999999", 1.2345678901234567e-5: "0.00001234567890123457",
+    1.11e-18: "0.00000000000000000111", 5e-21: "0.00000000000000000000", 1.5e-20: "0.00000000000000000002",
+    2.5e-20: "0.00000000000000000002", 1e-300: "0.00000000000000000000", 0.9999999999999999: "0.99999999999999990000",
+}  # fmt: skip
 MEANS = {
     4.0: "4.00000000", -0.5: "-0.50000000", 1 / 3: "0.33333333", 2087.38174528: "2087.38174528", 1e-9: "0.00000000",
     1e22: "10000000000000000000000.00000000", math.inf: "Infinity", -math.inf: "-Infinity", math.nan: "NaN",
