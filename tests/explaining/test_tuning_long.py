@@ -29,19 +29,15 @@ def draw(rng, words, probabilities, rests):
     ]
 
 
-def text(words, probabilities, rests):
-    return "".join(
-        " ".join(f"w{word}:{mass!r}" for word, mass in zip(row, of.tolist(), strict=True)) + f" :{rest!r}\n"
+def lines(words, probabilities, rests):
+    return [
+        " ".join(f"w{word}:{mass!r}" for word, mass in zip(row, of.tolist(), strict=True)) + f" :{rest!r}"
         for row, of, rest in zip(words, probabilities, rests[:, 0].tolist(), strict=True)
-    )
+    ]
 
 
-def scored(folder, outputs, answers, name="out.tsv"):
-    (folder / "dev-0").mkdir(exist_ok=True)
-    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
-    (folder / "dev-0" / name).write_text(outputs)
-    (folder / "dev-0/expected.tsv").write_text("".join(f"{answer}\n" for answer in answers))
-    return evaluate(folder, "dev-0", out=name)
+def scored(outputs, answers):
+    return evaluate(outputs, answers, metrics="PerplexityHashed")
 
 
 def listed(rng, lines):
@@ -51,14 +47,17 @@ def listed(rng, lines):
 def test_useless_tunings_are_left(tmp_path):
     """Of outputs that are right as they are, at most 5 % are tuned."""
     rng = np.random.default_rng(1)
-    (tmp_path / "train").mkdir()
+    for folder in ("train", "dev-0"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "train/expected.tsv").write_text("".join(f"t{n % 40}\n" for n in range(1000)))
     taken = useful = 0
     for _ in range(TRIALS):
         words = listed(rng, 300)
         probabilities, rests = masses(rng, 300)
-        evaluation = scored(tmp_path, text(words, probabilities, rests), draw(rng, words, probabilities, rests))
-        tuning = tune(evaluation, temperature=True)
+        outputs, answers = lines(words, probabilities, rests), draw(rng, words, probabilities, rests)
+        for name, texts in (("out", outputs), ("expected", answers)):
+            (tmp_path / f"dev-0/{name}.tsv").write_text("".join(f"{line}\n" for line in texts))
+        tuning = tune(evaluate(tmp_path, "dev-0", metrics="PerplexityHashed"), temperature=True)
         taken += bool(tuning.taken)
         useful += any(trial.score < tuning.score for trial in tuning.trials)
     print(f"\n{TRIALS} outputs right as they are: {taken} tuned; by the mean alone {useful}")
@@ -67,7 +66,7 @@ def test_useless_tunings_are_left(tmp_path):
 
 
 @pytest.mark.parametrize("temperature", [2.0, 0.5, 1.5])
-def test_the_temperature_is_recovered(tmp_path, temperature):
+def test_the_temperature_is_recovered(temperature):
     rng = np.random.default_rng(2)
     found = []
     for _ in range(12):
@@ -76,7 +75,7 @@ def test_the_temperature_is_recovered(tmp_path, temperature):
         answers = draw(rng, words, probabilities, rests)
         powers = probabilities**temperature
         sharp = powers / powers.sum(axis=1, keepdims=True) * (1 - rests)
-        tuning = tune(scored(tmp_path, text(words, sharp, rests), answers), temperature=True)
+        tuning = tune(scored(lines(words, sharp, rests), answers), temperature=True)
         assert "temperature" in tuning.taken
         found.append(tuning.trials[0].found.temperature)
     mean, deviation = np.mean(found), np.std(found, ddof=1)
@@ -84,14 +83,14 @@ def test_the_temperature_is_recovered(tmp_path, temperature):
     assert abs(mean - temperature) < 3 * deviation / np.sqrt(len(found))
 
 
-def test_lambda_is_recovered(tmp_path):
+def test_lambda_is_recovered():
     rng = np.random.default_rng(3)
     found = []
     for _ in range(12):
         words = listed(rng, 5_000)
         probabilities, rests = masses(rng, 5_000)
         answers = draw(rng, words, 0.8 * probabilities, 0.8 * rests + 0.2)
-        tuning = tune(scored(tmp_path, text(words, probabilities, rests), answers))
+        tuning = tune(scored(lines(words, probabilities, rests), answers))
         assert tuning.taken == ("lambda",)
         found.append(tuning.parameters.lambda_)
     mean, deviation = np.mean(found), np.std(found, ddof=1)
@@ -99,7 +98,7 @@ def test_lambda_is_recovered(tmp_path):
     assert abs(mean - 0.2) < 3 * deviation / np.sqrt(len(found))
 
 
-def test_the_weights_are_recovered(tmp_path):
+def test_the_weights_are_recovered():
     rng = np.random.default_rng(4)
     found = []
     for _ in range(12):
@@ -107,8 +106,7 @@ def test_the_weights_are_recovered(tmp_path):
         parts = [masses(rng, 5_000) for _ in range(2)]
         mixed = [0.3 * one + 0.7 * other for one, other in zip(*parts, strict=True)]
         answers = draw(rng, words, *mixed)
-        evaluations = [scored(tmp_path, text(words, *part), answers, f"out-{n}.tsv") for n, part in enumerate(parts)]
-        mixture = mix(evaluations)
+        mixture = mix([scored(lines(words, *part), answers) for part in parts])
         assert mixture.taken
         found.append(mixture.components[0].weight)
     mean, deviation = np.mean(found), np.std(found, ddof=1)

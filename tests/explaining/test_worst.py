@@ -252,15 +252,6 @@ def test_a_pair_of_what_is_too_rare_to_be_shown_alone():
         assert [name for name in found.names if "~~" in name] == pairs
 
 
-def test_a_half_that_is_too_frequent_to_be_printed_hides_nothing():
-    """Hidden once A or B alone was printed: a, on all but one item, is not, though its p is smaller."""
-    rows = [("", text, "") for text in ("b", "a b", "a b", "a", "a b", "a")]
-    found = ranked(rows, least=2, cartesian=True)
-    assert found.names == ["exp:a~~exp:b", "exp:b"]
-    p_alone = dict(zip(ranked(rows).names, ranked(rows).columns["p"].tolist(), strict=True))
-    assert p_alone["exp:a"] < found.columns["p"][0] < p_alone["exp:b"]
-
-
 def test_opposite_infinities():
     """Their mean is not a number; nobody is warned of it."""
     rows = [("", "a" * i, "") for i in (1, 1, 2, 3, 4, 5, 6, 7)]

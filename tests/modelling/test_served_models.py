@@ -1,6 +1,7 @@
 """Language models behind a server, and what it may do wrong."""
 
 import json
+import math
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -63,10 +64,10 @@ def test_the_order_of_answers_does_not_matter(server):
 
 
 def test_few_alternatives_are_taken_for_all(server):
-    served_few = Served(server("--most", "5"))
-    shares, rest = words_of(served_few)
+    shares, rest = words_of(Served(server("--most", "5")))
     exact, exact_rest = words_of(letters())
     assert rest > exact_rest
+    assert math.fsum(shares.values()) + rest == pytest.approx(1)
     assert set(list(shares)[:3]) == set(list(exact)[:3])
 
 
