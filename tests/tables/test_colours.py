@@ -10,13 +10,9 @@ from geval_py.text import shows_colours
 
 # NO_COLOR, FORCE_COLOR, TERM, a terminal: colours
 TABLE = {
-    "a terminal": ({}, True, True),
-    "a pipe": ({}, False, False),
-    "a dumb terminal": ({"TERM": "dumb"}, True, False),
-    "no TERM": ({"TERM": None}, True, True),
-    "NO_COLOR": ({"NO_COLOR": "1"}, True, False),
-    "NO_COLOR=0": ({"NO_COLOR": "0"}, True, False),
-    "an empty NO_COLOR": ({"NO_COLOR": ""}, True, True),
+    "a terminal": ({}, True, True), "a pipe": ({}, False, False), "a dumb terminal": ({"TERM": "dumb"}, True, False),
+    "no TERM": ({"TERM": None}, True, True), "NO_COLOR": ({"NO_COLOR": "1"}, True, False),
+    "NO_COLOR=0": ({"NO_COLOR": "0"}, True, False), "an empty NO_COLOR": ({"NO_COLOR": ""}, True, True),
     "FORCE_COLOR": ({"FORCE_COLOR": "1"}, False, True),
     "FORCE_COLOR, dumb": ({"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),
     "FORCE_COLOR, a dumb terminal": ({"FORCE_COLOR": "3", "TERM": "dumb"}, True, True),
@@ -26,7 +22,7 @@ TABLE = {
     "NO_COLOR wins": ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
     "NO_COLOR wins in a pipe": ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
     "an empty NO_COLOR does not": ({"NO_COLOR": "", "FORCE_COLOR": "1"}, False, True),
-}
+}  # fmt: skip
 
 EVERY_CASE = pytest.mark.parametrize(("variables", "terminal", "coloured"), TABLE.values(), ids=TABLE)
 
