@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
@@ -35,7 +35,7 @@ MAX_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class LineReader:
+class LineReader(AbstractContextManager["LineReader"]):
     """Reads one file, or its parts one after another, in blocks of whole lines, each ended by LF.
 
     ``header`` is the first name of the header line to skip, if the file, or a part, begins with it. With ``digest``,
@@ -119,9 +119,6 @@ class LineReader:
             self.source.check_unchanged()
         else:
             self.check_state([state_at(part) for part in self.parts])
-
-    def __enter__(self) -> LineReader:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.source.close()

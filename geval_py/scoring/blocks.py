@@ -73,9 +73,6 @@ class Workers(Protocol):
     def digest(self, outputs: LineReader) -> Callable[[], str | None]:
         """Return a function that returns the SHA-256 of an output's decompressed bytes once all are read."""
 
-    def call(self, function: Callable[..., Result], *arguments: object) -> Result:
-        """Let a worker call a function, and wait for the result; several threads may do so at once."""
-
 
 def map_blocks(
     outputs: LineReader,
@@ -179,9 +176,6 @@ class Threads:
 
     def digest(self, outputs: LineReader) -> Callable[[], str | None]:
         return lambda: outputs.sha256
-
-    def call(self, function: Callable[..., Result], *arguments: object) -> Result:
-        return function(*arguments)
 
 
 def _read(outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None = None) -> Iterator[Block]:

@@ -153,11 +153,6 @@ class Cluster:
 
         return wait
 
-    def call(self, function: Callable[..., Result], *arguments: object) -> Result:
-        with self._watched(None):
-            result: Result = self._submit(function, *arguments).result()
-        return result
-
     def _submit(self, function: Callable[..., object], *arguments: object) -> Any:
         """Send a task. Dask looks for Futures in lists, item by item, but not in what a partial function holds."""
         with import_module("dask").config.set(_NO_WARNING):
@@ -188,15 +183,15 @@ class Cluster:
         _check_unchanged(outputs)
 
     @contextmanager
-    def _watched(self, outputs: LineReader | None) -> Iterator[None]:
+    def _watched(self, outputs: LineReader) -> Iterator[None]:
         """Turn errors of the cluster into ours, and name files in errors as they were named here."""
         distributed = import_module("distributed")
         gone = (distributed.client.FutureCancelledError, distributed.comm.CommClosedError, ConnectionError)
         try:
             yield
         except DataError as error:
-            paths = () if outputs is None else (*outputs.parts, outputs.path)
-            error.path = {absolute(path): path for path in paths}.get(error.path, error.path)
+            paths = {absolute(path): path for path in (*outputs.parts, outputs.path)}
+            error.path = paths.get(error.path, error.path)
             raise
         except distributed.KilledWorker as error:
             reason = f"a piece was given up, since {error.allowed_failures + 1} workers that had it died"

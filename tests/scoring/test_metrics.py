@@ -189,7 +189,6 @@ def test_statistics_are_extended():
         assert [list(column) for column in part.columns] == rows  # it stays as it was
     assert [list(rows) for rows in table.columns] == [[1, 2, 3], [4, 5, 6]]
     assert (table.lines, table.classes, table.out_of_vocabulary) == (3, ["b", "a", "b"], 3)
-    assert table.by_class() == [[(1, 3), (4, 6)], [(2,), (5,)]]
 
 
 @pytest.mark.parametrize(

@@ -104,15 +104,6 @@ class LineStatistics:
             return 0
         return sum(math.inf in row for row in zip(*self.columns, strict=True))
 
-    def by_class(self) -> list[Sequence[Sequence[float]]]:
-        """Return the columns of each class's lines, or of all lines without classes."""
-        if not self.classes:
-            return [self.columns]
-        rows: dict[float | str, list[tuple[float, ...]]] = {}
-        for one, row in zip(self.classes, zip(*self.columns, strict=True), strict=True):
-            rows.setdefault(one, []).append(row)
-        return [list(zip(*part, strict=True)) for part in rows.values()]
-
 
 def joined_columns(systems: Sequence[LineStatistics]) -> NDArray[np.float64]:
     """Return the columns of systems, whose lines follow one another, as the rows of an array."""
@@ -214,7 +205,13 @@ class Metric(NamedTuple):
             import numpy as np
 
             return self.measure.corpus_score([statistics])(np.arange(statistics.lines))
-        scores = [self.measure.formula(list(map(total, part)), len(part[0])) for part in statistics.by_class()]
+        classes: list[Sequence[Sequence[float]]] = [statistics.columns]
+        if statistics.classes:
+            rows: dict[float | str, list[tuple[float, ...]]] = {}
+            for one, row in zip(statistics.classes, zip(*statistics.columns, strict=True), strict=True):
+                rows.setdefault(one, []).append(row)
+            classes = [list(zip(*rows_of_class, strict=True)) for rows_of_class in rows.values()]
+        scores = [self.measure.formula(list(map(total, columns)), len(columns[0])) for columns in classes]
         return math.fsum(scores) / len(scores)
 
     def of_line(self, *statistics: float) -> float:
