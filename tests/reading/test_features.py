@@ -279,13 +279,6 @@ def test_filters(names, kinds, selected):
     assert parse_filter(names, Fields(HEADER), kinds).selects(ITEM) is selected
 
 
-@pytest.mark.parametrize(
-    ("names", "needed"), [(["exp:a", "out:b"], False), (["exp:a", "in<1>:b"], True), ([], False)], ids=str
-)
-def test_filters_that_need_the_input(names, needed):
-    assert parse_filter(names, Fields()).needs_input is needed
-
-
 def test_both_halves_of_a_pair_are_features():
     with pytest.raises(UsageError) as caught:
         parse_filter(["exp:a~~b"], Fields(), FeatureKinds(cartesian=True))

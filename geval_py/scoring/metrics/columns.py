@@ -180,13 +180,11 @@ def malformed(
     return MalformedLineError(line=line, column=column, reason=reason, token=shown, hint=hint, text=text)
 
 
-def mismatch(
-    reason: str, hint: str, *, role: Role = "output", token: str = "", column: int = 1
-) -> MalformedLineError:
+def mismatch(reason: str, hint: str, *, role: Role = "output", token: str = "") -> MalformedLineError:
     """Return the error for lines that cannot be scored together; the column adds the line of the role's file.
 
     ``token`` is by default the whole line.
     """
-    error = malformed(reason, "", 0, hint, column, token)
+    error = malformed(reason, "", 0, hint, token=token)
     error.role = role
     return error
