@@ -16,7 +16,7 @@ from profiles import examples
 
 from geval_py import LineCountError, MissingFileError, UsageError
 from geval_py.authoring import leak_search
-from geval_py.authoring.leak_search import EvaluatedPart, Items, PartFiles, Sought, Vocabulary, mixed, read_items
+from geval_py.authoring.leak_search import EvaluatedPart, Items, PartFiles, Vocabulary, read_items
 from geval_py.authoring.leaks import column_of, find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
 
@@ -393,17 +393,6 @@ def test_two_runs_have_the_same_hash_if_they_are_the_same_words(words, n, data):
     assert places.tolist() == inside
     for one, run in zip(hashes, runs, strict=True):
         assert [other == one for other in hashes] == [other == run for other in runs]
-
-
-@PROPERTY
-@given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
-def test_what_is_sought_is_found(known, asked):
-    places = np.arange(len(known))
-    hashes = mixed(np.array(known, dtype=np.uint64)), mixed(np.array(asked, dtype=np.uint64))
-    sought = Sought(items_of([1] * len(known), range(len(known) + 1)), (hashes[0], places))
-    found, here = sought.find(hashes[1])
-    assert found.tolist() == [n for n, value in enumerate(asked) if value in known]
-    assert sought.values[here].tolist() == hashes[1][found].tolist()
 
 
 def test_runs_with_an_unknown_word_have_no_hash():

@@ -28,35 +28,6 @@ def test_one_line(geval, challenge):
     assert " of 1 line of dev-0; the baseline is " in geval("compare", "-t", "dev-0", "-m", "PerplexityHashed")[1]
 
 
-def test_calibration(geval, challenge):
-    status, out, err = geval("calibration", "-t", "dev-0")
-    assert (status, err) == (0, "")
-    head, sentences, *tables = out.split("\n\n")
-    assert head == "out.tsv: PerplexityHashed, 4 lines of dev-0"
-    guesses = "Of 3 first guesses, 63.3 % should have been right, and 66.7 % were (as honest ones would)."
-    assert sentences.splitlines()[2] == guesses
-    assert tables[2].splitlines() == [
-        "the rest",
-        "claimed  true    honest            n",
-        "0.1000   0.0000  [0.0000, 1.0000]  1",
-        "0.2500   0.5000  [0.0000, 1.0000]  2",
-    ]
-
-
-def test_luck(geval, challenge):
-    status, out, err = geval("luck", "-t", "dev-0", "--seeds", "5")
-    assert (status, err) == (0, "")
-    rows = out.splitlines()
-    assert rows[0].split() == ["system", "score", "seeds", "sd", "z"]
-    assert rows[1].split()[0] == "out.tsv"
-    assert "seeds: the mean of 5 other seeds" in rows[3]
-    assert rows[6] == "out.tsv: all seeds give the same score."  # of so few words
-    assert rows[7].startswith("out.tsv: without hashing, the perplexity is 3.3981 ")
-    assert rows[7].endswith(
-        " on the 4 lines whose word is listed or in the vocabulary of 5; on the 0 others it is infinite."
-    )
-
-
 def test_luck_scores_as_geval_does(geval, challenge):
     _, score, _ = geval("-t", "dev-0", "-a", "LogLossHashed", "-p", "17")
     status, out, _ = geval("luck", "-t", "dev-0", "-m", "LogLossHashed", "--seeds", "2", "--format", "json")

@@ -91,31 +91,6 @@ def test_scores(challenge, geval):
     assert geval("-o", "long", "-m", "Likelihood", terminal=True)[1] == "Perplexity  4.00\nLikelihood  0.25\n"
 
 
-LINES = {
-    80: [
-        "line  score  context                                             expected  guess",
-        "   1      4  …ntext context context ___ right                    a         a",
-        "   2      4   …水水水水水水水水水水 ___                          b         b",
-        "   3      4                   short ___                          a         a",
-    ],
-    40: [
-        "line  score  context            expected",
-        "   1      4  …ntext ___ right   a",
-        "   2      4   …水水 ___         b",
-        "   3      4   short ___         a",
-        "",
-        "Not shown: guess; a wider terminal or",
-        "  --format csv shows all.",
-    ],
-}
-
-
-@pytest.mark.parametrize("columns", LINES)
-def test_lines(columns, challenge, geval):
-    """The gaps are below each other."""
-    assert geval("-o", "long", "-l", terminal=True, columns=columns)[1].splitlines() == LINES[columns]
-
-
 @pytest.mark.parametrize(
     ("metric", "header", "context"),
     [
