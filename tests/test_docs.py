@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from examples import PAGES, ROOT, examples_of, rewritten, run, run_page
+from examples import PAGES, ROOT, examples_of, run_page
 from tables import PARSERS, TABLES, fill, options, without_tables
 
 import geval_py
@@ -87,50 +87,6 @@ def test_an_example_prints_what_the_page_says(page, index, runs_of):
     assert FULL_PRECISION.sub("…", printed) == FULL_PRECISION.sub("…", example.shown)
     shown_numbers = [float(number) for number in FULL_PRECISION.findall(example.shown)]
     assert [float(number) for number in FULL_PRECISION.findall(printed)] == pytest.approx(shown_numbers, rel=1e-12)
-
-
-PAGE = """\
-```console
-$ cd folder
-$ ls -d \\
-  inner
-stale
-$ false
-```
-
-```pycon
->>> for n in range(2):
-...     print(n)
-stale
-stale
->>> 1 / 0
-```
-"""
-REWRITTEN = """\
-```console
-$ cd folder
-$ ls -d \\
-  inner
-inner
-$ false
-```
-
-```pycon
->>> for n in range(2):
-...     print(n)
-0
-1
->>> 1 / 0
-Traceback (most recent call last):
-  ...
-ZeroDivisionError: division by zero
-```
-"""
-
-
-def test_what_examples_print_is_written_into_their_page(tmp_path):
-    (tmp_path / "folder" / "inner").mkdir(parents=True)
-    assert rewritten(PAGE, run(PAGE, tmp_path)) == REWRITTEN
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

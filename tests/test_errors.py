@@ -47,10 +47,6 @@ VISIBLE = {
 }  # fmt: skip
 
 
-def test_visible():
-    assert {text: visible(text) for text in VISIBLE} == VISIBLE
-
-
 @PROPERTY
 @given(st.text(st.characters()))
 def test_no_byte_of_a_message_may_move_the_cursor_change_a_colour_or_reverse_the_line(text):
@@ -62,20 +58,23 @@ WIDTHS = {
     "": 0, "the": 3, "żółw": 4, "e\u0301": 1, "水": 2, "Ａ": 2, "ｱ": 1, "🙂": 2, "水e\u0301x": 4,
 }  # fmt: skip
 SHORTENED = {
-    "": "",
-    "the": "the",
-    "x" * 40: "x" * 40,
-    "a" * 20 + "b" * 21: "a" * 20 + "…" + "b" * 19,
+    "": "", "the": "the", "x" * 40: "x" * 40, "a" * 20 + "b" * 21: "a" * 20 + "…" + "b" * 19,
     "0123456789" * 10: "01234567890123456789…1234567890123456789",
+}  # fmt: skip
+ADDRESSES = {
+    "sftp://me:p@ss@host/a.tsv": "sftp://host/a.tsv",
+    "s3://a@one/x and s3://b:c@two/y": "s3://one/x and s3://two/y",
+    "s3://runs/me@home.tsv": "s3://runs/me@home.tsv",
+    "me:secret@host": "me:secret@host",  # no address
 }
 
 
-def test_display_width():
-    assert {text: display_width(text) for text in WIDTHS} == WIDTHS
-
-
-def test_shorten():
-    assert {text: shorten(text) for text in SHORTENED} == SHORTENED
+@pytest.mark.parametrize(
+    ("function", "table"),
+    [(visible, VISIBLE), (display_width, WIDTHS), (shorten, SHORTENED), (without_credentials, ADDRESSES)],
+)
+def test_texts_in_messages(function, table):
+    assert {text: function(text) for text in table} == table
 
 
 @PROPERTY
@@ -99,19 +98,6 @@ def test_a_shortened_token_is_never_longer_than_the_limit(text, limit):
 def test_white_space_is_that_of_haskell(text):
     """Data.Text.strip, of GEval 1.42.2, leaves U+001C, U+0085 and U+2028."""
     assert strip_spaces(text) == re.sub(f"^[{SPACES}]+|[{SPACES}]+\\Z", "", text)
-
-
-ADDRESSES = {
-    "a password with an at sign": ("sftp://me:p@ss@host/a.tsv", "sftp://host/a.tsv"),
-    "two addresses": ("s3://a@one/x and s3://b:c@two/y", "s3://one/x and s3://two/y"),
-    "an at sign in a path": ("s3://runs/me@home.tsv", "s3://runs/me@home.tsv"),
-    "no address": ("me:secret@host", "me:secret@host"),
-}
-
-
-@pytest.mark.parametrize(("text", "shown"), ADDRESSES.values(), ids=ADDRESSES)
-def test_credentials_are_removed_whole(text, shown):
-    assert without_credentials(text) == shown
 
 
 EXCERPTS = {

@@ -12,90 +12,60 @@ from jsonschema import Draft202012Validator
 SCHEMAS = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob("docs/schemas/*.json"))
 }
-BOTH = ["dev-0/out-model=bigram.tsv", "dev-0/out-model=unigram.tsv"]
-ONE = ["-t", "dev-0", "-o", "bigram"]
+BOTH = "dev-0/out-model=bigram.tsv dev-0/out-model=unigram.tsv"
+ONE = "-t dev-0 -o bigram"
 COMMANDS = {
     "scores": [
-        ["-t", "dev-0"],
-        [*ONE, "-B", "10", "--documents", "FileId"],
-        [*ONE, "-B", "10", "--no-documents"],
-        ["-t", "dev-0", "-o", "three"],
-        ["-t", "dev-0", "-o", "infinite.tsv", "-a", "PerplexityHashed", "-a", "Perplexity"],
-        [*ONE, "-a", "PerplexityHashed:f<exp:the>", "-a", "PerplexityHashed:f<out:theodolite>"],
-        ["-t", "one", "-a", "SacreBLEU", "-a", "Pearson"],
+        "-t dev-0", f"{ONE} -B 10 --documents FileId", f"{ONE} -B 10 --no-documents", "-t dev-0 -o three",
+        "-t dev-0 -o infinite.tsv -a PerplexityHashed -a Perplexity",
+        f"{ONE} -a PerplexityHashed:f<exp:the> -a PerplexityHashed:f<out:theodolite>",
+        "-t one -a SacreBLEU -a Pearson",
     ],
     "lines": [
-        [*ONE, "-l"],
-        [*ONE, "-d", "unigram"],
-        ["-t", "dev-0", "-o", "infinite.tsv", "-l"],
-        ["-t", "one", "-a", "BLEU", "-l"],
-        ["-t", "one", "-a", "BLEU", "-d", "out.tsv"],
+        f"{ONE} -l", f"{ONE} -d unigram", "-t dev-0 -o infinite.tsv -l", "-t one -a BLEU -l",
+        "-t one -a BLEU -d out.tsv",
     ],
     "features": [
-        [*ONE, "-w"],
-        [*ONE, "-w", "--numerical-features", "--no-documents"],
-        [*ONE, "-w", "--distinct", "--no-documents", "--numerical-features"],
-        [*ONE, "--most-worsening-features", "unigram"],
-        ["-t", "dev-0", "-o", "infinite.tsv", "-w"],
-        ["-t", "one", "-a", "BLEU", "-w"],
+        f"{ONE} -w", f"{ONE} -w --numerical-features --no-documents",
+        f"{ONE} -w --distinct --no-documents --numerical-features", f"{ONE} --most-worsening-features unigram",
+        "-t dev-0 -o infinite.tsv -w", "-t one -a BLEU -w",
     ],
     "comparison": [
-        ["compare", "-t", "dev-0", "--samples", "100"],
-        ["compare", "-t", "dev-0", "--samples", "100", "--no-documents", *BOTH, "infinite.tsv"],
-        ["compare", "-t", "dev-0", "--samples", "100", "infinite.tsv", "rest.tsv"],
-        ["compare", "-t", "dev-0", "--samples", "100", "-a", "BLEU", *BOTH],
+        "compare -t dev-0 --samples 100", f"compare -t dev-0 --samples 100 --no-documents {BOTH} infinite.tsv",
+        "compare -t dev-0 --samples 100 infinite.tsv rest.tsv", f"compare -t dev-0 --samples 100 -a BLEU {BOTH}",
     ],
     "calibration": [
-        ["calibration", *ONE],
-        ["calibration", "-t", "dev-0", "-o", "infinite.tsv"],
-        ["calibration", "-t", "dev-0", "-o", "rest.tsv", "--no-documents"],
-        ["calibration", "-o", "vectors.tsv", "-e", "words.tsv", "-a", "PerplexityHashed4"],
-        ["calibration", "-o", "mixed.tsv", "-e", "words.tsv", "-a", "PerplexityHashed4"],
+        f"calibration {ONE}", "calibration -t dev-0 -o infinite.tsv",
+        "calibration -t dev-0 -o rest.tsv --no-documents",
+        "calibration -o vectors.tsv -e words.tsv -a PerplexityHashed4",
+        "calibration -o mixed.tsv -e words.tsv -a PerplexityHashed4",
     ],
-    "luck": [
-        ["luck", "-t", "dev-0", "--seeds", "2"],
-        ["luck", "-t", "dev-0", "-o", "infinite.tsv", "--seeds", "2"],
-        ["luck", "-t", "dev-0", "-o", "rest.tsv"],
-    ],
+    "luck": ["luck -t dev-0 --seeds 2", "luck -t dev-0 -o infinite.tsv --seeds 2", "luck -t dev-0 -o rest.tsv"],
     "tuning": [
-        ["tune", *ONE, "--temperature"],
-        ["tune", *ONE, "--documents", "FileId", "--words", "1000", "--apply", "dev-0"],
-        ["tune", "-t", "dev-0", "-o", "infinite.tsv"],
-        ["tune", *ONE, "--words", "0", "--no-documents", "--temperature"],
+        f"tune {ONE} --temperature", f"tune {ONE} --documents FileId --words 1000 --apply dev-0",
+        "tune -t dev-0 -o infinite.tsv", f"tune {ONE} --words 0 --no-documents --temperature",
     ],
     "mixture": [
-        ["mix", "-t", "dev-0", *BOTH, "--words", "100"],
-        ["mix", "-t", "dev-0", *BOTH, "infinite.tsv", "--documents", "FileId", "--apply", "dev-0", "--force"],
+        f"mix -t dev-0 {BOTH} --words 100",
+        f"mix -t dev-0 {BOTH} infinite.tsv --documents FileId --apply dev-0 --force",
     ],
     "problems": [
-        ["check", "-t", "dev-0"],
-        ["check", "dev-0", "missing.tsv"],
-        ["check", "guess.tsv"],
-        ["challenge", "leaks", "."],
-        ["check", "one/out.tsv"],
+        "check -t dev-0", "check dev-0 missing.tsv", "check guess.tsv", "challenge leaks .", "check one/out.tsv",
     ],
-    "standings": [
-        ["board", "show", "board", "--test", "dev-0"],
-        ["board", "show", "board", "--test", "dev-0", "--by", "submission"],
-    ],
+    "standings": ["board show board --test dev-0", "board show board --test dev-0 --by submission"],
     "receipts": [
-        ["board", "add", "board", "team", "bad"],
-        ["board", "scan", "board", "uploads"],
-        ["board", "note", "board", "CODE", "seen"],
-        ["board", "withdraw", "board", "CODE", "--reason", "none"],
+        "board add board team bad", "board scan board uploads", "board note board CODE seen",
+        "board withdraw board CODE --reason none",
     ],
-    "status": [["board", "status", "board"]],
-    "likeness": [["board", "status", "board", "--copies"]],
-    "rescoring": [["board", "rescore", "changed"], ["board", "rescore", "board"]],
-    "model": [["lm", "info", "text.arpa"], ["lm", "info", "text.kenlm"]],
-    "perplexity": [
-        ["lm", "perplexity", "text.arpa", "text.txt"],
-        ["lm", "perplexity", "text.arpa", "text.txt", "--bootstrap", "20"],
-    ],
-    "next_words": [["lm", "next", "text.arpa", "the"]],
-    "surprisal": [["lm", "surprisal", "text.arpa", "text.txt"]],
-    "model_mixture": [["lm", "mix", "text.arpa", "other.arpa", "--on", "text.txt"]],
-}
+    "status": ["board status board"],
+    "likeness": ["board status board --copies"],
+    "rescoring": ["board rescore changed", "board rescore board"],
+    "model": ["lm info text.arpa", "lm info text.kenlm"],
+    "perplexity": ["lm perplexity text.arpa text.txt", "lm perplexity text.arpa text.txt --bootstrap 20"],
+    "next_words": ["lm next text.arpa the"],
+    "surprisal": ["lm surprisal text.arpa text.txt"],
+    "model_mixture": ["lm mix text.arpa other.arpa --on text.txt"],
+}  # fmt: skip
 OF_MODELS = ("model", "perplexity", "next_words", "surprisal", "model_mixture")
 OF_BOARDS = ("standings", "receipts", "status", "likeness", "rescoring")
 
@@ -114,11 +84,11 @@ def make_boards(geval):
     shutil.copytree(ROOT / "challenges" / "gazette", "changing")
     for team in ("team", "uploads/other", "first", "second", "third"):
         (Path(team) / "dev-0").mkdir(parents=True)
-        shutil.copyfile(BOTH[1], f"{team}/dev-0/out.tsv")
+        shutil.copyfile(BOTH.split()[1], f"{team}/dev-0/out.tsv")
     (Path("bad") / "dev-0").mkdir(parents=True)
     Path("bad/dev-0/out.tsv").write_text("the:0,5\n")
-    shutil.copyfile(BOTH[0], "second/dev-0/out.tsv")
-    shutil.copyfile(BOTH[0], "uploads/other/dev-0/out.tsv")
+    shutil.copyfile(BOTH.split()[0], "second/dev-0/out.tsv")
+    shutil.copyfile(BOTH.split()[0], "uploads/other/dev-0/out.tsv")
     for name, answers in (("board", "."), ("changed", "changing")):
         status, _, err = geval("board", "init", name, "--challenge", answers, "--answers", answers)
         assert status == 0, err
@@ -137,7 +107,7 @@ def gazette(tmp_path):
     (folder / "dev-0" / "infinite.tsv").write_text("the:0.5 a:0.5\n" * 212)
     (folder / "dev-0" / "rest.tsv").write_text(":1\n" * 212)
     (folder / "three").mkdir()
-    for name in BOTH:
+    for name in BOTH.split():
         shutil.copy(folder / name, folder / "three")
     (folder / "three" / "out-model=bad.tsv").write_text("the:0,5\n" * 212)
     (folder / "guess.tsv").write_text("the:0,5\nthe:1\n")
@@ -162,7 +132,7 @@ def documents(gazette, geval, monkeypatch):
             train_models(geval)
         code = make_boards(geval) if kind in OF_BOARDS else ""
         for line in COMMANDS[kind]:
-            words = [code if word == "CODE" else word for word in line]
+            words = [code if word == "CODE" else word for word in line.split()]
             status, out, err = geval(*words, "--format", "json")
             assert status in (0, 1), err
             assert out, f"{words}: {err}"

@@ -51,24 +51,20 @@ def test_malformed_outputs(row, tmp_path, monkeypatch, geval):
         assert float(out) == pytest.approx(float(row["stdout"]), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("words", "printed"),
-    [
-        (["-t", "dev-0"], "12.70\n"),
-        (["-t", "dev-0", "-p", "0"], "13\n"),
-        (["-t", "dev-0", "-a", "LikelihoodHashed", "-%"], "8\n"),
-        (["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed"], "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n"),
-        (
-            ["-t", "dev-0", "-a", "{LogLoss,Perplexity}Hashed{2,4}"],
-            "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
-        ),
-        (["-t", "dev-0", "-m", "LogLossHashed:N<loss>", "--select-metric", "loss"], "2.54\n"),
-        (["-t", "dev-0", "-m", "LogLossHashed10", "--select-metric", "LogLossHashed"], "2.54\n"),
-    ],
-    ids=" ".join,
-)
-def test_scores(words, printed, challenge, geval):
-    assert geval(*words) == (0, printed, "")
+SCORES = {
+    "": "12.70\n",
+    "-p 0": "13\n",
+    "-a LikelihoodHashed -%": "8\n",
+    "-a {LogLoss,Perplexity}Hashed": "LogLossHashed\t2.54\nPerplexityHashed\t12.70\n",
+    "-a {LogLoss,Perplexity}Hashed{2,4}": "\t2\t4\nLogLossHashed\t0.62\t1.14\nPerplexityHashed\t1.86\t3.11\n",
+    "-m LogLossHashed:N<loss> --select-metric loss": "2.54\n",
+    "-m LogLossHashed10 --select-metric LogLossHashed": "2.54\n",
+}
+
+
+@pytest.mark.parametrize("words", SCORES)
+def test_scores(words, challenge, geval):
+    assert geval("-t", "dev-0", *words.split()) == (0, SCORES[words], "")
 
 
 def test_several_outputs(challenge, geval):
@@ -492,16 +488,14 @@ def test_the_first_malformed_line_of_all_metrics_is_reported(metrics, challenge,
     assert err.startswith("geval: Line 1: ")
 
 
-@pytest.mark.parametrize(
-    ("metric", "name"),
-    [
-        ("LogLossHashed10:P<2>", "LogLossHashed:P<2>"),
-        ("LogLossHashed10:N<LogLossHashed10>", "LogLossHashed10"),
-        ("LogLossHashed10", "LogLossHashed"),
-    ],
-)
-def test_names_of_metrics(metric, name, challenge, geval):
-    assert geval("-t", "dev-0", "-m", metric)[1].splitlines()[1].split("\t")[0] == name
+def test_names_of_metrics(challenge, geval):
+    for metric, name in (
+        ("10:P<2>", "LogLossHashed:P<2>"),
+        ("10:N<LogLossHashed10>", "LogLossHashed10"),
+        ("10", "LogLossHashed"),
+    ):
+        shown = geval("-t", "dev-0", "-m", f"LogLossHashed{metric}")[1].splitlines()[1].split("\t")[0]
+        assert shown == name
 
 
 def test_a_note_on_many_outputs_is_said_once(challenge, geval):

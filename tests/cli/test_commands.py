@@ -25,18 +25,13 @@ ROOT = Path(__file__).parents[2]
 # Help
 
 HELPS = {
-    "help": None,
-    "--help": None,
-    "-h": None,
-    "help check": "check",
+    **dict.fromkeys(["help", "--help", "-h"]),
+    **dict.fromkeys(["help help", "help --help"], "help"),
     "--help check": "check",
     "-h compare": "compare",
-    "help completion": "completion",
-    "help help": "help",
-    "help --help": "help",
-    "help sample": "sample",
     "help challenge make": "challenge make",
     "--help challenge leaks": "challenge leaks",
+    **{f"help {command}": command for command in COMMANDS},
     **{f"{command} --help": command for command in COMMANDS},
     **{f"{command} -h": command for command in COMMANDS},
 }

@@ -6,6 +6,7 @@ import math
 
 import pandas as pd
 import pytest
+from five_items import write
 
 from geval_py import evaluate
 
@@ -13,10 +14,6 @@ WORDS = ["a", "b", "a", "c"]
 OUT = ["a:0.5 :0.5", "b:0.25 d:0.75", "a:1", "a:1"]  # perplexities 2, 4, 1, inf
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "c:0.5 b:0.5"]  # 4, 4, 2, 2
 INPUT = ['1901\tNew "York", 5', "1901\t=1+1", "1902\tnew\ttown", "1903"]
-
-
-def write(folder, name, lines):
-    (folder / name).write_text("".join(line + "\n" for line in lines))
 
 
 @pytest.fixture

@@ -57,28 +57,23 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
     assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`\n", "")
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "message"),
-    [
-        ((), 2, "geval: nothing is written: name the page with --html FILE, or a folder with --svg DIR\n"),
-        (
-            ("--html", "missing/report.html"),
-            2,
-            "geval: Cannot write `missing/report.html`: No such file or directory\n",
-        ),
-        (("--html", "."), 2, "geval: Cannot write `.`: it is a folder, not a file\n"),
-        (("--html", "-"), 2, "geval: Cannot write `-`: it is not a file\n"),
-        (("--svg", "file/charts"), 2, "geval: Cannot write `file/charts`: Not a directory\n"),
-        (("--html", "r.html", "--htm"), 2, "geval: unrecognized arguments: --htm\n  did you mean --html?\n"),
-    ],
-    ids=["nowhere", "missing", "folder", "standard output", "below a file", "misspelt"],
-)
-def test_what_is_refused(geval, tmp_path, monkeypatch, words, status, message):
+REFUSED = {
+    "": "nothing is written: name the page with --html FILE, or a folder with --svg DIR",
+    "--html missing/report.html": "Cannot write `missing/report.html`: No such file or directory",
+    "--html .": "Cannot write `.`: it is a folder, not a file",
+    "--html -": "Cannot write `-`: it is not a file",
+    "--svg file/charts": "Cannot write `file/charts`: Not a directory",
+    "--html r.html --htm": "unrecognized arguments: --htm\n  did you mean --html?",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_is_refused(geval, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("geval_py.reports.page.page", lambda *_: "")
     monkeypatch.setattr("geval_py.reports.page.charts", lambda *_: [])
     (tmp_path / "file").touch()
-    assert geval(*WORDS, "-o", "bigram", *words) == (status, "", message)
+    assert geval(*WORDS, "-o", "bigram", *words.split()) == (2, "", f"geval: {REFUSED[words]}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -3,14 +3,11 @@
 import json
 
 import pytest
+from five_items import write
 
 from geval_py.text import display_width
 
 WORDS = ["a", "b", "a"]
-
-
-def write(folder, name, lines):
-    (folder / name).write_text("".join(line + "\n" for line in lines))
 
 
 @pytest.fixture
