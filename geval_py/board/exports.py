@@ -204,7 +204,10 @@ def write_archive(file: IO[bytes], members: Mapping[str, str]) -> dict[str, byte
             with open(members[name], "rb") as content:
                 member = tarfile.TarInfo(name)
                 member.size = os.fstat(content.fileno()).st_size
-                lines[name] = _digest_line(name, file_digest(content, "sha256").hexdigest())
+                escaped = name.replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")  # as sha256sum does
+                mark = "" if escaped == name else "\\"
+                line = f"{mark}{file_digest(content, 'sha256').hexdigest()}  {escaped}\n"
+                lines[name] = line.encode("utf-8", "surrogateescape")
                 content.seek(0)
                 archive.addfile(member, content)
         digests = b"".join(lines.values())
@@ -212,13 +215,6 @@ def write_archive(file: IO[bytes], members: Mapping[str, str]) -> dict[str, byte
         member.size = len(digests)
         archive.addfile(member, io.BytesIO(digests))
     return lines
-
-
-def _digest_line(name: str, digest: str) -> bytes:
-    r"""Write a line as sha256sum does: one with a line end or a backslash in its name begins with a backslash."""
-    escaped = name.replace("\\", r"\\").replace("\n", r"\n").replace("\r", r"\r")
-    mark = "" if escaped == name else "\\"
-    return f"{mark}{digest}  {escaped}\n".encode("utf-8", "surrogateescape")
 
 
 def read_archive(file: str, place: str) -> str:
@@ -256,8 +252,8 @@ def read_archive(file: str, place: str) -> str:
         raise UnreadableFileError(path=file, reason="it is not a whole export of a board")
     again = sha256()
     lines = write_archive(cast(IO[bytes], SimpleNamespace(write=again.update)), members)
-    known = digests.splitlines(keepends=True)
-    wrong = next((name for name, line in lines.items() if line not in known), None)
+    listed = digests.splitlines(keepends=True)
+    wrong = next((name for name, line in lines.items() if line not in listed), None)
     if wrong is not None:
         reason = f"`{visible(wrong)}` does not have the digest that {DIGESTS_FILE} says"
         raise CorruptFileError(path=file, compression="tar", reason=reason)

@@ -72,9 +72,9 @@ class Details:
     description: str = ""
     author: str = ""
     revision: str = ""
-    tags: tuple[str, ...] = ()
+    tags: Sequence[str] = ()
     params: Mapping[str, str] = field(default_factory=dict)
-    links: tuple[tuple[str, str], ...] = ()  # title, URL (http or https only)
+    links: Sequence[tuple[str, str]] = ()  # title, URL (http or https only)
     affiliation: str = ""
 
 
@@ -245,12 +245,10 @@ JsonDocument: TypeAlias = dict[str, Any]
 
 def parcel_of(document: JsonDocument) -> Parcel:
     """Convert the document of a parcel, which asdict made, to the parcel."""
-    details = document["details"]
-    links = tuple((title, url) for title, url in details["links"])
     values = {
         "files": tuple(ReceivedFile(**file) for file in document["files"]),
         "outputs": tuple(ReceivedOutput(**output) for output in document["outputs"]),
-        "details": Details(**details | {"tags": tuple(details["tags"]), "links": links}),
+        "details": Details(**document["details"]),
     }
     return Parcel(**document | values)
 

@@ -116,6 +116,7 @@ class World:
             if "://" in database:
                 create_tables(Board("", None, database).engine)
         self._patches.enter_context(patch.object(scheduler, "ThreadPoolExecutor", Inline))
+        self._patches.enter_context(patch.object(scheduler, "AHEAD", 1))
         self._patches.enter_context(patch.object(sandbox, "run_in_sandbox", self._run))
         self._patches.enter_context(patch.object(delivery, "_call", self._call))
         self._patches.enter_context(patch.object(tempfile, "tempdir", str(self.temporary)))

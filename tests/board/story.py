@@ -99,7 +99,7 @@ def will_be_scored(run, job, arguments, *, limits, place):
     tests = [output["test"] for output in parcel["outputs"]]
     cost = max((tests.count(test) for test in arguments["hidden"]), default=1)
     is_left = arguments["left"] is None or max(cost, 1) <= arguments["left"]
-    return parcel["digest"] if is_left and parcel["digest"] not in arguments["known"] else None
+    return parcel["digest"] if is_left and parcel["digest"] not in arguments["earlier"] else None
 
 
 def set_clock(patch, moment):

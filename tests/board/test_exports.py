@@ -84,7 +84,7 @@ def uploaded(board, tmp_path):
         accounts.make_token(connection, account.id, now=NOW)
         accounts.issue(connection, accounts.SIGN_IN, NOW)
         server = replace(board.settings.server, webhooks=(Webhook(name="Chat", url="CHAT"),))
-        notices.tell_of_withdrawal(connection, replace(board.settings, server=server), "0" * 12, "gone", NOW)
+        notices.tell(connection, replace(board.settings, server=server), {"event": "withdrawn", "state": "gone"}, NOW)
         site = "https://school.example"
         identity = accounts.Identity(issuer=site, subject="1", email="", name="")
         accounts.identified(connection, identity, account.id, NOW)

@@ -299,7 +299,7 @@ class BoardMachine(Machine):
             """A worker lives until it is killed; while it works, another one works."""
             self.now += timedelta(seconds=seconds)
             living, self.worker = self.worker, None
-            living = living or Worker(self.board.folder, at_once=1, leased=1, clock=lambda: self.now)
+            living = living or Worker(self.board.folder, at_once=1, clock=lambda: self.now)
             living.run(until_idle=True)
             self.worker = living
 

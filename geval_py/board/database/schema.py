@@ -344,10 +344,10 @@ rates = _table(
 )
 
 # One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
-# that the disclosures were made with, ``compared_with`` the method of the comparisons.
+# that the disclosures were made with.
 board = _table(
     "board",
     *_columns(Moment, "created"),
     *_columns(Integer, "changed", server_default="0"),
-    *_columns(Text, "disclosed_with", "compared_with", server_default=""),
+    *_columns(Text, "disclosed_with", server_default=""),
 )

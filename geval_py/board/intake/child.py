@@ -93,7 +93,7 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
     """Receive a submission unless its ``parcel`` is given, check its outputs, and score those that are ``wanted``.
 
     What was received is written into the place before anything is scored. Scoring is left out if the digest is one of
-    ``known``, or if the submission counts as more than are ``left`` of a quota. Raises RejectedError, FailedError.
+    ``earlier``, or if the submission counts as more than are ``left`` of a quota. Raises RejectedError, FailedError.
     """
     if "parcel" in arguments:
         parcel, wanted = submission.parcel_of(arguments["parcel"]), arguments["wanted"]
@@ -108,7 +108,7 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
         submission.write_document(os.path.join(place, submission.PARCEL_FILE), asdict(parcel))
         hidden = Counter(output.test for output in parcel.outputs if output.test in arguments["hidden"])
         left = arguments["left"]
-        if parcel.digest in arguments["known"] or (left is not None and max(hidden.values(), default=1) > left):
+        if parcel.digest in arguments["earlier"] or (left is not None and max(hidden.values(), default=1) > left):
             return {"problems": [], "reason": "", "scored": []}
         wanted = [(output.test, output.file, arguments["metrics"]) for output in parcel.outputs]
     problems = check(parcel, arguments["challenge"], arguments["answers"], limits["bytes"])

@@ -63,13 +63,13 @@ def process_source(
     settings: BoardSettings,
     metrics: Sequence[str],
     *,
-    known: Collection[str] = (),
+    earlier: Collection[str] = (),
     left: int | None = None,
 ) -> Result:
     """Copy a submission's files from a folder, an archive or git+URL@BRANCH into a place, check and score them.
 
     ``settings`` are those of the phase in which it arrived: it needs an output for one of the phase's tests. Nothing
-    is scored if its digest is one of ``known``, or if it counts as more submissions than are ``left`` of a quota.
+    is scored if its digest is one of ``earlier``, or if it counts as more submissions than are ``left`` of a quota.
     """
     arguments = {
         "source": source if source.startswith(GIT) else os.path.abspath(source),
@@ -78,7 +78,7 @@ def process_source(
         "variants": settings.variants,
         "transports": list(settings.transports),
         "metrics": list(metrics),
-        "known": list(known),
+        "earlier": list(earlier),
         "left": left,
     }
     result = _process(arguments, place, settings)

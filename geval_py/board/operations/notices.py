@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
@@ -29,9 +29,9 @@ def announce(board: Board, text: str, now: datetime) -> int:
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement has from 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     with board.writing() as connection:
-        values = {"moment": now.astimezone(UTC), "text": escape_unstorable(text)}
+        values = {"moment": now, "text": escape_unstorable(text)}
         made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()
-        _tell(connection, board.settings, {"event": ANNOUNCED, "text": text}, now)
+        tell(connection, board.settings, {"event": ANNOUNCED, "text": text}, now)
         mark_changed(connection)
     return int(made)
 
@@ -56,18 +56,10 @@ def tell_of_upload(
     event["code"] = own.code if own else ""
     query = select(accounts.c.email).where(accounts.c.id == upload.account_id, accounts.c.mailed)
     email = connection.execute(query.where(accounts.c.disabled.is_(None))).scalar() or ""
-    _tell(connection, settings, event, now, email, upload=upload.number, file=upload.name)
+    tell(connection, settings, event, now, email, upload=upload.number, file=upload.name)
 
 
-def tell_of_withdrawal(
-    connection: Connection, settings: BoardSettings, code: str, submitter: str, now: datetime
-) -> None:
-    """Write down for the webhooks that a submission was withdrawn, without the reason, which is the organiser's."""
-    event = {"event": WITHDRAWN, "submitter": submitter, "code": code, "state": "withdrawn"}
-    _tell(connection, settings, event, now)
-
-
-def _tell(
+def tell(
     connection: Connection,
     settings: BoardSettings,
     event: Mapping[str, str],
@@ -76,12 +68,11 @@ def _tell(
     **more: str,
 ) -> None:
     """Write an event down for each webhook and, with ``more``, for an address."""
-    moment = now.astimezone(UTC)
-    told = {**event, "board": settings.title, "moment": moment_text(moment)}
+    told = {**event, "board": settings.title, "moment": moment_text(now)}
     receivers = [(one.name, "", told) for one in settings.server.webhooks]
     if email and settings.server.mail is not None:
         receivers.append(("", email, told | more))
     for webhook, address, content in receivers:
         values = {"number": secrets.token_hex(8), "webhook": webhook, "email": address, "state": WAITING}
         values |= {"event": escape_unstorable(content)}
-        connection.execute(insert(notices).values(**values, made=moment, due=moment, tries=0))
+        connection.execute(insert(notices).values(**values, made=now, due=now, tries=0))

@@ -53,7 +53,6 @@ from geval_py.board.operations.receipts import (
     Receipt,
     charge_of,
     check_quota,
-    code_of,
     quota_used,
     receipt_of,
 )
@@ -64,6 +63,7 @@ from geval_py.reading.sources import naming
 from geval_py.text import shorten, visible
 from geval_py.version import __version__
 
+CODE_DIGITS = 12
 MAX_SHOWN = 60  # characters of a name that cannot be a submitter's
 KNOWN = "the same content was added before: this is its receipt"
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
@@ -112,8 +112,10 @@ class Attempt:
 
     @property
     def code(self) -> str:
-        """Its code, unless it replaces another one."""
-        return code_of(casefolded(self.name), self.parcel.digest, self.arrived)
+        """Its code, unless it replaces another one: of submitter, content and arrival, as on a rebuilt board."""
+        moment = self.arrived.astimezone(UTC).isoformat(timespec="microseconds")
+        told = f"{casefolded(self.name)}\n{self.parcel.digest}\n{moment}"
+        return sha256(told.encode()).hexdigest()[:CODE_DIGITS]
 
 
 def prepare(
@@ -146,7 +148,7 @@ def prepare(
         query = select(s.digest, s.submitter_id, s.reason).where(*has_failed)
         failures = [] if attempt.again else connection.execute(query).all()
         rows = connection.execute(select(s.digest, s.arrived).where(s.submitter_id == own, s.state != FAILED))
-        known = {row.digest for row in rows if settings.at(row.arrived).tests == phase.tests}
+        earlier = {row.digest for row in rows if settings.at(row.arrived).tests == phase.tests}
         if refusal:
             left = 0
         elif phase.submissions_a_day and not attempt.baseline:
@@ -162,15 +164,15 @@ def prepare(
     else:
         allowed = limits.seconds if seconds is None else min(limits.seconds, int(seconds))
         limited = replace(phase, limits=replace(limits, seconds=allowed))
-        known |= reasons.keys()
-        result = process_source(attempt.source, place, limited, settings.metrics, known=known, left=left)
+        earlier |= reasons.keys()
+        result = process_source(attempt.source, place, limited, settings.metrics, earlier=earlier, left=left)
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     attempt = replace(attempt, result=result)
     with board.reading() as connection:
-        earlier, is_same = find_earlier(connection, settings, attempt)
+        other, is_same = find_earlier(connection, settings, attempt)
     if is_same or result.parcel is None:
-        return replace(attempt, same=earlier.id if is_same else None)
+        return replace(attempt, same=other.id if is_same else None)
     if result.state == SCORED and not result.scored:
         failure = reasons.get(attempt.parcel.digest, MEANWHILE)
         attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
@@ -247,10 +249,10 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
     submitter = find_submitter(connection, attempt.name)
     submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
-    known = file_ids(connection, submission_id)  # of one with the same content that failed before
+    stored = file_ids(connection, submission_id)  # of one with the same content that failed before
     for file in parcel.files:
         name = escape_unstorable(file.name)
-        if name not in known:
+        if name not in stored:
             database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
             values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
             connection.execute(insert(files).values(values))
@@ -282,9 +284,9 @@ def _store_submission(
         "scorer": __version__,
     }
     values = escape_unstorable(texts) | {
-        "arrived": attempt.arrived.astimezone(UTC),
+        "arrived": attempt.arrived,
         "arrived_by": attempt.arrived_by,
-        "added": attempt.added.astimezone(UTC),
+        "added": attempt.added,
         "cost": cost,
         "baseline": attempt.baseline,
         "submitter_id": submitter_id(connection, attempt.name),
@@ -316,11 +318,11 @@ def store_scored(
     """Store the outputs of a submission that are not stored yet, and which content each has that was scored."""
     ids = file_ids(connection, submission_id)
     query = select(outputs.c.file_id, outputs.c.test).where(outputs.c.submission_id == submission_id)
-    known = {(row.file_id, row.test) for row in connection.execute(query)}
+    stored = {(row.file_id, row.test) for row in connection.execute(query)}
     contents = {(ids[escape_unstorable(one.file)], one.test): one.output_sha256 for one in scored}
     for output in own:
         key = ids[escape_unstorable(output.file)], output.test
-        if key not in known:
+        if key not in stored:
             values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
             values |= {name: escape_unstorable(getattr(output, name)) for name in ("variant", "params")}
             connection.execute(insert(outputs).values(**values, output_sha256=contents[key]))
@@ -344,7 +346,7 @@ def store_evaluations(
         is_same = (evaluations.c[name] == value for name, value in key.items())
         if connection.execute(select(evaluations.c.id).where(*is_same)).first() is None:
             names = ("signature", "lines", "score", "low", "high", "losses")
-            values = key | {name: getattr(one, name) for name in names} | {"made": now.astimezone(UTC)}
+            values = key | {name: getattr(one, name) for name in names} | {"made": now}
             connection.execute(insert(evaluations).values(values))
 
 

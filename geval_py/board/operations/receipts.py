@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Table, func, select
@@ -27,7 +26,7 @@ REFUSED = "refused"  # the state of a submission that was not stored
 OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
 SUBMISSIONS = select(submissions, submitters.c.name.label("submitter")).join_from(submissions, submitters)
-CODE_DIGITS, MIN_CODE_DIGITS = 12, 4
+MIN_CODE_DIGITS = 4
 
 # What says when a submission arrived.
 NOW, AT, MTIME, GIT, MANIFEST, UPLOAD = "now", "--at", "mtime", "git", "arrivals.csv", "upload"
@@ -227,12 +226,6 @@ class Receipt:
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
         return asdict(self) | {"arrived": moment_text(self.arrived), "charged": self.cost > 0}
-
-
-def code_of(key: str, digest: str, arrived: datetime) -> str:
-    """Compute a submission's code from its submitter, content and arrival, so that a rebuilt board has the same."""
-    moment = arrived.astimezone(UTC).isoformat(timespec="microseconds")
-    return sha256(f"{key}\n{digest}\n{moment}".encode()).hexdigest()[:CODE_DIGITS]
 
 
 def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Receipt:

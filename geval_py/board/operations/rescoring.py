@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -45,6 +45,7 @@ from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedFile, ReceivedOutput, RejectedError, Result
@@ -55,7 +56,7 @@ NEW_TEST = "it came before this test was scored"
 OTHER_REFERENCE = "the challenge, its answers or the seed changed"
 TRIED_AGAIN = "it failed, and is tried again"
 CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py changed"
-Places: TypeAlias = "Mapping[leaderboard.EntryKey, int | None]"
+Places: TypeAlias = "Mapping[tuple[str, str, str, str], int | None]"  # by test, phase, submitter and code
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +259,7 @@ def score_again(board: Board, number: int, references: References, place: str) -
         rows = connection.execute(query.where(outputs.c.submission_id == number)).mappings()
         stored = tuple(ReceivedOutput(**one) for one in rows)
         current = current_evaluations(connection, number, references)
-    known = {(one.test, one.file, one.metric) for one in current}
+    evaluated = {(one.test, one.file, one.metric) for one in current}
     settings = board.settings.at(row.arrived)
     parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=own_files)
 
@@ -266,7 +267,7 @@ def score_again(board: Board, number: int, references: References, place: str) -
         part, wanted = replace(parcel, outputs=chosen), []
         for output in chosen:
             metrics = [metric for test, metric in references if test == output.test]
-            missing = [metric for metric in metrics if (output.test, output.file, metric) not in known]
+            missing = [metric for metric in metrics if (output.test, output.file, metric) not in evaluated]
             wanted += [(output.test, output.file, missing)] if missing else []
         if not wanted:
             return Result(parcel=part)
@@ -335,7 +336,7 @@ def replace_scores(
         row, is_gone = dict(zip(("output_id", "metric"), key, strict=True)), result.state != SCORED
         if key in current and (is_gone or new.get(key, current[key]) != current[key]):
             reason = escape_unstorable(reasons_by_key.get(key, result.reason))
-            earlier = {"evaluation_id": current[key], "replaced": now.astimezone(UTC), "reason": reason}
+            earlier = {"evaluation_id": current[key], "replaced": now, "reason": reason}
             connection.execute(insert(history).values(row | earlier))
             connection.execute(delete(scores).where(scores.c.output_id == key[0], scores.c.metric == key[1]))
         if key in new and current.get(key) != new[key]:
@@ -357,10 +358,15 @@ def replace_scores(
 
 
 def places(connection: Connection, settings: BoardSettings, now: datetime) -> Places:
-    """Return all places in all leaderboards, computed from the disclosed scores."""
-    ranks: dict[leaderboard.EntryKey, int | None] = {}
+    """Return all places in all leaderboards, computed from the disclosed scores.
+
+    The code of an entry is "" where its submitter has no other one.
+    """
+    ranks: dict[tuple[str, str, str, str], int | None] = {}
     for phase, in_phase in settings.by_phase.items():
         for test in in_phase.tests:
             table = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
-            ranks |= {leaderboard.entry_key(table, entry): entry.place for entry in table.entries}
+            for entry in table.entries:
+                code = "" if table.by == SUBMITTER and not entry.baseline else entry.code
+                ranks[test.name, phase, entry.submitter, code] = entry.place
     return ranks

@@ -40,9 +40,6 @@ class _Task(Generic[Job]):
     began: float = 0.0
     ended: float = 0.0
 
-    def is_cut_short(self) -> bool:
-        return self.is_hasty and self.ended - self.began >= HASTE_SECONDS
-
 
 def run(
     take: Callable[[Sequence[Job]], Job | None],
@@ -79,13 +76,16 @@ def run(
             task.ended = time.monotonic()
 
     def settle(finished: Sequence[Future[Job]], seconds: float | None = None) -> None:
-        ready = [one for one in finished if not running[one].is_cut_short()]
+        cut_short = {
+            one for one in finished if (task := running[one]).is_hasty and task.ended - task.began >= HASTE_SECONDS
+        }
+        ready = [one for one in finished if one not in cut_short]
         if ready:
             store([one.result() for one in ready], seconds)
         for one in finished:
             task = running.pop(one)
             shutil.rmtree(task.place, ignore_errors=True)
-            if one not in ready:
+            if one in cut_short:
                 slow.append(task.job)
 
     executor = ThreadPoolExecutor(threads)

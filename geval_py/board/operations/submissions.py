@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
@@ -15,9 +15,8 @@ from geval_py.board.database.schema import FAILED, SCORED, outputs, scanned, sub
 from geval_py.board.database.store import Board, escape_unstorable, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
-from geval_py.board.operations import scheduler
+from geval_py.board.operations import notices, scheduler
 from geval_py.board.operations.arrivals import arrivals_in
-from geval_py.board.operations.notices import tell_of_withdrawal
 from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
 from geval_py.board.operations.receipts import AT, NOW, REFUSED, SUBMISSIONS, QuotaError, Receipt, id_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
@@ -102,7 +101,7 @@ def scan(
     # or geval-py has changed.
     settled = [RECEIVED, settings_digest(settings), *([] if again else [f"{FAILED} {tried}"])]
     with board.reading() as connection:
-        known = {row.path: (row.fingerprint, row.outcome) for row in connection.execute(select(scanned))}
+        scans = {row.path: (row.fingerprint, row.outcome) for row in connection.execute(select(scanned))}
     new: list[Attempt] = []
     keys: dict[str, str] = {}  # of the submitters, by source
     for source in sources:
@@ -110,7 +109,7 @@ def scan(
             mark = "" if os.path.islink(source) else fingerprint(source, settings.limits.listed)
         except OSError:  # it is gone, say; the others go on
             mark = ""
-        before, outcome = known.get(visible(os.path.abspath(source)), ("", ""))
+        before, outcome = scans.get(visible(os.path.abspath(source)), ("", ""))
         if mark and before == mark and outcome in settled:
             continue
         attempt = Attempt(source=source, arrived=now, added=now, again=again, fingerprint=mark)
@@ -216,11 +215,12 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
             for test in settings.in_phase(phase).tests:
                 if test.ladder and test.name in own:
                     raise UsageError(message=f"it may be a step of the ladder of {visible(test.name)}; {ask}")
-        values = {"withdrawn": now.astimezone(UTC), "withdrawal": escape_unstorable(reason)}
+        values = {"withdrawn": now, "withdrawal": escape_unstorable(reason)}
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
         refresh(connection, settings, now)
         receipt = receipt_of(connection, number, f"withdrawn: {visible(reason)}")
-        tell_of_withdrawal(connection, settings, receipt.code, receipt.submitter, now)
+        event = {"event": notices.WITHDRAWN, "submitter": receipt.submitter, "code": receipt.code}
+        notices.tell(connection, settings, event | {"state": "withdrawn"}, now)  # the reason is the organiser's
         return receipt
 
 
@@ -271,7 +271,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
                         f"an output for {test}" + (f" in {end.name}" if end else "") for test, end in last.items()
                     ]
                     raise UsageError(message=visible(f"{row.code} cannot be final: it needs {' or '.join(needed)}"))
-            moment = None if undo else row.final or now.astimezone(UTC)
+            moment = None if undo else row.final or now
             connection.execute(update(submissions).where(submissions.c.id == number).values(final=moment))
         _check_number_of_finals(connection, settings, numbers)
         mark_changed(connection)

@@ -34,7 +34,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import Board, is_copy, mark_changed
 from geval_py.board.ranking import order, place_ranges
-from geval_py.board.ranking.parts import part_scores
+from geval_py.board.ranking.parts import WHOLE, Figures, part_figures
 from geval_py.board.settings import (
     BEST,
     MAX_DIGITS,
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
 SMALLEST = 1e-12  # distance of a score from the best one
-AT_A_TIME = 1000  # ids in a query: databases limit the number of parameters
 
 
 # The ladder: a submitter's shown score moves only when a submission is surely better
@@ -135,33 +134,28 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
         connection.execute(delete(disclosures))
         connection.execute(delete(rungs))
         connection.execute(update(board).values(disclosed_with=order.made_with(settings, now)))
-    wanted: dict[int, _Shown] = {}
+    shown: dict[int, _Shown] = {}
     for phase, own in settings.by_phase.items():
         for test in own.tests:
-            wanted |= _shown_in(connection, own, phase, test, now)
-    d, e = disclosures.c, evaluations.c
+            shown |= _shown_in(connection, own, phase, test, now)
+    d = disclosures.c
     stored: dict[int, dict[str, int]] = {}
     for output, metric, evaluation in connection.execute(select(d.output_id, d.metric, d.evaluation_id)):
         stored.setdefault(output, {})[metric] = evaluation
-    outdated = {one for one, own in stored.items() if one not in wanted or own != wanted[one][0].evaluations}
+    current = {output: rung.evaluations for output, (rung, _) in shown.items()}
+    outdated = [output for output, evaluation in stored.items() if current.get(output) != evaluation]
     if outdated:
         is_outdated = d.output_id == bindparam("outdated")
         connection.execute(delete(disclosures).where(is_outdated), [{"outdated": one} for one in sorted(outdated)])
-    new = {one: shown for one, shown in wanted.items() if one not in stored or one in outdated}
-    ids = sorted({evaluation for rung, _ in new.values() for evaluation in rung.evaluations.values()})
-    figures: dict[int, tuple[float | None, ...]] = {}
-    for start in range(0, len(ids), AT_A_TIME):
-        query = select(e.id, e.score, e.low, e.high).where(e.id.in_(ids[start : start + AT_A_TIME]))
-        figures |= {number: tuple(own) for number, *own in connection.execute(query)}
     infinite = metric_of(settings.metric).measure.sign * math.inf
     rows = []
-    for output, (rung, digits) in new.items():
-        for metric, evaluation in rung.evaluations.items():
-            score, low, high = figures[evaluation]
-            row = {"output_id": output, "metric": metric, "evaluation_id": evaluation, "low": None, "high": None}
+    for output in [one for one in shown if stored.get(one) != current[one]]:
+        rung, digits = shown[output]
+        for metric, of in rung.figures.items():
+            row = {"output_id": output, "metric": metric, "evaluation_id": of.id, "low": None, "high": None}
             if rung.informed:
-                row |= {"low": significant(low, digits.ends), "high": significant(high, digits.ends)}
-                row["value"] = significant(score, digits.score)
+                row |= {"low": significant(of.low, digits.ends), "high": significant(of.high, digits.ends)}
+                row["value"] = significant(of.score, digits.score)
             else:
                 row["value"] = infinite if metric == settings.metric and digits.score else None
             rows.append(row)
@@ -171,7 +165,7 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
-    """An output of a submission: its evaluations by metric, and who climbs with it.
+    """An output of a submission: its figures by metric, and who climbs with it.
 
     Its ``badness`` is its score by the ranking metric, turned so that lower is better. It is not ``informed`` if the
     answers are hidden and it is worse than knowing nothing.
@@ -180,9 +174,14 @@ class _Output:
     id: int
     submission: int
     climber: int
-    evaluations: Mapping[str, int]
+    figures: Mapping[str, Figures]
     badness: float | None
     informed: bool
+
+    @property
+    def evaluations(self) -> dict[str, int]:
+        """The ids of its evaluations by metric."""
+        return {metric: of.id for metric, of in self.figures.items()}
 
 
 # The output whose figures an output shows, and their digits. In place of a score that is not informed, an infinite
@@ -251,8 +250,9 @@ def _scored_outputs(
     """
     s, o, e, own = submissions.c, outputs.c, evaluations.c, scores.c
     climber = case((s.baseline, -s.id), else_=s.submitter_id).label("climber")
+    columns = (e[name] for name in WHOLE) if part else ()
     query = (
-        select(own.output_id, s.id, climber, own.metric, own.evaluation_id, e.score)
+        select(own.output_id, s.id, climber, own.metric, own.evaluation_id, e.score, e.low, e.high, *columns)
         .join_from(scores, outputs, o.id == own.output_id)
         .join(submissions, s.id == o.submission_id)
         .join(evaluations, e.id == own.evaluation_id)
@@ -262,20 +262,20 @@ def _scored_outputs(
     )
     floor = None if test.visible else uninformed_score(settings.metric)
     sign = metric_of(settings.metric).measure.sign
-    rows = {output: list(own) for output, own in groupby(connection.execute(query), key=lambda row: row.output_id)}
-    scores_of = {output: {row.metric: (row.evaluation_id, row.score) for row in own} for output, own in rows.items()}
+    by_output = groupby(connection.execute(query), key=lambda row: row.output_id)
+    rows = {output: {row.metric: row for row in own} for output, own in by_output}
     if part:
-        wholes = {output: {row.metric: row.evaluation_id for row in own} for output, own in rows.items()}
-        scores_of = part_scores(connection, settings, test, part, wholes)
-    for output, (first, *_) in rows.items():
-        scored = scores_of[output]
-        _, score = scored.get(settings.metric, (0, None))
-        badness = None if score is None else sign * score
+        figures = part_figures(connection, settings, test, part, rows)
+    else:
+        figures = {output: {one.metric: Figures(*one[4:8]) for one in own.values()} for output, own in rows.items()}
+    for output, by_metric in rows.items():
+        first, ranking = next(iter(by_metric.values())), figures[output].get(settings.metric)
+        badness = None if ranking is None or ranking.score is None else sign * ranking.score
         yield _Output(
             id=output,
             submission=first.id,
             climber=first.climber,
-            evaluations={metric: evaluation for metric, (evaluation, _) in scored.items()},
+            figures=figures[output],
             badness=badness,
             informed=floor is None or badness is None or badness - sign * floor <= NOISE * abs(floor),
         )
@@ -362,9 +362,6 @@ def _climb(
 
 def complete(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
-    if connection.execute(select(board.c.compared_with)).scalar() != order.P_VALUES:
-        connection.execute(delete(comparisons))
-        connection.execute(update(board).values(compared_with=order.P_VALUES))
     by = order.GROUPINGS[settings.entries]
     for phase, own in settings.by_phase.items():
         for test in own.tests:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, RowMapping, select
 
@@ -54,7 +54,6 @@ INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the da
 FIGURES = ("place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high")
 TOLD = ("groups", "held", "baseline", "arrived", "tags", "affiliation", "description", "links", "remark")
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
-EntryKey: TypeAlias = "tuple[str, str, str, str]"  # test, phase, submitter, and the code if there may be several
 
 
 def standings(
@@ -394,9 +393,3 @@ def groups_text(entry: Entry) -> str:
     Two entries that share a letter cannot be told apart.
     """
     return "".join(LETTERS[group] if group < len(LETTERS) else f"({group + 1})" for group in entry.groups)
-
-
-def entry_key(table: Standings, entry: Entry) -> EntryKey:
-    """Return what an entry is known by before and after a change."""
-    code = "" if table.by == order.SUBMITTER and not entry.baseline else entry.code
-    return table.test, table.phase, entry.submitter, code

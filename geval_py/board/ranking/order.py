@@ -37,7 +37,6 @@ SHOWN = ("output_id", "evaluation_id", "arrived", "baseline", "low", "high")  # 
 TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 BEGINNING, END = (datetime(year, 1, 1, tzinfo=UTC) for year in (1000, 9999))
-P_VALUES = "counted, or bounded if few"  # how p-values are made; others are made again
 MAX_COMPARED = 500  # entries of a ranking, the first ones
 TYPES: Mapping[str, TypeEngine[Any]] = {
     **{name: submissions.c[name].type for name in (*TOLD, "arrived", "baseline")},
@@ -154,7 +153,7 @@ def made_with(settings: BoardSettings, now: datetime) -> str:
         for digits in (own.digits_of(test, now),)
     ]
     phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
-    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed, P_VALUES])
+    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
 
 
 def missing_pairs(

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Row, insert, select
 
@@ -25,10 +25,18 @@ from geval_py.board.settings import PUBLIC, BoardSettings, Test, metric_of, metr
 from geval_py.board.submission import INTERVAL_SAMPLES, pack, unpack
 from geval_py.scoring.metrics.base import LineStatistics
 
-Wholes: TypeAlias = "Mapping[int, Mapping[str, int]]"  # evaluations of whole tests, by output and metric
-EvaluationScore: TypeAlias = "tuple[int, float | None]"  # the id of an evaluation, and its score
-AT_A_TIME = 500  # ids in a query
+Wholes: TypeAlias = "Mapping[int, Mapping[str, Row[Any]]]"  # evaluations of whole tests, by output and metric
 KEY = ("test", "output_sha256", "reference", "metric", "version")
+WHOLE = (*KEY, "signature", "lines", "made")  # the columns of an evaluation that one of a part is made from
+
+
+class Figures(NamedTuple):
+    """An evaluation: its id, its score and the ends of its interval."""
+
+    id: int
+    score: float | None
+    low: float | None
+    high: float | None
 
 
 def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[int]:
@@ -54,32 +62,25 @@ def public_lines(documents: Sequence[str], share: float, key: str) -> frozenset[
     return frozenset(place for place, document in enumerate(documents) if document in public)
 
 
-def part_scores(
+def part_figures(
     connection: Connection, settings: BoardSettings, test: Test, part: str, wholes: Wholes
-) -> dict[int, dict[str, EvaluationScore]]:
-    """Return the scores of outputs on a part, by output and metric; compute and store those that are missing.
+) -> dict[int, dict[str, Figures]]:
+    """Return the figures of outputs on a part, by output and metric; compute and store those that are missing.
 
     An output whose whole score has no losses, or is of another number of lines than the test has now, has none.
     Raises the errors of :func:`geval_py.board.references.documents_of`.
     """
-    e, metrics = evaluations.c, metrics_of(settings, test)
-    ids = sorted({own[metric] for own in wholes.values() for metric in metrics if metric in own})
-    rows: dict[int, Row[Any]] = {}
-    for start in range(0, len(ids), AT_A_TIME):
-        columns = (e.id, *(e[name] for name in KEY), e.signature, e.lines, e.made)
-        query = select(*columns).where(e.id.in_(ids[start : start + AT_A_TIME]))
-        rows |= {row.id: row for row in connection.execute(query)}
-    keys: dict[int, tuple[str, ...]] = {}
-    for number, row in rows.items():
-        made_with = (row.reference, part, repr(test.split), str(settings.seed), test.documents)
-        reference = sha256("\n".join(made_with).encode()).hexdigest()
-        keys[number] = row.test, row.output_sha256, reference, row.metric, row.version
-    query = select(e.id, e.score, *(e[name] for name in KEY)).where(
-        e.reference.in_({key[2] for key in keys.values()})
-    )
-    stored: dict[tuple[str, ...], EvaluationScore] = {
-        tuple(getattr(row, name) for name in KEY): (row.id, row.score) for row in connection.execute(query)
-    }
+    e, keys = evaluations.c, dict[tuple[int, str], tuple[str, ...]]()
+    for output, own in wholes.items():
+        for metric in metrics_of(settings, test):
+            if metric in own:
+                whole = own[metric]
+                made_with = (whole.reference, part, repr(test.split), str(settings.seed), test.documents)
+                reference = sha256("\n".join(made_with).encode()).hexdigest()
+                keys[output, metric] = whole.test, whole.output_sha256, reference, metric, whole.version
+    query = select(e.id, e.score, e.low, e.high, *(e[name] for name in KEY))
+    rows = connection.execute(query.where(e.reference.in_({key[2] for key in keys.values()})))
+    stored = {tuple(row[4:]): Figures(*row[:4]) for row in rows}
 
     @cache
     def places_of(lines: int) -> list[int]:
@@ -91,23 +92,20 @@ def part_scores(
         places = range(lines) if len(documents) == lines else ()
         return [line for line in places if (line in public) == (part == PUBLIC)]
 
-    by_output: dict[int, dict[str, EvaluationScore]] = {}
-    for output, own in wholes.items():
-        by_output[output] = {}
-        for metric in (metric for metric in metrics if metric in own):
-            key, ranking = keys[own[metric]], own.get(settings.metric)
-            if key not in stored and ranking is not None:
-                lines = rows[ranking].lines
-                losses = connection.execute(select(e.losses).where(e.id == ranking)).scalar_one()
-                places = places_of(lines)
-                if losses is not None and places:
-                    statistics = LineStatistics(unpack(losses, lines)).only(places)
-                    whole = rows[own[metric]]
-                    values = _scored(settings, metric, statistics) | dict(zip(KEY, key, strict=True))
-                    new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
-                    stored[key] = int(connection.execute(new.returning(e.id)).scalar_one()), values["score"]
-            if key in stored:
-                by_output[output][metric] = stored[key]
+    by_output: dict[int, dict[str, Figures]] = {output: {} for output in wholes}
+    for (output, metric), key in keys.items():
+        whole, ranking = wholes[output][metric], wholes[output].get(settings.metric)
+        if key not in stored and ranking is not None:
+            losses = connection.execute(select(e.losses).where(e.id == ranking.evaluation_id)).scalar_one()
+            places = places_of(ranking.lines)
+            if losses is not None and places:
+                statistics = LineStatistics(unpack(losses, ranking.lines)).only(places)
+                values = _scored(settings, metric, statistics) | dict(zip(KEY, key, strict=True))
+                new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
+                number = connection.execute(new.returning(e.id)).scalar_one()
+                stored[key] = Figures(number, *(values.get(name) for name in ("score", "low", "high")))
+        if key in stored:
+            by_output[output][metric] = stored[key]
     return by_output
 
 

@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from geval_py.board.database.schema import ORGANISER
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.server import accounts, openid, organiser, queue, signed_receipts, team, uploads
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
@@ -112,7 +113,6 @@ def invitation(request: Request) -> Response:
         return server.welcome(connection, account, "signed in")
 
 
-@visited()
 def sign_out(visit: Visit) -> Response:
     """End the session."""
     server = visit.server
@@ -214,6 +214,12 @@ async def _joined_in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         raise HTTPException(400, "The upload was cut off.") from None
 
 
+async def report(request: Request) -> Response:
+    """Show a report; one is made at a time, and others wait, in no thread that a page needs."""
+    async with server_of(request).reporting:
+        return await visited(team.report)(request)
+
+
 # Failures
 
 
@@ -243,25 +249,25 @@ ROUTES = [
     Route(openid.NEXT, openid.choose_name, methods=BOTH),
     Route("/sign-in/by/{provider}", openid.start),
     Route("/sign-in/by/{provider}/back", openid.come_back),
-    Route("/sign-out", sign_out, methods=POST),
+    Route("/sign-out", visited(sign_out), methods=POST),
     Route("/invitation/{secret}", invitation, methods=BOTH),
     Route("/upload/{name}", put_upload, methods=["PUT"]),
     Route("/feed/{token}", team.feed),
-    Route("/api/me", team.who),
-    Route("/api/uploads/{number}", team.upload_state),
-    Route("/me", team.me),
+    Route("/api/me", visited(team.who)),
+    Route("/api/uploads/{number}", visited(team.upload_state)),
+    Route("/me", visited(team.me)),
     Route("/me/upload", upload_form, methods=POST),
-    Route("/me/uploads/{number}", team.upload_page),
-    Route("/me/uploads/{number}/receipt", team.receipt),
-    Route("/me/uploads/{number}/reports/{output:int}", team.report),
-    Route("/me/tokens", team.new_token, methods=POST),
-    Route("/me/tokens/{number:int}", team.end_token, methods=POST),
-    Route("/me/invitations", team.invite, methods=POST),
-    Route("/me/{change}", team.change, methods=POST),
-    Route(organiser.HOME, organiser.home),
-    Route(f"{organiser.HOME}/log", organiser.log),
-    Route(f"{organiser.HOME}/alike", organiser.alike),
-    Route(f"{organiser.HOME}/invite", organiser.invite, methods=POST),
-    Route(f"{organiser.HOME}/{{change}}", organiser.change, methods=POST),
+    Route("/me/uploads/{number}", visited(team.upload_page)),
+    Route("/me/uploads/{number}/receipt", visited(team.receipt)),
+    Route("/me/uploads/{number}/reports/{output:int}", report),
+    Route("/me/tokens", visited(team.new_token), methods=POST),
+    Route("/me/tokens/{number:int}", visited(team.end_token), methods=POST),
+    Route("/me/invitations", visited(team.invite), methods=POST),
+    Route("/me/{change}", visited(team.change), methods=POST),
+    Route(organiser.HOME, visited(organiser.home, ORGANISER)),
+    Route(f"{organiser.HOME}/log", visited(organiser.log, ORGANISER)),
+    Route(f"{organiser.HOME}/alike", visited(organiser.alike, ORGANISER)),
+    Route(f"{organiser.HOME}/invite", visited(organiser.invite, ORGANISER), methods=POST),
+    Route(f"{organiser.HOME}/{{change}}", visited(organiser.change, ORGANISER, organiser.HOME), methods=POST),
     Route("/{path:path}", public),
 ]

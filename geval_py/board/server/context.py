@@ -181,32 +181,29 @@ class Visit(NamedTuple):
 
 
 def visited(
-    role: str = "", back: str = "/me"
-) -> Callable[[Callable[[Visit], Response | None]], Callable[[Request], Awaitable[Response]]]:
+    answer: Callable[[Visit], Response | None], role: str = "", back: str = "/me"
+) -> Callable[[Request], Awaitable[Response]]:
     """Make an endpoint of a function of a visit, for a ``role`` or, by default, for anybody who is signed in.
 
     By GET the function reads one state of the database. By POST it changes something, in one transaction with its
     line of the audit log. What it returns is the answer; by default the browser is sent ``back``.
     """
 
-    def decorate(answer: Callable[[Visit], Response | None]) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            changes = request.method == "POST"
-            form = defaultdict(str, await read_form(request) if changes else {})
+    async def endpoint(request: Request) -> Response:
+        changes = request.method == "POST"
+        form = defaultdict(str, await read_form(request) if changes else {})
 
-            def run() -> Response:
-                server = server_of(request)
-                account = server.account(request, role=role, changes=changes)
-                board, now = server.board(), server.clock()
-                with board.writing() if changes else board.reading() as connection:
-                    visit = Visit(server, request, form, account, connection, board, now)
-                    return answer(visit) or RedirectResponse(back, 303)
+        def run() -> Response:
+            server = server_of(request)
+            account = server.account(request, role=role, changes=changes)
+            board, now = server.board(), server.clock()
+            with board.writing() if changes else board.reading() as connection:
+                visit = Visit(server, request, form, account, connection, board, now)
+                return answer(visit) or RedirectResponse(back, 303)
 
-            return await run_in_threadpool(run)
+        return await run_in_threadpool(run)
 
-        return endpoint
-
-    return decorate
+    return endpoint
 
 
 # Requests: what guards every one of them, tokens and forms

@@ -8,13 +8,13 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from geval_py.board.database.schema import ORGANISER, ROLES, SUBMITTER, audit, jobs, submissions
+from geval_py.board.database.schema import ROLES, SUBMITTER, audit, jobs, submissions
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import SUBMISSIONS
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
-from geval_py.board.server.context import NOT_FOUND, Visit, visited
+from geval_py.board.server.context import NOT_FOUND, Visit
 from geval_py.board.server.delivery import undelivered
 from geval_py.board.site.view import announcements_of
 
@@ -23,7 +23,6 @@ MAX_RESCORINGS = 5  # the latest
 MAX_LISTED = 200  # submissions, and lines of the audit log, the latest
 
 
-@visited(ORGANISER)
 def home(visit: Visit) -> Response:
     """Show the queue, the phases, announcements, submissions and accounts."""
     connection = visit.connection
@@ -44,21 +43,18 @@ def home(visit: Visit) -> Response:
     )
 
 
-@visited(ORGANISER)
 def log(visit: Visit) -> Response:
     """Show the latest lines of the audit log."""
     latest = select(audit).order_by(audit.c.id.desc()).limit(MAX_LISTED)
     return visit.server.page("audit", "Audit log", lines=visit.connection.execute(latest).all())
 
 
-@visited(ORGANISER)
 def alike(visit: Visit) -> Response:
     """Show the outputs of different submitters that are much alike."""
     pairs = list(likenesses(visit.connection, visit.board.settings))
     return visit.server.page("alike", "Much alike", pairs=pairs)
 
 
-@visited(ORGANISER)
 def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
     form, role = visit.form, visit.form["role"] or SUBMITTER
@@ -74,7 +70,6 @@ def invited(visit: Visit, *, back: str = "", **values: Any) -> Response:
     return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back)
 
 
-@visited(ORGANISER, HOME)
 def change(visit: Visit) -> None:
     """Change what a form of the organiser's page asks for; its line of the audit log has a subject and a detail."""
     board, connection, form, now = visit.board, visit.connection, visit.form, visit.now

@@ -21,7 +21,7 @@ from geval_py.board.operations.receipts import day_of, quota_used
 from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.context import NOT_FOUND, Visit, server_of, visited
+from geval_py.board.server.context import NOT_FOUND, Visit, server_of
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.files import identity
@@ -42,7 +42,6 @@ def quota_of(connection: Connection, settings: BoardSettings, account: Account, 
     return {"used": used, "allowed": settings.at(now).submissions_a_day, **days}
 
 
-@visited()
 def me(visit: Visit) -> Response:
     """Show a team's uploads, quota, tokens and members, and the phase that is open."""
     account, settings, connection = visit.account, visit.board.settings, visit.connection
@@ -62,7 +61,6 @@ def me(visit: Visit) -> Response:
     )
 
 
-@visited()
 def who(visit: Visit) -> Response:
     """Return whose token a program has."""
     account = visit.account
@@ -85,7 +83,6 @@ def own_upload(visit: Visit) -> tuple[Row[Any], list[Row[Any]]]:
     return own[0], uploads.outputs_of(visit.connection, own[0].code, tests)
 
 
-@visited()
 def upload_page(visit: Visit) -> Response:
     """Show what became of an upload."""
     upload, explained = own_upload(visit)
@@ -93,7 +90,6 @@ def upload_page(visit: Visit) -> Response:
     return visit.server.page("upload", title, account=visit.account, upload=upload, explained=explained)
 
 
-@visited()
 def receipt(visit: Visit) -> Response:
     """Return the signed receipt of an upload, as a file."""
     upload, _ = own_upload(visit)
@@ -101,7 +97,6 @@ def receipt(visit: Visit) -> Response:
     return Response(upload.receipt, media_type="application/json", headers=headers)
 
 
-@visited()
 def upload_state(visit: Visit) -> Response:
     """Return the state of an upload as JSON, for ``geval submit`` and the page's script.
 
@@ -117,14 +112,8 @@ def upload_state(visit: Visit) -> Response:
     return JSONResponse(document | {"scores": scores, "quota": quota})
 
 
-async def report(request: Request) -> Response:
+def report(visit: Visit) -> Response:
     """Explain an output of a test whose answers are public, on a page to be kept, as ``geval report`` does."""
-    async with server_of(request).reporting:  # one at a time; others wait, in no thread that a page needs
-        return await _report(request)
-
-
-@visited()
-def _report(visit: Visit) -> Response:
     (upload, explained), server, board = own_upload(visit), visit.server, visit.board
     row = next((row for row in explained if row.id == visit.request.path_params["output"]), None)
     if row is None:
@@ -165,7 +154,6 @@ def feed(request: Request) -> Response:
 # Changes
 
 
-@visited()
 def new_token(visit: Visit) -> Response:
     """Make a token, or the address of a feed, and show it this once."""
     scope = visit.form["scope"] or accounts.SUBMIT
@@ -178,7 +166,6 @@ def new_token(visit: Visit) -> Response:
     return visit.server.page("secret", "Token", secret=secret, kind=scope)
 
 
-@visited()
 def end_token(visit: Visit) -> None:
     """End a token."""
     number, account_id = visit.request.path_params["number"], visit.account.id
@@ -187,7 +174,6 @@ def end_token(visit: Visit) -> None:
     visit.log("ended a token")
 
 
-@visited()
 def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
     account = visit.account
@@ -197,7 +183,6 @@ def invite(visit: Visit) -> Response:
     return invited(visit, team=account.team, owner=False)
 
 
-@visited()
 def change(visit: Visit) -> None:
     """Turn mail about uploads on or off, name a submission as final or not, or withdraw it, by its team."""
     code, name, is_mailed = visit.form["code"], visit.request.path_params["change"], visit.form["on"] == "yes"

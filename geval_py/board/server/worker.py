@@ -45,8 +45,8 @@ RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 class Worker:
     """A worker on a board's queue.
 
-    ``at_once`` jobs are prepared at a time, by default one a core, and ``leased`` are leased, by default AHEAD times
-    as many. ``clock`` tells the moment.
+    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. ``clock``
+    tells the moment.
 
     :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
     nothing is left to do.
@@ -57,12 +57,10 @@ class Worker:
         folder: str,
         *,
         at_once: int | None = None,
-        leased: int | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._live = LiveBoard(folder)
         self._at_once = at_once or os.cpu_count() or 1
-        self._leased = leased or scheduler.AHEAD * self._at_once
         self._clock = clock or (lambda: datetime.now(UTC))
         self._stopping = threading.Event()
         self._renewed = time.monotonic()
@@ -88,7 +86,7 @@ class Worker:
             self._store,
             tick=self._renew,
             threads=self._at_once,
-            ahead=self._leased,
+            ahead=scheduler.AHEAD * self._at_once,
             stop=self._stopping,
             is_endless=not until_idle,
         )

@@ -179,10 +179,10 @@ def link_of(url: str) -> str | None:
     """
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and len(url) <= MAX_URL
+        is_of_web = parts.scheme in ("http", "https") and bool(parts.hostname) and len(url) <= MAX_URL
     except ValueError:
         return None
-    return url if known and url.isprintable() and " " not in url else None
+    return url if is_of_web and url.isprintable() and " " not in url else None
 
 
 # The organiser's Markdown: the challenge's README.md, and texts of board.yaml

@@ -229,12 +229,12 @@ def test_rejections_come_back_from_the_child(look):
 def test_nothing_is_scored_of_what_is_known_or_beyond_the_quota(place, submission, settings):
     source, hidden = submission({OUT: BIGRAM, "dev-0/out.tsv": BIGRAM}), settings
     digest = process_source(source, place, settings, METRICS, left=1).parcel.digest
-    for known, left in (((), 1), ([digest], None), ([digest], 5)):
+    for earlier, left in (((), 1), ([digest], None), ([digest], 5)):
         empty(place)
-        result = process_source(source, place, hidden, METRICS, known=known, left=left)
+        result = process_source(source, place, hidden, METRICS, earlier=earlier, left=left)
         assert (result.state, result.scored, result.parcel.digest) == ("scored", (), digest)
     empty(place)
-    assert len(process_source(source, place, hidden, METRICS, known=["other"], left=2).scored) == 4
+    assert len(process_source(source, place, hidden, METRICS, earlier=["other"], left=2).scored) == 4
 
 
 @pytest.mark.parametrize("ending", ["tar", "tar.xz"])

@@ -8,10 +8,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from rows import NOW, START, Rows
+from rows import START, Rows
 
 from geval_py import evaluate
-from geval_py.board.database.schema import board, comparisons, evaluations
+from geval_py.board.database.schema import comparisons, evaluations
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
 from geval_py.board.submission import pack
@@ -233,15 +233,3 @@ def test_forty_teams_of_another_metric_can_be_told_apart_too():
     hits = [rng.binomial(sizes, share) for share in (0.9, 0.5)]
     statistics = [LineStatistics(tuple(array("d", column) for column in (hit, sizes, sizes))) for hit in hits]
     assert expected_p_values(statistics, 10_000, 7, find_metric("MultiLabel-F1"))[0, 1] < 0.05 / 780
-
-
-def test_p_values_that_were_only_counted_are_made_again(rows):
-    for number in range(3):
-        rows.submit(f"s{number}", [float(number + 1)] * 30)
-    rows.refresh()
-    found = rows.rows(comparisons)
-    rows.run(comparisons.update().values(p=1 / 51))
-    rows.run(board.update().values(disclosed_with="", compared_with=""))
-    standings.standings(rows.board, now=NOW)
-    assert rows.rows(comparisons) == found
-    assert [row.p for row in found] == [pytest.approx(2**-29, rel=1e-3)] * 3

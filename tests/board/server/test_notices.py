@@ -17,7 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from geval_py.board.database.schema import notices, secrets
 from geval_py.board.database.store import Board
-from geval_py.board.operations.notices import announce, tell_of_withdrawal
+from geval_py.board.operations.notices import announce, tell
 from geval_py.board.server import accounts
 from geval_py.board.server.delivery import PAUSES, deliver_next, undelivered
 
@@ -93,7 +93,8 @@ def test_a_webhook_is_told_of_uploads_withdrawals_and_announcements(hooked, rece
     hooked.work()
     announce(hooked.board, "test-B opens", hooked.clock())
     with hooked.board.writing() as connection:
-        tell_of_withdrawal(connection, hooked.board.settings, "0" * 12, "anna", hooked.clock())
+        event = {"event": "withdrawn", "submitter": "anna", "code": "0" * 12, "state": "withdrawn"}
+        tell(connection, hooked.board.settings, event, hooked.clock())
     hooked.work()
     signed = Webhook(SECRET)
     told = [signed.verify(body, {name.lower(): value for name, value in headers.items()}) for headers, body in
