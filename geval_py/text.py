@@ -77,24 +77,24 @@ def characters(text: str) -> Iterator[tuple[str, int]]:
         yield whole, width
 
 
-def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """Return the known word most similar to a misspelt one, None if no word is; ``least`` is from 0, to 1 for equal.
+def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known word most similar to a misspelt one, None if no word is; ``cutoff`` is from 0, to 1 for equal.
 
     >>> nearest("perplexity", ["Perplexity", "LogLoss"])
     'Perplexity'
     """
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, list(known), n=1, cutoff=least)), None)
+    return next(iter(get_close_matches(word, list(words), n=1, cutoff=cutoff)), None)
 
 
-def suggestion(word: str, known: Iterable[str], written: str = "{}") -> str:
+def suggestion(word: str, words: Iterable[str], written: str = "{}") -> str:
     """Return the beginning of a hint for a misspelt word, "" if no known word is similar.
 
     >>> suggestion("perplexity", ["Perplexity", "LogLoss"])
     'did you mean Perplexity? '
     """
-    close = nearest(word, known)
+    close = nearest(word, words)
     return f"did you mean {written.format(visible(close))}? " if close else ""
 
 

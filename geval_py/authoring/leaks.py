@@ -709,11 +709,11 @@ def git_texts(directory: str, excluded: Collection[str], budget: Budget) -> Iter
     skipped = set(hashed.decode().split())
     if not names:
         return
-    with TemporaryFile() as wanted:
-        wanted.write("".join(f"{name}\n" for name in names if name not in skipped).encode())
-        wanted.seek(0)
+    with TemporaryFile() as objects:
+        objects.write("".join(f"{name}\n" for name in names if name not in skipped).encode())
+        objects.seek(0)
         words = [*GIT, "-C", directory, "cat-file", "--batch"]
-        with subprocess.Popen(words, stdin=wanted, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(words, stdin=objects, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             batch = cast("IO[bytes]", process.stdout)
             while head := batch.readline().decode().split():
                 if len(head) != 3:  # a missing object

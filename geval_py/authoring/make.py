@@ -304,7 +304,7 @@ def _publish(
     ``group`` is the column that assigns items to parts, None if each document is a group.
     """
     title, metrics = recipe.title or DEFAULT_TITLE, recipe.metrics
-    sizes = [(name, len(triples), len({of for _, _, of in triples})) for name, triples in items.items()]
+    sizes = [(name, len(triples), len({group for _, _, group in triples})) for name, triples in items.items()]
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
         config.CONFIG_FILE: config_of(metrics).encode(),

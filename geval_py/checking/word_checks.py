@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from math import exp, inf
 from typing import TYPE_CHECKING
 
@@ -166,13 +167,9 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
             breaking = {*filter(rule.is_broken, kinds)}
             if breaking:
                 findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
-                wanted = max_places - len(findings.places.get(rule.code, ()))
-                for index, kind in enumerate(flags if wanted else ()):
-                    if kind in breaking:
-                        findings.add(rule.code, lines, index, lines=0)
-                        wanted -= 1
-                        if not wanted:
-                            break
+                indices = (index for index, kind in enumerate(flags) if kind in breaking)
+                for index in islice(indices, max_places - len(findings.places.get(rule.code, ()))):
+                    findings.add(rule.code, lines, index, lines=0)
         if target.reader is not None and present & kernel.VECTOR:
             for index in _with_flag(flags, kernel.VECTOR):
                 message = f"{target.reader.name} compares words, which a vector of buckets does not have; "

@@ -107,7 +107,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
         if field not in options:  # those in config.txt may be for another mode
             continue
         if option.goes_with and mode not in option.goes_with:
-            *others, last = (SCORES if of == SCORES else OPTIONS[of].long_name for of in option.goes_with)
+            *others, last = (SCORES if field == SCORES else OPTIONS[field].long_name for field in option.goes_with)
             together = f"{', '.join(others)} or {last}" if others else last
             raise UsageError(message=f"{option.long_name} goes with {together}{option.otherwise}")
         if mode in option.useless_with:

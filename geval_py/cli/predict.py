@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 JOURNAL_ENDING, KEPT_ENDING = ".journal", ".model.json"
 SAMPLE = 20  # items that --estimate does
 HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
-LISTED = "\n".join(f"  {name:11} {of.summary.replace('`', '')}" for name, of in baselines.BASELINES.items())
+LISTED = "\n".join(f"  {name:11} {model.summary.replace('`', '')}" for name, model in baselines.BASELINES.items())
 BASELINES = f"""\
 models:
 {LISTED}

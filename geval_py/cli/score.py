@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
@@ -144,7 +145,7 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
         )
     return ScoreTable(
         results=results,
-        names=[shown_name(*of) for of in schemes],
+        names=[shown_name(*scheme) for scheme in schemes],
         shown=shown_names(results, settings),
         precision=settings.precision,
         percentage=settings.percentage,
@@ -161,8 +162,8 @@ def shown_names(results: Sequence[ScoredOutput], settings: Settings) -> list[str
         return []
     outputs = [result.output for result in results]
     unique = unique_names(outputs)
-    wanted = own_names(dict(settings.names), unique, outputs, "scored")
-    return [wanted.get(name, name) for name in unique]
+    renamed = own_names(dict(settings.names), unique, outputs, "scored")
+    return [renamed.get(name, name) for name in unique]
 
 
 def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object) -> None:
@@ -279,8 +280,10 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iter
 
 def _note_unknown_words(evaluations: Iterable[ScoredOutput]) -> None:
     """Write notes on expected words that are not in the vocabulary."""
-    unknown = (max((of.statistics for of in one.scores), key=lambda of: of.out_of_vocabulary) for one in evaluations)
-    counts = dict.fromkeys((of.out_of_vocabulary, of.lines) for of in unknown if of.out_of_vocabulary)
+    tables = (
+        max((score.statistics for score in one.scores), key=attrgetter("out_of_vocabulary")) for one in evaluations
+    )
+    counts = dict.fromkeys((table.out_of_vocabulary, table.lines) for table in tables if table.out_of_vocabulary)
     for count, lines in counts:
         where = "are not in the vocabulary" if count < lines else "are in no vocabulary (--vocabulary FILE names one)"
         note(
@@ -307,7 +310,7 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
         documents = None
     else:
         note(*dependence.notes("intervals are by document, {}"))
-    note(*notes_on_intervals(documents, (of.scores[0] for of in evaluations)))
+    note(*notes_on_intervals(documents, (evaluation.scores[0] for evaluation in evaluations)))
     return documents
 
 

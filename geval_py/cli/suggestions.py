@@ -77,12 +77,12 @@ def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) 
     >>> option_meant("--compare", ["--cartesian"], ["compare"])
     'compare'
     """
-    known = {name: name for name in names}
-    meant = {other: ours for other, ours in SYNONYMS.items() if ours.partition(" ")[0] in known}
+    options = {name: name for name in names}
+    meant = {other: ours for other, ours in SYNONYMS.items() if ours.partition(" ")[0] in options}
     name = word.partition("=")[0]
     similar = (command for command in commands if nearest(name.lstrip("-"), [command]))  # the dashes do not count
-    meanings = meant | {f"--{command}": command for command in similar} | known
-    begun = [option for option in known if name.startswith("--") and option.startswith(name)]
+    meanings = meant | {f"--{command}": command for command in similar} | options
+    begun = [option for option in options if name.startswith("--") and option.startswith(name)]
     return begun[0] if begun and name not in meanings else _meant(name, meanings)
 
 
