@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.reading.config import Task, checked_schemes
-from geval_py.reading.lines import LineReader, Text, Texts
+from geval_py.reading.lines import Text, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.sources import memory_file
 from geval_py.reading.splits import Split
@@ -57,8 +57,7 @@ def score_lists(
     lines = numbers_of_lines(None, 1, len(predictions))
     of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
     scores = (evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in evaluate.plan_metrics(schemes))
-    with LineReader(output.path) as outputs, LineReader(split.expected) as answers:
-        texts = Texts(Text.of(outputs, reread=True), Text.of(answers, reread=True))
+    texts = Texts(*(Text(path, None, keep=False) for path in (output.path, split.expected)))
     return ScoredOutput(
         split=split, output=output, scores=tuple(scores), file_lines=len(predictions),
         input=split.input_text(keep=False), texts=texts,

@@ -195,6 +195,11 @@ FAMILIES: dict[str, Family] = {
                       best=inf, worst=-inf),
         "mean answer of the lines that the output selects, less that of all lines"), -inf),
 }  # fmt: skip
+USUAL_NUMBERS = {
+    "CrossEntropyToNormsHashed": DEFAULT_BITS,
+    "KullbackLeiblerHashed": DEFAULT_BITS,
+    "CalibrationError": 10,
+}
 _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?\Z")
 
 
@@ -222,22 +227,14 @@ def _split_number(name: str) -> tuple[str, str, Family] | None:
 
 
 def find_in_family(name: str) -> Metric | None:
-    """Make the metric of a name that ends in a number of its family; None if there is none."""
+    """Make the metric of a name that ends in a number of its family, or has a usual one; None if there is none."""
+    if name in USUAL_NUMBERS:
+        return FAMILIES[name][0](USUAL_NUMBERS[name], name)
     parts = _split_number(name)
     if parts is None:
         return None
     _, number, (make, numbers) = parts
     return make(int(number) if isinstance(numbers, range) else float(number), name)
-
-
-def _one(name: str, number: int | None = None) -> Metric:
-    """Return the metric of a name in a family, or of a family's bare name with a usual number."""
-    if number is not None:
-        return FAMILIES[name][0](number, name)
-    metric = find_in_family(name)
-    if metric is None:
-        raise KeyError(name)
-    return metric
 
 
 # Tables
@@ -255,7 +252,7 @@ _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "refe
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
 _SQUARED_DISTANCE = Partial(regression.against_interval, (regression.squared_error,))
 _WORD_RATE, _CHARACTER_RATE = (_of_line(row, texts.error_rate) for row in (texts.word_errors, texts.character_errors))
-_TABLE = (
+_TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     _words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
     _words(name="LogLoss", measure=LOG_LOSS, summary=f"{_ON_EXACT_WORDS}; or of a class"),
     _words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
@@ -264,15 +261,15 @@ _TABLE = (
             parse=read_number, parse_answer=read_number, check=number_of, beside="classes"),
     _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
     # Of distributions
-    _one("Hit@3"),
+    "Hit@3",
     _entries("MRR", distributions.reciprocal_rank, _mean("reciprocal_rank"), "mean reciprocal rank of the answer"),
-    _one("KeystrokesSaved@3"),
+    "KeystrokesSaved@3",
     _entries("ChoiceAccuracy", distributions.choice_miss, ACCURACY, "share of lines whose likeliest option is right",
              parse_input=distributions.options_of, needs_input=True, labels="one"),
     _entries("ChoiceLogLoss", distributions.choice_loss, LOG_LOSS, "mean loss of the right option, among the options",
              parse_input=distributions.options_of, needs_input=True),
-    _one("CrossEntropyToNormsHashed", DEFAULT_BITS),
-    _one("KullbackLeiblerHashed", DEFAULT_BITS),
+    "CrossEntropyToNormsHashed",
+    "KullbackLeiblerHashed",
     _norms("RankCorrelation", distributions.rank_correlation,
            _sums(distributions.mean_correlation, "correlation", "ranked", **_CORRELATION),
            "mean rank correlation with the shares of a line's answers"),
@@ -280,7 +277,7 @@ _TABLE = (
             _error(mean, "squared_distance", unit="squared probability", worst=2.0),
             "mean squared distance of all labels' probabilities", parse=distributions.entries_of,
             needs_vocabulary=True),
-    _one("CalibrationError", 10),
+    "CalibrationError",
     _entries("LogSkillScore", distributions.relative_loss,
              _sums(distributions.skill, "loss", "baseline_loss", worst=-inf),
              "share of a baseline's loss that is avoided", needs_input=True),
@@ -311,13 +308,13 @@ _TABLE = (
     _edits("CharMatch", texts.corrections, _f_measure(0.5), "F0.5 of the corrections of the input",
            needs_input=True),
     # Of classes and labels
-    _one("F1"),
-    _one("Macro-F1"),
+    "F1",
+    "Macro-F1",
     _metric("NMI", classes.clusters, _corpus_level(classes.mutual_information, "equal"),
             "normalised mutual information of the classes expected and given", beside="details"),
-    _one("MultiLabel-F1"),
-    _one("Mean/MultiLabel-F1"),
-    _one("Probabilistic-MultiLabel-F1"),
+    "MultiLabel-F1",
+    "Mean/MultiLabel-F1",
+    "Probabilistic-MultiLabel-F1",
     _metric("MultiLabel-LogLoss", labels.label_loss, LOG_LOSS, "mean loss of a line's labels", labels="several"),
     _metric("MultiLabel-Likelihood", labels.label_loss, LIKELIHOOD,
             "geometric mean of the probabilities of the lines' labels", labels="several"),
@@ -342,7 +339,7 @@ _TABLE = (
     # Of rankings, tags, annotations and rectangles
     _metric("MAP", labels.average_precision, _mean("precision"), "mean average precision",
             parse_answer=labels.relevant_items, answers="all"),
-    _one("NDCG@10"),
+    "NDCG@10",
     _tokens("TokenAccuracy", tags.token_hits, _sums(classes.ratio, "right", "tokens"),
             "share of tokens tagged right"),
     _entities("BIO-F1", Partial(tags.entity_counts, (4,)), _f_measure(1),
@@ -350,14 +347,14 @@ _TABLE = (
     _entities("BIO-F1-Labels", Partial(tags.entity_counts, (3,)), _f_measure(1), "the same, whatever these forms"),
     _entities("BIO-Weighted-F1", tags.counts_by_label, _corpus_level(tags.weighted_f, *_COUNTS),
               "mean of the labels' F-scores, by how often they are expected", beside="details"),
-    _one("Soft-F1"),
-    _one("Probabilistic-Soft-F1"),
-    _one("FLC-F1"),
+    "Soft-F1",
+    "Probabilistic-Soft-F1",
+    "FLC-F1",
     _tokens("SegmentAccuracy", spans.segment_hits, _corpus_level(spans.segment_accuracy, "right", "expected"),
             "mean share of the lines' segments that are exactly right",
             parse=spans.read_segments, parse_answer=spans.read_segments),
-    _one("Soft2D-F1"),
-    _one("Probabilistic-Soft2D-F1"),
+    "Soft2D-F1",
+    "Probabilistic-Soft2D-F1",
     _metric("ClippEU", rectangles.clipping_counts, _f_measure(2),
             "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, (True,)),
             parse_answer=Partial(rectangles.read_clippings, (False,)), perfect=rectangles.without_margins,
@@ -370,12 +367,13 @@ _TABLE = (
     _intervals("MAE-Against-Interval", Partial(regression.against_interval, (regression.absolute_error,)),
                _error(mean, "error", unit=_OF_ANSWERS),
                "mean distance to an interval"),
-    _one("Improvement@0.5"),
+    "Improvement@0.5",
     _tokens("CustomMetric1", classes.field_shares, _mean("score"),
             "a quarter for the first of two fields, the rest for the other",
             parse=classes.read_fields, parse_answer=classes.read_fields),
 )  # fmt: skip
-OTHER_METRICS = {metric.name: metric for metric in _TABLE}
+_MADE = (find_in_family(metric) if isinstance(metric, str) else metric for metric in _TABLE)
+OTHER_METRICS = {metric.name: metric for metric in _MADE if metric is not None}
 
 # Metrics with a slash in their names, beside Mean/WER and the like
 
@@ -417,7 +415,7 @@ def find_prefixed(name: str) -> Metric | None:
         return _tokens(name, row, measure, summary, matching=matching, labels="several",
                        needs=(*_SCIPY, *(_DISTANCES if "Fuzzy" in matching else ())))  # fmt: skip
     if average == "MacroAvg" and not matching and stem in _CLASS_OF:
-        return _per_class(_one(inner) if stem == "F" else OTHER_METRICS[inner], name, _CLASS_OF[stem])
+        return _per_class(find_in_family(inner) or OTHER_METRICS[inner], name, _CLASS_OF[stem])
     return None
 
 
