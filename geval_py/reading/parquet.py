@@ -246,7 +246,8 @@ def _joined_lists(batch: Any) -> list[str] | None:
         return None
     least, greatest = (extreme.reduceat(values, offsets[:-1] - offsets[0]) for extreme in (np.minimum, np.maximum))
     are_probabilities = (least >= 0) & (greatest > 0) & (greatest <= 1)
-    has_separator = pc.any(pc.match_substring_regex(words, "[ \r\n]")).as_py()
+    text = bytes(words.buffers()[2] or b"")
+    has_separator = any(mark in text for mark in (b" ", b"\r", b"\n"))
     if has_separator or (are_probabilities != (unit == PROBABILITIES)).any():
         return None
     kind = words.type
