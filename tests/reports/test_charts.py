@@ -159,6 +159,7 @@ def test_blocks_of_a_bin_stand_on_each_other():
     )
     (low, _), (middle, height), (high, highest) = [(float(y), float(size)) for y, size in rects]
     assert (middle + height, high + highest) == pytest.approx((low, middle))
+    assert histogram(blocks, []).height == 269  # without names there is no legend
 
 
 def test_the_diagonal_ends_where_the_shorter_axis_does():

@@ -8,7 +8,7 @@ import pytest
 from scorers import perfect_line
 from translations import LINES
 
-from geval_py import evaluate
+from geval_py import calibration, evaluate
 from geval_py.explaining.significance import MIN_LINES, Interval
 from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, ChartRow
@@ -202,6 +202,14 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said():
     assert (
         sentences(text, "culprits")[0] == "No word, and no shape of a word, goes with bad lines by more than chance."
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "how"), [(0.9, "it is too sure of itself"), (0.2, "it is less sure than it could be")]
+)
+def test_how_sure_an_output_should_be_is_said(share, how):
+    evaluation = evaluate([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metrics="LogLossHashed")
+    assert panels.calibration_panels(calibration(evaluation))["honest"].finding.endswith(f": {how}.")
 
 
 def test_buckets_have_no_luck():
