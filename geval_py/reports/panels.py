@@ -478,12 +478,12 @@ def features_panel(report: Report) -> Panel | None:
         shown = ["perplexity", "gain", "gain_low", "gain_high"]
     else:
         head, shown = [("mean score", figure)], ["score"]
-    figures = list(zip(*(columns[name] for name in shown), strict=True))
-    q_values = list(map(p_text, columns["q"]))
-    rows = []
-    for name, own, lines, q in zip(names, figures, counts, q_values, strict=True):
+    figures, q_values = zip(*(columns[name] for name in shown), strict=True), map(p_text, columns["q"])
+    rows, cells = [], []
+    for name, own, lines, q, share in zip(names, figures, counts, q_values, explained, strict=True):
         value, low, high = own[1:] if of_losses else (*own, None, None)
         rows.append(ChartRow(name, value, low, high, lines=lines, note=f"q {q}", colour=BAD))
+        cells.append((short(name, 60), lines, *own, q, share))
     finding, sentence = "", "No word, and no shape of a word, goes with bad lines by more than chance."
     if names and of_losses:
         those = f"the {counts[0]:,} lines with {short(names[0])}"
@@ -508,9 +508,7 @@ def features_panel(report: Report) -> Panel | None:
         finding=finding,
         chart=chart if names else None,
         table=table_of(
-            [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)],
-            [(short(name, 60), lines, *own, q, share)
-             for name, lines, own, q, share in zip(names, counts, figures, q_values, explained, strict=True)],
+            [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)], cells
         ),
         method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
         f"explains most of what those before it left open{method}",
