@@ -56,6 +56,41 @@ def test_the_coverage_where_the_systems_differ():
     assert 0.94 <= covered / TRIALS <= 0.96
 
 
+def draw_documents(rng, documents):
+    """Losses of two systems on 25 lines of each document, of which some are hard for both, and some for one."""
+    labels = np.repeat(np.arange(documents), 25)
+    of_document = rng.gamma(2, 0.5, (documents, 1)) + rng.gamma(1, 0.5, (documents, 2))
+    return rng.exponential(2, (len(labels), 2)) + of_document[labels], labels
+
+
+@pytest.mark.parametrize("documents", [12, 40])
+def test_the_difference_by_document(documents):
+    rng = np.random.default_rng(100 + documents)
+    p_values, covered = [], 0
+    for trial in range(TRIALS):
+        losses, labels = draw_documents(rng, documents)
+        systems = list(map(column, losses.T))
+        by_document, by_line = (sample_of(LOG_LOSS, systems, documents) for documents in (labels, None))
+        found, p_bootstrap = against_baseline(by_document, 0, samples=1000, seed=trial)[1]
+        covered += found.low <= 0 <= found.high
+        p_values.append(
+            (
+                p_bootstrap,
+                pair_p_values(by_document, [(0, 1)], samples=1000, seed=trial)[0, 1],
+                pair_p_values(by_line, [(0, 1)], samples=300, seed=trial)[0, 1],
+            )
+        )
+    bootstrap, randomisation, lines = (np.array(p_values) < 0.05).mean(axis=0)
+    print(f"\n{TRIALS} trials of {documents} documents, no difference: p < 0.05 in")
+    print(f"  {bootstrap:.2%} paired t test, {randomisation:.2%} approximate randomisation, by document")
+    print(f"  {lines:.2%} approximate randomisation by line")
+    print(f"  the interval of the difference by document covers 0 in {covered / TRIALS:.2%}")
+    assert 0.04 <= bootstrap <= 0.065
+    assert 0.04 <= randomisation <= 0.065
+    assert lines > 0.1
+    assert 0.93 <= covered / TRIALS <= 0.97
+
+
 def close(p_value):
     """Within four standard errors of the difference of two such shares, of which one is doubled."""
     return pytest.approx(p_value, abs=4 * np.sqrt(3 * max(p_value, 1e-4) * (1 - p_value) / MANY) + 2 / MANY)

@@ -126,12 +126,8 @@ EXTREMES = {
         "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
         "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
     ),
-    "the other order": (
-        "higher", ("is", ""), [("b", 20, 0.5, 0.4, 0.6), ("a", 20, 0.9, 0.8, 1.0)],
-        "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
-    ),
     "the intervals touch": (
-        "higher", ("is", ""), [("a", 20, 0.9, 0.6, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
+        "higher", ("is", ""), [("b", 20, 0.5, 0.4, 0.6), ("a", 20, 0.9, 0.6, 1.0)],
         "M is worst, 0.500, where C is b, and best, 0.900, where it is a; the intervals overlap.",
     ),
     "lower is better": (
