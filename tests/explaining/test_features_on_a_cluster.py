@@ -124,8 +124,8 @@ def test_selected_lines_are_ranked_here(here):
 
 
 def test_modes_that_show_lines(geval):
-    assert geval("-l", "--cluster", "local", "--out-directory", str(GAZETTE), "-t", "dev-0", "-o", "bigram") == (
-        2,
-        "",
-        "geval: --cluster goes with scores, --worst-features or --most-worsening-features; lines are shown here\n",
+    message = (
+        "geval: --cluster goes with scores, --worst-features or --most-worsening-features; lines are shown here\n"
     )
+    words = ["-l", "--cluster", "local", "--out-directory", str(GAZETTE), "-t", "dev-0", "-o", "bigram"]
+    assert geval(*words) == (2, "", message)

@@ -129,18 +129,10 @@ def test_features_are_ranked_as_the_specification_says(
     A or B alone was printed."""
     items, scores = [item for item, _ in scored], [score for _, score in scored]
     kinds = FeatureKinds(bigrams=bigrams, word_shapes=shapes, cartesian=pairs)
-    found = worst_features(
-        iter(items),
-        scores,
-        worst_is_greatest=greatest_first,
-        header=header,
-        kinds=kinds,
-        least=least,
-        least_of_pair=least_cartesian,
-    )
-    want = naive_worst(
-        items, scores, greatest_first, header, kinds, least, least if least_cartesian is None else least_cartesian
-    )
+    how = {"header": header, "kinds": kinds, "least": least, "least_of_pair": least_cartesian}
+    found = worst_features(iter(items), scores, worst_is_greatest=greatest_first, **how)
+    least_of_pair = least if least_cartesian is None else least_cartesian
+    want = naive_worst(items, scores, greatest_first, header, kinds, least, least_of_pair)
     assert found.names == [row[0] for row in want]
     assert found.columns["count"].tolist() == [row[1] for row in want]
     assert found.columns["score"].tolist() == pytest.approx([row[2] for row in want], rel=1e-9, abs=1e-9, nan_ok=True)
