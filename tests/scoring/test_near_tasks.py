@@ -329,6 +329,7 @@ def test_brier_scores_by_hand(output, label, want):
 def test_calibration_errors_by_hand():
     """Two lines of one bin, of which one is right, and one of another, which is."""
     outputs, expected = ["a:0.75 :0.25", "b:0.75 :0.25", "c:0.95 :0.05"], ["a", "a", "c"]
+    assert len(statistics_of("CalibrationError", outputs, expected).columns) == 10  # bins
     assert score("CalibrationError", outputs, expected) == pytest.approx(0.55 / 3)
     assert lines_of("CalibrationError", outputs, expected) == pytest.approx([0.25, 0.75, 0.05])
     assert score("CalibrationError", [":1"], ["a"]) == 0.0  # no guess, and no confidence

@@ -97,6 +97,7 @@ def test_a_score_of_arrays_is_that_of_each(metric):
         *("F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3", "Soft-F2", "Soft2D-F0.5"),
         *("FLC-F2", "Probabilistic-Soft-F2", "Probabilistic-Soft2D-F2", "Improvement@0", "Improvement@-1.5"),
         *("Hit@20", "KeystrokesSaved@5", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20"),
+        *("CalibrationError1", "CalibrationError100"),
     ],
 )
 def test_a_number_may_end_a_name(name):
