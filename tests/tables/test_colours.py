@@ -68,11 +68,9 @@ def submission(tmp_path, monkeypatch):
     """Twenty items, of which the five whose expected word is b are the worst, and a line that check warns of."""
     (tmp_path / "dev-0").mkdir()
     files = {
-        "in.tsv": ["x"] * 20,
-        "expected.tsv": ["a"] * 15 + ["b"] * 5,
-        "out.tsv": ["a:0.5 c:0.5"] * 15 + ["b:0.25 c:0.75"] * 5,
-        "out-x.tsv": ["a:0.5 b:0.6"] * 20,
-    }
+        "in.tsv": ["x"] * 20, "expected.tsv": ["a"] * 15 + ["b"] * 5,
+        "out.tsv": ["a:0.5 c:0.5"] * 15 + ["b:0.25 c:0.75"] * 5, "out-x.tsv": ["a:0.5 b:0.6"] * 20,
+    }  # fmt: skip
     for name, lines in files.items():
         (tmp_path / "dev-0" / name).write_text("".join(f"{line}\n" for line in lines))
     (tmp_path / "config.txt").write_text("-m PerplexityHashed\n")

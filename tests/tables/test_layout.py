@@ -96,19 +96,12 @@ def test_what_is_left_out_is_said():
     columns = [Column(name="system", cut="middle"), Column(name="score", alignment="right"), Column(name="remark")]
     rows = [[name, 1.5, "as good as it can be"] for name in names]
     assert "".join(Table(columns, rows).terminal(30)).splitlines() == [
-        "system   score  remark",
-        "bigram     1.5  as good as it…",
-        "trigram    1.5  as good as it…",
-        "",
-        "system: each name is shown",
-        "  without out-model= before",
-        "  and ,seed=1.tsv after it.",
-    ]
+        "system   score  remark", "bigram     1.5  as good as it…", "trigram    1.5  as good as it…", "",
+        "system: each name is shown", "  without out-model= before", "  and ,seed=1.tsv after it.",
+    ]  # fmt: skip
     assert "".join(Table(columns, rows).terminal(25)).splitlines()[-3:] == [
-        "Not shown: remark; a",
-        "  wider terminal or",
-        "  --format csv shows all.",
-    ]
+        "Not shown: remark; a", "  wider terminal or", "  --format csv shows all.",
+    ]  # fmt: skip
     other = Table([Column(name="n"), columns[0]], [["n" * 12, name] for name in names])
     assert "without" not in "".join(other.terminal(14))
 
