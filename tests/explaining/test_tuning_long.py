@@ -65,6 +65,12 @@ def test_useless_tunings_are_left(tmp_path):
     assert useful > taken
 
 
+def check_recovered(found, value):
+    mean, deviation = np.mean(found), np.std(found, ddof=1)
+    print(f"\n{value}: found {mean:.4f}, standard deviation {deviation:.4f}")
+    assert abs(mean - value) < 3 * deviation / np.sqrt(len(found))
+
+
 @pytest.mark.parametrize("temperature", [2.0, 0.5, 1.5])
 def test_the_temperature_is_recovered(temperature):
     rng = np.random.default_rng(2)
@@ -78,9 +84,7 @@ def test_the_temperature_is_recovered(temperature):
         tuning = tune(scored(lines(words, sharp, rests), answers), temperature=True)
         assert "temperature" in tuning.taken
         found.append(tuning.trials[0].found.temperature)
-    mean, deviation = np.mean(found), np.std(found, ddof=1)
-    print(f"\nT {temperature}: found {mean:.3f}, standard deviation {deviation:.3f}")
-    assert abs(mean - temperature) < 3 * deviation / np.sqrt(len(found))
+    check_recovered(found, temperature)
 
 
 def test_lambda_is_recovered():
@@ -93,9 +97,7 @@ def test_lambda_is_recovered():
         tuning = tune(scored(lines(words, probabilities, rests), answers))
         assert tuning.taken == ("lambda",)
         found.append(tuning.parameters.lambda_)
-    mean, deviation = np.mean(found), np.std(found, ddof=1)
-    print(f"\nlambda 0.2: found {mean:.4f}, standard deviation {deviation:.4f}")
-    assert abs(mean - 0.2) < 3 * deviation / np.sqrt(len(found))
+    check_recovered(found, 0.2)
 
 
 def test_the_weights_are_recovered():
@@ -109,6 +111,4 @@ def test_the_weights_are_recovered():
         mixture = mix([scored(lines(words, *part), answers) for part in parts])
         assert mixture.taken
         found.append(mixture.components[0].weight)
-    mean, deviation = np.mean(found), np.std(found, ddof=1)
-    print(f"\nweight 0.3: found {mean:.4f}, standard deviation {deviation:.4f}")
-    assert abs(mean - 0.3) < 3 * deviation / np.sqrt(len(found))
+    check_recovered(found, 0.3)
