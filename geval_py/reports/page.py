@@ -26,6 +26,9 @@ BARS = 20  # lengths of the bars of guesses: the style sheet has a class for eac
 def page(report: Report, title: str) -> str:
     """Render the page of a report; ``title`` names the challenge."""
     style, script = (files(PACKAGE).joinpath(name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    style_hash, script_hash = (
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)
+    )
     templates = environment(PACKAGE)
     functions = (drawing.figure, drawing.percent, bar, sort_key)
     templates.filters |= {function.__name__: function for function in functions} | {"shorten": short}
@@ -41,7 +44,8 @@ def page(report: Report, title: str) -> str:
         outcomes={outcome: name for outcome, (name, _) in OUTCOMES.items()},
         style=Markup(style),
         script=Markup(script),
-        policy=policy(style, script),
+        policy=f"default-src 'none'; style-src {style_hash}; script-src {script_hash}; img-src data:; "
+        "base-uri 'none'; form-action 'none'",  # nothing but the page's own style and script
         version=__version__,
     )
 
@@ -52,17 +56,6 @@ def charts(report: Report) -> Iterator[tuple[str, str]]:
         for panel in panels:
             if panel.chart is not None:
                 yield panel.key, panel.chart.svg
-
-
-def policy(style: str, script: str) -> str:
-    """Return the Content-Security-Policy of a page with one style and one script of its own, and nothing else."""
-    style_hash, script_hash = (
-        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)
-    )
-    return (
-        f"default-src 'none'; style-src {style_hash}; script-src {script_hash}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 # Filters of the templates
