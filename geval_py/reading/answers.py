@@ -91,8 +91,8 @@ def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
             if chosen is None:
                 chosen = choose(list(values))
             elif chosen and chosen not in values:
-                wanted = f"it has no {rows.quoted(chosen)}, the column of the answers in the first row"
-                raise row.error("", wanted)
+                reason = f"it has no {rows.quoted(chosen)}, the column of the answers in the first row"
+                raise row.error("", reason)
             yield row, chosen, values[chosen] if chosen else rows.line_of(row, values)
 
 

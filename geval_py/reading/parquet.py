@@ -173,10 +173,8 @@ def _output_columns(path: str, schema: Any) -> list[str]:
         value = kind.item_type if is_map else entries(kind)
         is_number = value is not None and (types.is_floating(value) or types.is_integer(value))
         if not (value is not None and _is_text(value) if name == WORDS else is_number):
-            wanted = "a list of strings" if name == WORDS else "a list or a map of numbers"
-            raise UnreadableFileError(
-                path=path, reason=f"column {name}: {wanted} is wanted, not {shorten(str(kind))}"
-            )
+            lists = "a list of strings" if name == WORDS else "a list or a map of numbers"
+            raise UnreadableFileError(path=path, reason=f"column {name}: {lists} is wanted, not {shorten(str(kind))}")
         has_map = has_map or is_map
     if not {*names} - {WORDS} or not ({WORDS, BUCKETS} & {*names} or has_map):
         keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"

@@ -64,11 +64,11 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
     """Write the values of a row as a line: words and their numbers, a map of them, or buckets."""
     units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
     if len(units) != 1:
-        wanted = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
+        forms = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
         if units:
             raise row.error("", f"{' and '.join(units)}: one is wanted")
         keys = some_of(quoted(key) for key, value in values.items() if value is not None)
-        raise row.error("", f"it has none of these keys: {wanted}" + (f"; its keys are {keys}" if keys else ""))
+        raise row.error("", f"it has none of these keys: {forms}" + (f"; its keys are {keys}" if keys else ""))
     (unit,) = units
     numbers: Any = values[unit]
     words: Any = values.get(WORDS)
@@ -266,8 +266,8 @@ def read_csv(path: str, *, max_bytes: int | None = None) -> Lines:
     if separator is not None:
         raise row.error("", f"the columns are separated by {quoted(separator)}; commas are wanted")
     if {ID, LABEL} <= {*header}:
-        wanted = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
-        raise row.error("", f"the header is {quoted(','.join(header))}; {wanted}")
+        advice = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
+        raise row.error("", f"the header is {quoted(','.join(header))}; {advice}")
     if not labels or not all(map(str.strip, labels[1:])):
         raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
     if twice is not None:

@@ -98,22 +98,22 @@ def locate(task: Task) -> Split:
     return _checked(split, task)
 
 
-def _find(directory: str, test_name: str, given: str | None, default: str, what: str) -> str:
-    """Find a file in DIRECTORY/TEST; a given name may also be a path, and is one if the directory is ""."""
-    if given is not None and (given == sources.STANDARD_INPUT or sources.is_address(given)):
-        return given
+def _find(directory: str, test_name: str, name: str | None, default: str, what: str) -> str:
+    """Find a file in DIRECTORY/TEST; a name may also be a path, and is one if the directory is ""."""
+    if name is not None and (name == sources.STANDARD_INPUT or sources.is_address(name)):
+        return name
     folder = os.path.join(directory, test_name)
     find = find_answers if default == EXPECTED_FILE else sources.find_file
-    path = find(sources.join(folder, given or default)) or (find(given) if given is not None else None)
+    path = find(sources.join(folder, name or default)) or (find(name) if name is not None else None)
     if path is not None:
         return path
-    is_path = given is not None and (not directory or os.path.isdir(os.path.dirname(given)))
-    is_pair = given is not None and not sources.is_file(sources.join(directory, CONFIG_FILE))  # of no challenge
+    is_path = name is not None and (not directory or os.path.isdir(os.path.dirname(name)))
+    is_pair = name is not None and not sources.is_file(sources.join(directory, CONFIG_FILE))  # of no challenge
     if is_path or ((is_pair or default == INPUT_FILE) and not sources.is_folder(folder)):  # GEval names the file
-        raise _missing_file(what, "", given or default)
+        raise _missing_file(what, "", name or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
-    raise _missing_file(what, folder, given or default)
+    raise _missing_file(what, folder, name or default)
 
 
 def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:

@@ -139,11 +139,11 @@ def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, l
                     raise row.error("", "`number ||| text ||| features ||| score` is wanted")
                 yield fields[0], (row, fields[1], rows.parsed_number(fields[3], row, "score"))
 
-    for wanted, (number, group) in enumerate(groupby(hypotheses(), key=lambda one: one[0])):
+    for place, (number, group) in enumerate(groupby(hypotheses(), key=lambda one: one[0])):
         members = [one for _, one in islice(group, MAX_HYPOTHESES + 1)]
         row = members[0][0]
-        if number != str(wanted):
-            raise row.error("number", f"{wanted} is wanted, not {rows.quoted(number)}: lists are numbered from 0")
+        if number != str(place):
+            raise row.error("number", f"{place} is wanted, not {rows.quoted(number)}: lists are numbered from 0")
         if len(members) > MAX_HYPOTHESES:
             raise row.error("", f"the list has more than {MAX_HYPOTHESES} hypotheses")
         yield row, members

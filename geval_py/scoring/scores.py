@@ -318,8 +318,10 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
             answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
             raise UsageError(message=f"{both} answers: {answers}")
         one, another = ((score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0]))
-        how = [(name, of.text_flags, of.tokenizer, of.selecting_flags) for name, of in (one, another)]
-        if how[0] != how[1]:
+        ways = [
+            (name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags) for name, scheme in (one, another)
+        ]
+        if ways[0] != ways[1]:
             metrics = f"{one[1].text} and {another[1].text}"
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
         first.check_same_lines(other)

@@ -127,14 +127,14 @@ def greatest_match(measure: Distance, expected: Sequence[str], labels: Sequence[
     otherwise.
     """
     is_short = len(expected) <= len(labels)
-    few, many = (expected, labels) if is_short else (labels, expected)
-    places = {label: place for place, label in enumerate(dict.fromkeys(many))}
-    columns = [places[label] for label in many]
+    shorter, longer = (expected, labels) if is_short else (labels, expected)
+    places = {label: place for place, label in enumerate(dict.fromkeys(longer))}
+    columns = [places[label] for label in longer]
     costs: dict[str, array[float]] = {}
-    for label in dict.fromkeys(few):
+    for label in dict.fromkeys(shorter):
         of_label = [measure(*((label, other) if is_short else (other, label)), 1.0) for other in places]
         costs[label] = array("d", [of_label[column] for column in columns])
-    rows = [costs[label] for label in few]
+    rows = [costs[label] for label in shorter]
     taken: set[int] = set()
     least: list[float] = []  # the cost of each row, while no two rows need the same column
     for row in rows:

@@ -82,10 +82,10 @@ def bleu_row(text: str, expected: str) -> tuple[float, ...]:
     answers = [split_words(reference) for reference in expected.split("\t")]
     right = []
     for n in range(1, LONGEST + 1):
-        given, limits = _ngrams(words, n), dict[tuple[str, ...], int]()
+        output_ngrams, limits = _ngrams(words, n), dict[tuple[str, ...], int]()
         for answer in (_ngrams(answer, n) for answer in answers):
-            for one in given.keys() & answer.keys():
-                limits[one] = min(limits.get(one, given[one]), answer[one])
+            for one in output_ngrams.keys() & answer.keys():
+                limits[one] = min(limits.get(one, output_ngrams[one]), answer[one])
         right.append(sum(limits.values()))
     closest = min(map(len, answers), key=lambda length: (abs(length - len(words)), length))
     return (*right, closest, *(max(0, len(words) - n) for n in range(LONGEST)))
@@ -109,11 +109,11 @@ def bleu(*counts: float) -> float:
 
 def gleu_row(text: str, expected: str) -> tuple[float, ...]:
     """Count, for the best reference, the right n-grams and all n-grams of the longer text."""
-    given, *answers = (
+    ngrams, *answers = (
         sum((_ngrams(split_words(one), n) for n in range(1, LONGEST + 1)), Counter[tuple[str, ...]]())
         for one in (text, *expected.split("\t"))
     )
-    counts = [((given & answer).total(), max(given.total(), answer.total())) for answer in answers]
+    counts = [((ngrams & answer).total(), max(ngrams.total(), answer.total())) for answer in answers]
     return max(reversed(counts), key=lambda pair: ratio(*pair))  # GEval takes the last of equally good ones
 
 
