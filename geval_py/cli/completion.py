@@ -120,7 +120,7 @@ def run_completion(args: argparse.Namespace) -> int:
     for name, (summary, _) in commands.COMMANDS.items():
         own = commands.parser_of(name)
         if name in commands.SUBCOMMANDS:
-            own = commands.parser_maker(name, own.description or "", "")()
+            own = commands.parser_maker(name, "", "")()
             below_command = own.add_subparsers(metavar="COMMAND")
             for subcommand, (summary_of_it, _) in commands.SUBCOMMANDS[name].items():
                 parents = []

@@ -254,6 +254,7 @@ def alone(raw, rest_mass):
 
 @settings(PROPERTY, max_examples=examples(1000))
 @given(st.lists(stored_lines, min_size=1, max_size=4), rest_masses)
+@example([b"the:1", b"the:1 :0"], 0.1)
 @example([b"a:1 b:1 c:3e-308"], None)
 @example([b"a:1 b:1 c:1e-290"], 1 - 2**-53)
 @example([b"a:0.5  b:0.5 c:0\0"], None)

@@ -316,6 +316,8 @@ def test_the_metrics_of_the_command_line(folder, geval):
         problems = json.loads(out)["problems"]
         assert (status, [(problem["rule"], problem["count"]) for problem in problems]) == (1, [("E117", 1)])
     assert [p.rule.code for p in check_submission("real/dev-0", metrics="RMSE").problems] == ["E117"]
+    (folder / "real/config.txt").write_text("--nonsense")
+    assert [p.rule.code for p in check_submission("real/dev-0", metrics="RMSE").problems] == ["E117"]
     assert [p.rule.code for p in check_submission("real/dev-0", metrics=["BLEU"]).problems] == []
     assert geval("check", "real", "-m", "LogLoss8") == (
         2,

@@ -267,17 +267,15 @@ def feature_lines(out):
     return [line.split("\t") for line in out.splitlines()]
 
 
-def test_worst_features(challenge, geval):
+def test_worst_features(challenge, rows):
     """Print by rising p: feature, n1, mean score %.8f, p with 20 decimals; ``-r``: p is that of being better."""
     write(challenge / "test-A", "out.tsv", [*OUT[:3], "c:1", OUT[4]])
-    status, out, err = geval("-w")
-    assert (status, err) == (0, "")
-    worst = feature_lines(out)
+    worst = rows("-w")
     assert worst[0] == ["out:0.25", "2", "4.00000000", "0.04163225833177522000"]
     assert [row[0] for row in worst[:4]] == ["out:0.25", "out:0.75", "out:d", "exp:b"]
     assert all(len(row) == 4 and len(row[3]) == 22 for row in worst)
     assert [float(row[3]) for row in worst] == sorted(float(row[3]) for row in worst)
-    best = feature_lines(geval("-w", "-r")[1])
+    best = rows("-w", "-r")
     assert best[0][0] == "out:1"
     mirrored = {name: [count, mean, pytest.approx(1 - float(p))] for name, count, mean, p in worst}
     assert {name: [count, mean, float(p)] for name, count, mean, p in best} == mirrored
@@ -381,18 +379,17 @@ def test_texts_are_escaped_on_a_terminal_alone(challenge, geval):
 # What goes with being worse than another output
 
 
-def test_most_worsening_features(challenge, geval):
+def test_most_worsening_features(challenge, rows):
     """The same on the differences, score - other's score."""
     write(challenge / "test-A", "out.tsv", [*DIFF_OUT[:4], "a:1"])
     write(challenge / "test-A", "other", DIFF_OTHER)
-    status, out, err = geval("--most-worsening-features", "other")
-    assert (status, err) == (0, "")
-    means = {row[0]: row[2] for row in feature_lines(out)}
+    worse = rows("--most-worsening-features", "other")
+    means = {row[0]: row[2] for row in worse}
     assert means["exp:c"] == "1.00000000"
     assert means["exp:b"] == "-3.00000000"
     assert means["in<Year>:1902"] == "2.00000000"
-    assert [row[0] for row in feature_lines(out)[:2]] == ["out:d", "in<Year>:1902"]
-    backwards = feature_lines(geval("--most-worsening-features", "other", "-r")[1])
+    assert [row[0] for row in worse[:2]] == ["out:d", "in<Year>:1902"]
+    backwards = rows("--most-worsening-features", "other", "-r")
     assert [row[0] for row in backwards[:2]] == ["out:1", "in<Year>:1901"]
 
 

@@ -124,7 +124,7 @@ ORDERS = {
     "lower is better, infinite the worst": (["--by-score"], ["long", "poor", "best"]),
     "higher is better": (["--by-score", "-a", "Likelihood"], ["long", "poor", "best"]),
     "by the first metric": (
-        ["--by-score", "-a", "Perplexity:f<exp:b>", "-a", "Perplexity"],
+        ["--by-score", "-aPerplexity:f<exp:b>", "-aPerplexity"],
         ["best", "long", "poor"],
     ),
     "of those named": (["--by-score", "-o", "out-model=best.tsv", "-o", "out-model=poor.tsv"], ["poor", "best"]),
