@@ -101,11 +101,9 @@ class Report:
     @cached_property
     def items(self) -> ItemColumns:
         """The texts of the scored lines; those of distributions over words as the metric's flags leave them."""
-        items = self.evaluation.read_columns()
-        prepare = preparation_of(self.score.scheme) if self.of_losses else None
-        if prepare is None:
-            return items
-        return ItemColumns(items.inputs, list(map(prepare, items.expected)), list(map(prepare, items.outputs)))
+        prepare = (preparation_of(self.score.scheme) if self.of_losses else None) or str
+        inputs, expected, outputs = self.evaluation.scored_sides()
+        return ItemColumns(list(inputs), list(map(prepare, expected)), list(map(prepare, outputs)))
 
     @cached_property
     def interval(self) -> Interval:

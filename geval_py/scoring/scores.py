@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, LineCountError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.items import ItemColumns, ScoredItem
+from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import Text, Texts
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
@@ -196,10 +196,6 @@ class ScoredOutput:
         """
         return map(ScoredItem, *self.scored_sides())
 
-    def read_columns(self) -> ItemColumns:
-        """Return the texts of the scored lines as lists; raises as :meth:`read_items`."""
-        return ItemColumns(*map(list, self.scored_sides()))
-
     def input_width(self) -> int:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
         if self.split.input is None:
@@ -212,7 +208,7 @@ class ScoredOutput:
         return self.texts
 
     def scored_sides(self) -> Iterator[Iterator[str]]:
-        """Yield the scored lines of the input, the answers and the output."""
+        """Yield the scored lines of the input, the answers and the output; raises as :meth:`read_items`."""
         outputs, expected = self.kept_texts()
         self.input.check_lines(self.file_lines)
         inputs = islice(self.input.lines(), self.file_lines)
