@@ -9,6 +9,7 @@ import scipy.stats
 
 from geval_py import evaluate
 from geval_py.explaining.documents import Documents
+from geval_py.explaining.losses import LENGTHS, group_by_range
 from geval_py.explaining.significance import lines_needed
 from geval_py.reports.report import Report, means_of_documents
 
@@ -33,6 +34,22 @@ def test_train_of_one_word(tmp_path):
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
     (tmp_path / "dev-0/out.tsv").write_text("a:1\n" * 100)
     assert Report(evaluate(tmp_path, "dev-0")).unigram == pytest.approx(1024)
+
+
+@pytest.mark.parametrize("metric", ["LikelihoodHashed", "LogLossHashed", "CrossEntropyHashed"])
+def test_figures_of_groups_are_perplexities_whatever_the_unit(metric):
+    own, other = (
+        Report(evaluate(GAZETTE, "dev-0", out="unigram", metrics=name)) for name in (metric, "PerplexityHashed")
+    )
+    grouping = group_by_range(map(len, other.items.expected), LENGTHS)
+    figures = [[(row.value, row.low, row.high) for row in report.rows(grouping)] for report in (own, other)]
+    assert np.array(figures[0], float) == pytest.approx(np.array(figures[1], float), nan_ok=True)
+
+
+def test_infinite_losses_are_counted_and_left_out_of_figures():
+    report = Report(evaluate(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metrics="LogLossHashed"))
+    (row,) = report.rows(group_by_range([1] * 4, LENGTHS))
+    assert (row.lines, row.value) == (4, pytest.approx(math.exp(np.mean(report.finite))))
 
 
 def test_documents_that_do_not_differ_are_spread_as_by_chance():
