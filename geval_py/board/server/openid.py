@@ -12,10 +12,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-import httpx2
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.starlette_client import OAuth
-from joserfc.errors import JoseError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -138,6 +134,11 @@ async def _asked(server: ServerContext, provider: Provider, ask: Callable[[Any],
 
     What goes wrong is told without the provider's own words.
     """
+    import httpx2  # these take a third of a server's start, and few boards have a provider
+    from authlib.integrations.base_client import OAuthError
+    from authlib.integrations.starlette_client import OAuth
+    from joserfc.errors import JoseError
+
     try:
         if provider not in server.clients:
             settings = {"client_id": provider.client, "client_secret": os.environ[provider.secret]}
