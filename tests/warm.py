@@ -121,7 +121,7 @@ def serve(address):
     for module in pkgutil.walk_packages([folder], "geval_py."):
         if module.name not in NOT_IMPORTED:
             importlib.import_module(module.name)
-    sandbox.start_runner, sandbox.get_ready = functools.partial(WarmRunner, address), lambda: None
+    sandbox.start_server, sandbox.get_ready = functools.partial(WarmRunner, address), lambda: None
     gc.collect()
     gc.set_threshold(100_000, 20, 100)
     gc.freeze()  # else a child's first collection visits all that was imported, and copies the pages it stands on

@@ -42,7 +42,6 @@ CHALLENGE, ANSWERS, SITE = "challenge", "answers", "site"
 PUBLIC_FILE, DIGESTS_FILE = "board.json", "SHA256SUMS"
 PLACES = {"challenge": CHALLENGE, "answers": ANSWERS, "database": DATABASE_FILE}  # in an export's board.yaml
 MEMBER = re.compile(rf"{store.SETTINGS_FILE}|{DATABASE_FILE}|(?:{CHALLENGE}|{ANSWERS})(?:/[^/.\0][^/\0]*)+")
-CHUNK_BYTES = 1 << 20
 ROWS, LARGE_ROWS = 500, 4  # of a table that are held in memory; large ones have bytes
 
 
@@ -226,7 +225,7 @@ def read_archive(file: str, place: str) -> str:
     unpacked, folder = os.path.join(place, "export.tar"), os.path.join(place, "board")
     source = closing(sources.Source(file, None))
     with source as opened, io.BufferedReader(opened.stream) as stream, open(unpacked, "xb") as copy:
-        shutil.copyfileobj(stream, copy, CHUNK_BYTES)
+        shutil.copyfileobj(stream, copy)
     members: dict[str, str] = {}
     digests: bytes | None = None
     try:
@@ -245,7 +244,7 @@ def read_archive(file: str, place: str) -> str:
                 path = members[member.name] = os.path.join(folder, *member.name.split("/"))
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "xb") as written:
-                    shutil.copyfileobj(content, written, CHUNK_BYTES)
+                    shutil.copyfileobj(content, written)
     except (tarfile.TarError, ValueError) as error:
         raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
     if digests is None or not {store.SETTINGS_FILE, DATABASE_FILE} <= members.keys():

@@ -41,11 +41,6 @@ def are_public(settings: BoardSettings, test: Test) -> bool:
     return test.visible and not test.ladder and not test.split and find_answers(path) is not None
 
 
-def input_of(challenge: str, test: str) -> str | None:
-    """Return the path of a test's input, or None."""
-    return sources.find_file(os.path.join(challenge, test, splits.INPUT_FILE))
-
-
 def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
     """Return the document of each line of a test; None if each line is a document of its own.
 
@@ -55,7 +50,7 @@ def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
     """
     if not os.path.isdir(settings.challenge):
         raise MissingFileError(what="No challenge, so no documents of its lines,", path=settings.challenge)
-    place = input_of(settings.challenge, test.name)
+    place = sources.find_file(os.path.join(settings.challenge, test.name, splits.INPUT_FILE))
     rows = [] if place is None else [line.split("\t") for line in lines.read_lines(place)]
 
     def column(number: int) -> list[str]:

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -135,8 +135,7 @@ class Test:
     documents: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Digits:
+class Digits(NamedTuple):
     """The numbers of significant digits of scores and of the ends of their intervals; 0 hides them."""
 
     score: int

@@ -109,7 +109,7 @@ def children(warm):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "run_in_sandbox", RUN)
         patch.setattr(sandbox, "_idle", [])
-        patch.setattr(sandbox, "start_runner", lambda: WarmRunner(warm.address))
+        patch.setattr(sandbox, "start_server", lambda: WarmRunner(warm.address))
         yield
 
 

@@ -1,18 +1,11 @@
 """Hidden answers cannot be read from what a board shows: each attack succeeds without a defence, and fails by default.
 
-``pytest -s`` prints the share of buckets that each attack learns; ``--long`` plays a season of 30 days on gazette.
+``pytest -s`` prints the share of buckets that each attack learns.
 """
 
-import collections
-import lzma
-import math
-import re
-
 import attackers
-import numpy as np
 import pytest
 from attackers import Season
-from gazette import SOURCE, TEST, hide_answers
 
 from geval_py.board import site
 from geval_py.board.operations import creation
@@ -89,63 +82,3 @@ def test_the_best_attack_known_learns_few_answers_in_a_season(tmp_path, capsys):
         print(f"\nby threats: {learnt:.1%} of buckets learnt by default, from {season.sent} outputs")
     assert 1 < season.sent <= 10
     assert learnt <= MOST
-
-
-def rows_of(name):
-    """The words of a set of gazette: those on the left, those on the right, the answer."""
-    with lzma.open(SOURCE / name / "in.tsv.xz", "rt", encoding="utf-8", newline="\n") as file:
-        columns = [line.rstrip("\n").split("\t")[-2:] for line in file]
-    answers = (SOURCE / name / "expected.tsv").read_text(encoding="utf-8").splitlines()
-    for (left, right), answer in zip(columns, answers, strict=True):
-        yield *(re.findall(r"\S+", side.replace("\\n", " ")) for side in (left, right)), answer
-
-
-def believed_of_gazette(buckets=1024):
-    """A model of words between two words, from the training set; its perplexity on test-A is about 80."""
-    counts = collections.defaultdict(collections.Counter)
-    seen = set()
-    for left, right, answer in rows_of("train"):
-        words = [*left, answer, *right]
-        for n in range(2, len(words) - 1):
-            around = tuple(words[n - 2 : n + 2])
-            if around not in seen:
-                seen.add(around)
-                for key in keys_of(*around[:2], words[n + 1]):
-                    counts[key][words[n]] += 1
-    beliefs = []
-    for line, (left, right, _) in enumerate(rows_of(TEST)):
-        belief = np.full(buckets, 1.0 / buckets)
-        for key in keys_of(*["", "", *left][-2:], [*right, ""][0]):
-            total = sum(counts[key].values())
-            if total:
-                found = np.zeros(buckets)
-                for word, count in counts[key].items():
-                    found[attackers.bucket(word, line, buckets)] += count / total
-                share = total / (total + 3 * len(counts[key]))
-                belief = (1 - share) * belief + share * found
-        beliefs.append(belief)
-    return np.array(beliefs)
-
-
-def keys_of(before, left, right):
-    """What a word stands beside, the least telling first."""
-    return (), ("left", left), ("right", right), (before, left), ("between", left, right)
-
-
-@pytest.mark.long
-def test_a_season_of_30_days_with_the_answers_of_gazette(tmp_path, capsys):
-    challenge, answers = hide_answers(tmp_path)
-    board = creation.create(tmp_path / "board", challenge=challenge, answers=answers)
-    belief = believed_of_gazette()
-    for attack in (attackers.by_threats, attackers.by_spaced_masses, attackers.by_infinity, attackers.by_places):
-        folder = tmp_path / attack.__name__
-        folder.mkdir()
-        (folder / "answers").symlink_to(answers)
-        fresh = creation.create(folder / "board", challenge=challenge, answers=answers)
-        season = Season(fresh, folder, belief, days=30)
-        learnt = season.learnt(attack(season))
-        with capsys.disabled():
-            print(f"\n{attack.__name__}: {learnt:.1%} of 123 buckets learnt, from {season.sent} outputs")
-        assert learnt <= MOST
-    assert board.settings.submissions_a_day == 1
-    assert math.isclose(board.settings.tests[0].step, 0.2)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from samples import NOW, ON_BOTH, count, without_limits
+from samples import NOW, ON_BOTH, count
 from sqlalchemy import func, select, text
 
 from geval_py.board import site
@@ -28,7 +28,7 @@ from geval_py.board.database.schema import (
     submitters,
 )
 from geval_py.board.database.store import Board, StoreError
-from geval_py.board.operations.receipts import id_of
+from geval_py.board.operations.receipts import find_submission
 from geval_py.board.operations.submissions import add, note
 from geval_py.board.ranking.leaderboard import standings
 
@@ -174,15 +174,6 @@ def test_two_processes_add_at_once(start_warm, board, submission):
     add_at_once(start_warm, board, [[one, shared], [other, shared]])
 
 
-def test_eight_processes_add_at_once(start_warm, challenge, tmp_path, postgresql, submission):
-    from geval_py.board.operations import creation as creating
-
-    url = postgresql.new_database()
-    creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers", database=url)
-    board = without_limits(tmp_path / "board")
-    add_at_once(start_warm, board, [[submission(f"p{number % 5}", 0.3, seed=number % 5)] for number in range(8)])
-
-
 @ON_BOTH
 def test_a_quota_holds_for_processes_that_add_at_once(start_warm, board, submission):
     path = Path(board.folder) / "board.yaml"
@@ -216,7 +207,7 @@ def test_a_full_disk_is_an_error_and_the_board_still_opens(small_disk, challenge
         f"Cannot use the board's database `{small_disk}/board/board.sqlite`: disk I/O error",
     )
     with Board.open(board.folder).reading() as connection:
-        assert id_of(connection, receipt.code)
+        assert find_submission(connection, receipt.code)
     (small_disk / "filler").unlink()
     again = check_whole(board.folder)
     assert add(again, str(submission("last", seed=77)), now=NOW).state == "scored"

@@ -3,8 +3,6 @@
 All is done by the command line, on SQLite and with --long on PostgreSQL; what it must print is in expected/season-*.
 """
 
-import csv
-import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +12,6 @@ import pytest
 from samples import LINES, WORDS, frozen, output, words_of, write, write_challenge
 from story import Story, set_clock
 
-from geval_py import evaluate
 from geval_py.board.database.store import Board
 from geval_py.board.ranking.parts import public_lines
 from geval_py.board.references import documents_of
@@ -37,11 +34,10 @@ STEPS = ("dev", "public", "refused", "final", "status", "private", "dry-run", "c
 
 
 class Told(NamedTuple):
-    """A season that is over: its folder, what each step printed, and the codes of the final submissions by team."""
+    """A season that is over: its folder, and what each step printed."""
 
     folder: Path
     said: dict[str, str]
-    finals: dict[str, list[str]]
 
 
 def set_settings(path):
@@ -87,7 +83,7 @@ def tell(folder, database, patch):
     said["refused"] += story("final", board, finals[TEAMS[-1]][0])[2]
     said["private"] = story.fine("show", board)
     _correct(story, board, said)
-    return Told(folder, said, finals)
+    return Told(folder, said)
 
 
 def _codes(story, board):
@@ -143,20 +139,3 @@ def told(request, tmp_path_factory):
 @pytest.mark.parametrize("step", STEPS)
 def test_the_board_says_what_is_expected(told, step):
     assert told.said[step] == frozen(EXPECTED / f"season-{step}.txt", told.said[step])
-
-
-def test_the_private_scores_are_those_of_the_scorer(told):
-    """Of each team, the best of its final submissions on the private lines, with the corrected answers."""
-    _, private = places(told.folder)
-    marked = told.folder / "marked"
-    write(marked / "config.txt", "--metric PerplexityHashed:f<in<1>:this>\n")
-    write(marked / TEST / "in.tsv", "".join(f"{'this' if n in private else 'that'}\n" for n in range(LINES)))
-    write(marked / TEST / "expected.tsv", (told.folder / "answers" / TEST / "expected.tsv").read_text())
-    expected = {}
-    for team, codes in told.finals.items():
-        outs = [told.folder / "uploads" / day / team / TEST / "out.tsv" for day in ("first", "second")[: len(codes)]]
-        expected[team] = float(f"{min(evaluate(marked, TEST, out=out).score for out in outs):.3g}")
-    table = Story(told.folder).fine("show", told.folder / "board", "--phase", "final", "--format", "csv")
-    rows = list(csv.DictReader(io.StringIO(table)))
-    assert {row["submitter"]: float(row["score"]) for row in rows} == expected
-    assert [float(row["score"]) for row in rows] == sorted(expected.values())

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.board import submission
 from geval_py.board.references import expected_of
-from geval_py.board.submission import FailedError, JsonDocument, Parcel, RejectedError, Scored
+from geval_py.board.submission import FailedError, JsonDocument, Parcel, RejectedError, Scored, SubmissionError
 from geval_py.errors import DataError, GevalError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import output_at
@@ -45,10 +45,9 @@ def answer(document: JsonDocument, place: str) -> JsonDocument:
     limits = document["limits"]
     try:
         return {"result": JOBS[document["job"]](document["arguments"], limits, place)}
-    except RejectedError as error:
-        return {"rejected": error.reason, "aside": error.aside}
-    except FailedError as error:
-        return {"failed": error.reason, "aside": error.aside}
+    except SubmissionError as error:
+        kind = "rejected" if isinstance(error, RejectedError) else "failed"
+        return {kind: error.reason, "aside": error.aside}
     except MemoryError:
         return {"failed": f"it needs more than {limits['memory']} bytes of memory"}
     except OSError as error:
@@ -206,17 +205,13 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
     signature = evaluation.signature
     if signature is None or signature.output is None:
         raise FailedError(reason=f"{test} was scored without a signature")
+    none = Scored(
+        test=test, file=name, output_sha256=signature.output, metric=ranking, signature="", lines=0, score=None
+    )
     scored: dict[str, Scored] = {}
     for metric, one in zip(kept or [ranking], evaluation.scores, strict=True):
-        scored[metric] = Scored(
-            test=test,
-            file=name,
-            output_sha256=signature.output,
-            metric=metric,
-            signature=str(_signature_of(one, signature)),
-            lines=one.statistics.lines,
-            score=None if math.isnan(one.value) else one.value,
-        )
+        value, told = None if math.isnan(one.value) else one.value, str(_signature_of(one, signature))
+        scored[metric] = replace(none, metric=metric, signature=told, lines=one.statistics.lines, score=value)
         if metric == ranking:
             from geval_py.explaining.statistics import interval
 
@@ -225,8 +220,6 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
             low, high = interval(one.metric, one.statistics, samples=samples, seed=arguments["seed"]).ends
             losses = submission.pack(one.statistics.columns) if is_of_lines else None
             scored[metric] = replace(scored[metric], low=low, high=high, losses=losses)
-    first = next(iter(scored.values()))
-    none = replace(first, signature="", lines=0, score=None, low=None, high=None, losses=None)
     return [scored.get(metric) or replace(none, metric=metric) for metric in metrics]
 
 

@@ -53,7 +53,7 @@ def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[
     """
     params: dict[str, str] = {}
     for name, data in param_files:
-        params = read_params(name, data) | params
+        params = _read(data, name, _params) | params
     for unwanted in gonito.get("unwanted-params", ()):
         params.pop(unwanted, None)
     tags = tuple(sorted({tag for tag in (*gonito.get("tags", ()), *commit.tags) if tag}))
@@ -67,19 +67,6 @@ def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[
         links=gonito.get("links", ()),
         affiliation=gonito.get("affiliation", ""),
     )
-
-
-def read_params(name: str, data: bytes) -> dict[str, str]:
-    """Read a file with parameters, in YAML or JSON; raises RejectedError with all problems and their lines."""
-
-    def read(root: yaml.Node, document: YamlDocument) -> dict[str, str]:
-        try:
-            return _params(root, document)
-        except WrongValueError as wrong:
-            document.blame(root, f"a file of param-files {wrong}")
-            return {}
-
-    return _read(data, name, read)
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -118,7 +105,10 @@ def parse_message(message: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _read(data: bytes, name: str, read: Callable[[yaml.Node, YamlDocument], dict[str, Any]]) -> dict[str, Any]:
-    """Read a YAML file by a function of its root; {} if it is empty. Raises RejectedError, on one line."""
+    """Read a YAML file by a function of its root; {} if it is empty.
+
+    Raises RejectedError with all problems and their lines, on one line.
+    """
     try:
         written = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -126,8 +116,12 @@ def _read(data: bytes, name: str, read: Callable[[yaml.Node, YamlDocument], dict
         raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
     document = YamlDocument(name)
     try:
-        root = strict_yaml.compose(written, name)
-        values = {} if root is None else read(root, document)
+        root, values = strict_yaml.compose(written, name), dict[str, Any]()
+        if root is not None:
+            try:
+                values = read(root, document)
+            except WrongValueError as wrong:
+                document.blame(root, f"a file of param-files {wrong}")
         document.check()
     except ConfigError as error:
         lines = [line.strip() for line in error.message.splitlines()]

@@ -14,12 +14,11 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import islice
 from stat import S_ISREG
-from typing import IO, TypeAlias
+from typing import IO, NamedTuple, TypeAlias
 
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
@@ -157,8 +156,7 @@ _BRANCH = re.compile(r"(?!-|/|.*(?:\.\.|//|@\{|/\.|\.lock(?:/|$)|[./]$))[^\0-\x2
 HIDDEN = "…"  # stands for a part of a message that may be a password
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(NamedTuple):
     """The address of a branch; ``shown`` is the URL without a login and a query, ``name`` that of its repository.
 
     The user's name stays in it for ssh, where it is needed.

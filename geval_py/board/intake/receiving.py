@@ -60,8 +60,11 @@ def receive(
         like = [f"`{visible(name)}`" for name in inner if name.rpartition("/")[2].startswith("out")][:3]
         there = f"; there are {', '.join(like)}" if like else ""
         raise RejectedError(reason=f"it has no output: {visible(wanted)}, or variants as out-NAME.tsv{there}")
-    kept = {name for name in inner if test_and_variant(name, tests) or is_of_test_set(name)}
-    kept |= inner.keys() & {GONITO_FILE}
+    kept = inner.keys() & {GONITO_FILE}
+    for name in inner:
+        folder = name.rpartition("/")[0]  # of a test set, perhaps, whose outputs may be scored later
+        if test_and_variant(name, [*tests, folder] if folder.startswith(TEST_SETS) else tests):
+            kept.add(name)
     others, patterns = sorted(inner.keys() - kept), own.get("param-files", ())
     params = list(dict.fromkeys(name for glob in patterns for name in others if gonito.matches(name, glob)))
     if len(params) > MAX_PARAM_FILES:
@@ -116,12 +119,6 @@ def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:
         return None
     test = folder or tests[0]
     return (test, match[2] or "") if test in tests else None
-
-
-def is_of_test_set(name: str) -> bool:
-    """Whether a file is an output in the folder of a test set, which may be scored later."""
-    folder = name.rpartition("/")[0]
-    return folder.startswith(TEST_SETS) and test_and_variant(name, [folder]) is not None
 
 
 def test_by_folder(name: str, tests: Sequence[str]) -> str | None:

@@ -175,44 +175,8 @@ def _death(status: int, error: str) -> SubmissionError:
 # Children, forked by servers that are ready.
 
 
-class Interpreter:
-    """A new interpreter for each child, where processes cannot be forked."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def run(self, place: str, seconds: float) -> int:
-        """Do the job in a place; see :meth:`ForkServer.run`."""
-        with open(os.path.join(place, ERROR_FILE), "wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                cwd=place,
-                env=environment(place),
-                start_new_session=True,
-            )
-        try:
-            return self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return self._process.wait()
-
-    def kill(self) -> None:
-        """Kill the child that runs, with its own children."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        if sys.platform != "win32":
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-
-
-Runner: TypeAlias = ForkServer | Interpreter
-
 _lock = threading.Lock()
-_idle: list[Runner] = []  # servers that run no child
+_idle: list[ForkServer] = []  # servers that run no child
 _running: dict[str, Callable[[], None]] = {}  # functions that kill the children, by their places
 
 
@@ -222,10 +186,8 @@ def environment(place: str) -> dict[str, str]:
     return kept | {"HOME": place, "TMPDIR": place, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def start_runner() -> Runner:
-    """Start what runs children: on Linux a server that forks them."""
-    if not FORKS:
-        return Interpreter()
+def start_server() -> ForkServer:
+    """Start a server that forks children."""
     server = ForkServer(environment("/"))
     atexit.register(server.close)
     return server
@@ -234,17 +196,19 @@ def start_runner() -> Runner:
 def get_ready() -> None:
     """Start a server in the background, so that the first child starts quickly."""
     with _lock:
-        if not _idle:
-            _idle.append(start_runner())
+        if FORKS and not _idle:
+            _idle.append(start_server())
 
 
 def _run_child(place: str, seconds: float) -> int:
     """Run the child of a place, and return its status; if a server was killed, take a new one."""
+    if not FORKS:
+        return _run_interpreter(place, seconds)
     with _lock:
         runner = _idle.pop() if _idle else None
     is_new = runner is None
     while True:
-        runner = runner or start_runner()
+        runner = runner or start_server()
         with _lock:
             _running[place] = runner.kill
         try:
@@ -260,6 +224,37 @@ def _run_child(place: str, seconds: float) -> int:
         with _lock:
             _idle.append(runner)
         return status
+
+
+def _run_interpreter(place: str, seconds: float) -> int:
+    """Run the child of a place in a new interpreter, where processes cannot be forked; see :meth:`ForkServer.run`."""
+    with open(os.path.join(place, ERROR_FILE), "wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", PROGRAM, place, str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            cwd=place,
+            env=environment(place),
+            start_new_session=True,
+        )
+
+    def kill() -> None:
+        if sys.platform != "win32" and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+
+    with _lock:
+        _running[place] = kill
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        kill()
+        return process.wait()
+    finally:
+        with _lock:
+            del _running[place]
 
 
 def end_children(folder: str, waiting: Iterable[Future[Any]]) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import IO, Self, TypeAlias, cast
+from typing import IO, NamedTuple, Self, TypeAlias, cast
 
 from geval_py.board.intake.identity import ARCHIVES, TARS, bare_name, open_no_link
 from geval_py.board.submission import Details, FailedError, ReceivedFile, RejectedError
@@ -183,8 +183,7 @@ def _open_regular(path: str, name: str) -> IO[bytes]:
     return file
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A member of an archive: ``problem`` is why it is refused, "" for a file or folder that may be there."""
 
     name: str

@@ -73,6 +73,5 @@ def tell(
     if email and settings.server.mail is not None:
         receivers.append(("", email, told | more))
     for webhook, address, content in receivers:
-        values = {"number": secrets.token_hex(8), "webhook": webhook, "email": address, "state": WAITING}
-        values |= {"event": escape_unstorable(content)}
-        connection.execute(insert(notices).values(**values, made=now, due=now, tries=0))
+        values = {"webhook": webhook, "email": address, "event": escape_unstorable(content), "made": now, "due": now}
+        connection.execute(insert(notices).values(**values, number=secrets.token_hex(8), state=WAITING, tries=0))

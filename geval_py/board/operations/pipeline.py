@@ -262,8 +262,9 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
         for row in current_evaluations(connection, submission_id, attempt.references):
             values = {"output_id": row.output_id, "metric": row.metric, "evaluation_id": row.id}
             connection.execute(insert(scores).values(values))
-    is_other = submitter is not None and submitter.key != casefolded(attempt.name)
-    note = LOOKS_LIKE.format(visible(attempt.name), visible(submitter.name)) if submitter and is_other else ""
+    note = ""
+    if submitter is not None and submitter.key != casefolded(attempt.name):
+        note = LOOKS_LIKE.format(visible(attempt.name), visible(submitter.name))
     return receipt_of(connection, submission_id, note)
 
 

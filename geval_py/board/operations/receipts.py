@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
 from geval_py.board.ranking.order import arrived_in
@@ -242,12 +242,11 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
     )
 
 
-def id_of(connection: Connection, code: str) -> int:
+def find_submission(connection: Connection, code: str) -> Row[Any]:
     """Find a submission by its code, or by the beginning of its code alone; raises UnknownCodeError."""
-    begins = submissions.c.code.startswith(code, autoescape=True)
-    query = select(submissions.c.id, submissions.c.code).where(begins).limit(9)
+    query = select(submissions).where(submissions.c.code.startswith(code, autoescape=True)).limit(9)
     rows = connection.execute(query).all() if len(code) >= MIN_CODE_DIGITS else []
     exact = [row for row in rows if row.code == code]
     if len(exact or rows) != 1:
         raise UnknownCodeError(code=code, codes=tuple(sorted(row.code for row in rows)))
-    return int((exact or rows)[0].id)
+    return (exact or rows)[0]

@@ -224,9 +224,6 @@ def _score_all(
     def take(_: Sequence[Revision]) -> Revision | None:
         return Revision(submission_id=waiting.pop()) if waiting else None
 
-    def prepare(revision: Revision, place: str, _: float | None) -> Revision:
-        return score_again(board, revision.submission_id, references, place)
-
     def store(ready: Sequence[Revision], seconds: float | None) -> None:
         with board.writing(seconds) as connection:
             for one in ready:
@@ -237,7 +234,7 @@ def _score_all(
             if progress is not None:
                 progress(len(revisions), total)
 
-    scheduler.run(take, prepare, store)
+    scheduler.run(take, lambda one, place, _: score_again(board, one.submission_id, references, place), store)
     return [revisions[number] for number in sorted(revisions)]
 
 

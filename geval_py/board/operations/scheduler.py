@@ -37,8 +37,8 @@ class _Task(Generic[Job]):
     job: Job
     place: str
     is_hasty: bool
-    began: float = 0.0
     ended: float = 0.0
+    is_cut_short: bool = False
 
 
 def run(
@@ -69,23 +69,21 @@ def run(
     slow: list[Job] = []
 
     def work(task: _Task[Job]) -> Job:
-        task.began = time.monotonic()
+        began = time.monotonic()
         try:
             return prepare(task.job, task.place, HASTE_SECONDS if task.is_hasty else None)
         finally:
             task.ended = time.monotonic()
+            task.is_cut_short = task.is_hasty and task.ended - began >= HASTE_SECONDS
 
     def settle(finished: Sequence[Future[Job]], seconds: float | None = None) -> None:
-        cut_short = {
-            one for one in finished if (task := running[one]).is_hasty and task.ended - task.began >= HASTE_SECONDS
-        }
-        ready = [one for one in finished if one not in cut_short]
+        ready = [one for one in finished if not running[one].is_cut_short]
         if ready:
             store([one.result() for one in ready], seconds)
         for one in finished:
             task = running.pop(one)
             shutil.rmtree(task.place, ignore_errors=True)
-            if one in cut_short:
+            if task.is_cut_short:
                 slow.append(task.job)
 
     executor = ThreadPoolExecutor(threads)
@@ -122,13 +120,13 @@ def run(
 def _finished_together(running: dict[Future[Job], _Task[Job]], patience: float) -> list[Future[Job]]:
     """Wait for jobs that finish together, without a gap in their order; return none if there is none for a while."""
     wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
-    finished = [one for one in running if one.done()]
-    ends = min((running[one].ended for one in finished), default=0.0) + GATHER_SECONDS
-    while finished and len(finished) < min(len(running), GROUP) and (left := ends - time.monotonic()) > 0:
-        wait(running.keys() - set(finished), timeout=left, return_when=FIRST_COMPLETED)
-        finished = [one for one in running if one.done()]
+    since = min((task.ended for one, task in running.items() if one.done()), default=None)
+    if since is None:
+        return []
+    wait(running, timeout=max(0.0, since + GATHER_SECONDS - time.monotonic()))
     in_order = list(takewhile(Future.done, running))
-    if finished and not in_order and (left := ends - GATHER_SECONDS + patience - time.monotonic()) > 0:
+    left = since + patience - time.monotonic()
+    if not in_order and left > 0:
         wait([next(iter(running))], timeout=min(left, LOOK_SECONDS))
         return list(takewhile(Future.done, running))[:GROUP]
-    return (in_order or finished)[:GROUP]
+    return (in_order or [one for one in running if one.done()])[:GROUP]

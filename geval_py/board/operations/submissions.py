@@ -18,7 +18,16 @@ from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import notices, scheduler
 from geval_py.board.operations.arrivals import arrivals_in
 from geval_py.board.operations.pipeline import Attempt, check_digest, prepare, settings_digest, store
-from geval_py.board.operations.receipts import AT, NOW, REFUSED, SUBMISSIONS, QuotaError, Receipt, id_of, receipt_of
+from geval_py.board.operations.receipts import (
+    AT,
+    NOW,
+    REFUSED,
+    SUBMISSIONS,
+    QuotaError,
+    Receipt,
+    find_submission,
+    receipt_of,
+)
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
@@ -203,22 +212,21 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
     if not reason.strip():
         raise UsageError(message="a submission is withdrawn with a reason, which `geval board status` shows")
     with board.writing() as connection:
-        number = id_of(connection, code)
-        row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
+        row = find_submission(connection, code)
         if row.withdrawn is not None:
             raise UsageError(message=f"`{visible(code)}` was withdrawn already, at {moment_text(row.withdrawn)}")
         if by_team:  # a step of a ladder that is lost would show the next score
             phase, ask = settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
             if phase != settings.phase_of(now):
                 raise UsageError(message=f"the deadline of {visible(phase)} has passed; {ask}")
-            own = _tests_with_outputs(connection, number)
+            own = _tests_with_outputs(connection, row.id)
             for test in settings.in_phase(phase).tests:
                 if test.ladder and test.name in own:
                     raise UsageError(message=f"it may be a step of the ladder of {visible(test.name)}; {ask}")
         values = {"withdrawn": now, "withdrawal": escape_unstorable(reason)}
-        connection.execute(update(submissions).where(submissions.c.id == number).values(values))
+        connection.execute(update(submissions).where(submissions.c.id == row.id).values(values))
         refresh(connection, settings, now)
-        receipt = receipt_of(connection, number, f"withdrawn: {visible(reason)}")
+        receipt = receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
         event = {"event": notices.WITHDRAWN, "submitter": receipt.submitter, "code": receipt.code}
         notices.tell(connection, settings, event | {"state": "withdrawn"}, now)  # the reason is the organiser's
         return receipt
@@ -232,7 +240,7 @@ def note(board: Board, code: str, remark: str) -> Receipt:
     """Put a public remark on a submission, in place of an earlier one; "" removes it. Raises UnknownCodeError."""
     remark = remark.strip()
     with board.writing() as connection:
-        number = id_of(connection, code)
+        number = find_submission(connection, code).id
         values = {"remark": escape_unstorable(remark)}
         connection.execute(update(submissions).where(submissions.c.id == number).values(values))
         mark_changed(connection)
@@ -251,9 +259,8 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
     if not settings.finals:
         raise UsageError(message="this board has no final submissions\n  `finals: 2` in board.yaml allows two")
     with board.writing() as connection:
-        numbers = list(dict.fromkeys(id_of(connection, code) for code in codes))
-        for number in numbers:
-            row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
+        rows = {row.id: row for row in (find_submission(connection, code) for code in codes)}
+        for number, row in rows.items():
             tests = _decided_tests(connection, settings, row)
             for test, phase in tests.items():
                 if phase is not None and now > phase.until:
@@ -273,9 +280,9 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
                     raise UsageError(message=visible(f"{row.code} cannot be final: it needs {' or '.join(needed)}"))
             moment = None if undo else row.final or now
             connection.execute(update(submissions).where(submissions.c.id == number).values(final=moment))
-        _check_number_of_finals(connection, settings, numbers)
+        _check_number_of_finals(connection, settings, list(rows))
         mark_changed(connection)
-        return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in numbers]
+        return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]
 
 
 def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any]) -> dict[str, Phase | None]:

@@ -14,7 +14,6 @@ they were made with.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from itertools import combinations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, func, select
 from sqlalchemy.types import TypeEngine
 
 from geval_py.board.database.schema import SCORED, Moment, board, comparisons, submissions
@@ -137,23 +136,15 @@ def is_disclosed(connection: Connection, settings: BoardSettings, now: datetime)
 
 
 def made_with(settings: BoardSettings, now: datetime) -> str:
-    """Return, as JSON, all settings that the disclosures and the choice of compared entries depend on."""
+    """Return, as text, all settings that the disclosures and the choice of compared entries depend on."""
     tests = [
-        [
-            name,
-            test.name,
-            {"score": digits.score, "ends": digits.ends},
-            test.ladder and [test.clip, test.step, ERRORS],
-            test.show,
-            test.visible,
-            test.split and [test.split, test.documents, own.part_of(test, name, now), settings.finals],
-        ]
+        (name, test, own.digits_of(test, now), own.part_of(test, name, now))
         for name, own in settings.by_phase.items()
         for test in own.tests
-        for digits in (own.digits_of(test, now),)
     ]
-    phases = [[phase.name, phase.until.isoformat()] for phase in settings.phases]
-    return json.dumps([tests, settings.metrics, phases, settings.entries, settings.samples, settings.seed])
+    phases = [(phase.name, phase.until) for phase in settings.phases]
+    others = (getattr(settings, name) for name in ("metrics", "entries", "finals", "samples", "seed"))
+    return repr((tests, phases, *others))
 
 
 def missing_pairs(
@@ -173,11 +164,11 @@ def missing_pairs(
 
 def p_values(
     connection: Connection, settings: BoardSettings, evaluations: Collection[int]
-) -> list[tuple[int, int, float]]:
+) -> Sequence[Row[int, int, float]]:
     """Return the stored p-values that are significant, the smallest first; of each pair the smaller id is first."""
     c = comparisons.c
     query = select(c.one_id, c.other_id, c.p).where(are_among(settings, evaluations), c.p < LEVEL)
-    return [(one, other, p) for one, other, p in connection.execute(query.order_by(c.p, c.one_id, c.other_id))]
+    return connection.execute(query.order_by(c.p, c.one_id, c.other_id)).all()
 
 
 def are_among(settings: BoardSettings, evaluations: Collection[int]) -> ColumnElement[bool]:

@@ -117,14 +117,11 @@ def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
 
     Raises StoreError if it is damaged, OSError.
     """
-    if not row.test:
-        path = os.path.join(folder, row.name)
-        write_content(connection, row.sha256, path)
-        return path
     top = os.path.join(folder, "upload")
-    os.makedirs(os.path.join(top, row.test))
-    write_content(connection, row.sha256, os.path.join(top, row.test, row.name))
-    return top
+    path = os.path.join(top, row.test, row.name)
+    os.makedirs(os.path.dirname(path))
+    write_content(connection, row.sha256, path)
+    return top if row.test else path
 
 
 def remove_content(connection: Connection, row: Row[Any]) -> None:

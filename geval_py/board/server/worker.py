@@ -16,17 +16,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from tempfile import TemporaryFile
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, update
 
-from geval_py.board.database.schema import FAILED, SCORED, jobs, submissions
+from geval_py.board.database.schema import FAILED, SCORED, jobs
 from geval_py.board.database.store import Board, StoreError, escape_unstorable
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.pipeline import Attempt, prepare, store
-from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError
+from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError, find_submission
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
@@ -146,17 +145,17 @@ class Worker:
         """Rescore what is out of date by the command, in a process of its own, which ends with this worker."""
         words = [sys.executable, "-I", "-c", PROGRAM, "board", "rescore", board.folder]
         words += ["--dry-run"] if job.dry else []
-        with TemporaryFile("w+") as printed, TemporaryFile("w+") as errors:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=printed, stderr=errors)
-            while process.poll() is None:
-                if self._stopping.wait(RESCORING_SECONDS):
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True) as process:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    printed, errors = process.communicate(timeout=RESCORING_SECONDS)
+                    break
+                if self._stopping.is_set():
                     process.terminate()
-                    process.wait()
-            printed.seek(0)
-            errors.seek(0)
-            if not process.returncode:
-                return replace(job, reason=printed.read())
-            message = visible(errors.read().strip().partition("\n")[0])
+        if not process.returncode:
+            return replace(job, reason=printed)
+        message = visible(errors.strip().partition("\n")[0])
         return replace(job, error=message or f"it ended with status {process.returncode}")
 
     def _store(self, finished: Sequence[Job], _: float | None) -> None:
@@ -226,8 +225,7 @@ def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bo
     if job.attempt is not None:
         try:
             receipt = store(connection, board, job.attempt)
-            by_code = select(submissions.c.id).where(submissions.c.code == receipt.code)
-            submission_id = connection.execute(by_code).scalar_one()
+            submission_id = find_submission(connection, receipt.code).id
             values = {"reason": escape_unstorable(receipt.reason), "submission_id": submission_id}
         except QuotaError as error:
             state, values = REFUSED, {"reason": str(error).replace("\n ", ";")}

@@ -148,24 +148,21 @@ BEGINNING = "1970-01-01T00:00:00Z"
 def feed(view: SiteView) -> str:
     """Write the feed; it has no scores, so it never reveals more than the pages."""
     address = view.settings.url if urlsplit(view.settings.url).hostname else ""
+    own = identity(view.settings)
     return render(
         "feed.xml",
         view=view,
         base=f"{address.rstrip('/')}/" if address else "",
-        identity=identity(view.settings),
-        tag_of=lambda code, arrived: f"tag:{authority(view.settings)},{arrived:%Y-%m-%d}:{code}",
+        identity=own,
+        tag_of=lambda code, arrived: f"{own.partition(',')[0]},{arrived:%Y-%m-%d}:{code}",
         submissions=[one for one in view.submissions if not one.withdrawn][:MAX_ENTRIES],
         beginning=BEGINNING,
     )
 
 
-def authority(settings: BoardSettings) -> str:
-    """Return the host in the ids of a board's feed."""
-    return (urlsplit(settings.url).hostname or NOBODY).lower()
-
-
 def identity(settings: BoardSettings) -> str:
     """Return the id of the feed; without an address, a digest of the title distinguishes boards."""
-    path = urlsplit(settings.url).path.strip("/")
-    name = path if urlsplit(settings.url).hostname else hashlib.sha256(settings.title.encode()).hexdigest()[:16]
-    return f"tag:{authority(settings)},2026:board/{name}"
+    address = urlsplit(settings.url)
+    title = hashlib.sha256(settings.title.encode()).hexdigest()[:16]
+    name = address.path.strip("/") if address.hostname else title
+    return f"tag:{(address.hostname or NOBODY).lower()},2026:board/{name}"

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from geval_py.board.site import rendering
 from geval_py.board.site.view import SubmissionView
@@ -67,8 +66,7 @@ def is_drawn(entry: Entry) -> bool:
 # The best score over time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(NamedTuple):
     """The best score over time, in a wide and a narrow chart.
 
     ``records`` are the outputs that were better than all before them; of those of one moment, only the best.

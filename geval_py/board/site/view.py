@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache, cached_property
 from itertools import groupby, islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, Row, select
 
@@ -27,10 +27,10 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import disclosure, leaderboard, likeness
-from geval_py.board.references import expected_of, input_of
+from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
-from geval_py.reading import challenge, lines
+from geval_py.reading import challenge, lines, sources, splits
 from geval_py.tables.numbers import significant
 
 MAX_LINES = 20
@@ -40,8 +40,7 @@ CONTEXT = 60  # characters on each side of a gap
 DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Figures(NamedTuple):
     """A disclosed score and the ends of its 95 % interval, rounded; None where nothing may be shown."""
 
     value: float | None
@@ -176,7 +175,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     def texts_of(test: str) -> list[tuple[str, str, str]]:
         """Return the text before each gap and after it, from the last two columns of the input, and the word."""
         expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
-        path = input_of(settings.challenge, test)
+        path = sources.find_file(os.path.join(settings.challenge, test, splits.INPUT_FILE))
         inputs = list(islice(lines.read_lines(path), len(expected))) if path else []
         inputs += [""] * (len(expected) - len(inputs))
         texts = []

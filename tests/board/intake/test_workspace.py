@@ -82,12 +82,6 @@ def test_in_a_folder_of_the_users_it_is_hidden_and_what_was_left_is_removed(tmp_
     assert os.listdir(tmp_path) == []
 
 
-def test_the_folders_of_one_process_do_not_disturb_each_other(temporary):
-    with workspace() as one, workspace() as other:
-        assert os.path.isdir(one)
-        assert os.path.isdir(other)
-
-
 @pytest.mark.parametrize(("name", "age", "kept"), [
     ("geval-board-abc", ABANDONED_SECONDS + 60, False), ("geval-board-abc", ABANDONED_SECONDS - 60, True),
     ("geval-abc", ABANDONED_SECONDS + 60, True),

@@ -3,9 +3,6 @@
 import json
 import math
 import random
-from array import array
-from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from rows import Rows
 from geval_py import Challenge, evaluate
 from geval_py.board.ranking import likeness
 from geval_py.board.ranking.likeness import Likeness, likenesses
-from geval_py.board.submission import pack
 from geval_py.cli import main
 from geval_py.modelling import baselines, gap_models
 from geval_py.modelling.estimation import FALLBACK, Estimation
@@ -205,19 +201,3 @@ def test_the_organiser_sees_them_on_the_terminal(tmp_path, capsys, monkeypatch):
     assert main(["board", "status", "board", "--copies", "--format", "json"]) == 0
     (pair,) = json.loads(capsys.readouterr().out)["copies"]
     assert Likeness(**pair).same_lines == "39 of 40 lines"
-
-
-@pytest.mark.long
-def test_a_thousand_outputs_of_ten_thousand_lines():
-    """Half a million pairs: ten groups of ten copies are found."""
-    rng = np.random.default_rng(1)
-    lines = rng.exponential(3, 10_000)
-    systems = [np.abs(lines + rng.normal(0, 0.4, 10_000)) for _ in range(910)]
-    systems += [np.abs(systems[n % 10] + rng.normal(0, 0.04, 10_000)) for n in range(90)]
-    rows = [
-        SimpleNamespace(code=f"{n}", name=f"{n}", id=n, lines=10_000, losses=pack([array("d", losses)]))
-        for n, losses in enumerate(systems)
-    ]
-    groups = [{n, *range(910 + n, 1000, 10)} for n in range(10)]
-    found = {(int(pair.one), int(pair.other)) for pair in likeness._alike("test-A", rows, likeness.TOLERANCE)}
-    assert found == {pair for group in groups for pair in combinations(sorted(group), 2)}
