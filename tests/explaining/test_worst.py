@@ -268,13 +268,7 @@ def numerical(texts, scores):
     found = worst_features(
         [("", text, "") for text in texts], scores, worst_is_greatest=True, kinds=FeatureKinds(numerical=True)
     )
-    rows = zip(
-        found.names,
-        found.columns["count"].tolist(),
-        found.columns["score"].tolist(),
-        found.columns["p"].tolist(),
-        strict=True,
-    )
+    rows = found.to_frame()[["feature", "count", "score", "p"]].itertuples(index=False, name=None)
     return [row for row in rows if row[0].startswith("exp:=")]
 
 
