@@ -338,8 +338,7 @@ def verify(site: str, file: str) -> list[str]:
 def moment_in(settings: BoardSettings, phase: str) -> datetime:
     """Return a moment in a phase; raises UsageError for an unknown phase."""
     if phase not in settings.phase_names:
-        message = f"the site shows the phase `{visible(phase)}`, which the board does not have"
-        raise UsageError(message=message)
+        raise UsageError(message=f"the site shows the phase `{visible(phase)}`, which the board does not have")
     if phase == AFTER and settings.phases:
         return settings.phases[-1].until + timedelta(seconds=1)
     return next((one.until for one in settings.phases if one.name == phase), datetime.now(UTC))
