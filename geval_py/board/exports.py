@@ -338,7 +338,8 @@ def verify(site: str, file: str) -> list[str]:
 def moment_in(settings: BoardSettings, phase: str) -> datetime:
     """Return a moment in a phase; raises UsageError for an unknown phase."""
     if phase not in settings.phase_names:
-        raise UsageError(message=f"the site shows the phase `{visible(phase)}`, which the board does not have")
+        message = f"the site shows the phase `{visible(phase)}`, which the board does not have"
+        raise UsageError(message=message)
     if phase == AFTER and settings.phases:
         return settings.phases[-1].until + timedelta(seconds=1)
     return next((one.until for one in settings.phases if one.name == phase), datetime.now(UTC))

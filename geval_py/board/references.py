@@ -98,7 +98,8 @@ def references_of(settings: BoardSettings) -> References:
 def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
     task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test)
     if task.selector is not None:
-        raise UsageError(message="config.txt has --selector: parts of JSON lines are not scored on a board")
+        message = "config.txt has --selector: parts of JSON lines are not scored on a board"
+        raise UsageError(message=message)
     expected = expected_of(settings.challenge, settings.answers, test)
     header = splits.read_header(task.directory, task.out_header)
     yield f"expected:{_digest_of_lines(expected)}"

@@ -423,7 +423,7 @@ class BoardSettings:
     def digits_of(self, test: Test, now: datetime) -> Digits:
         """Return the significant digits of a test that are public now; with a ladder, ends have one fewer."""
         score = test.disclosed_after if self.phase_of(now) == AFTER else test.disclosed
-        return Digits(score, max(score - 1, 1) if test.ladder and score else score)
+        return Digits(score=score, ends=max(score - 1, 1) if test.ladder and score else score)
 
 
 def read_settings(path: str) -> BoardSettings:

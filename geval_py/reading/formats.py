@@ -21,6 +21,7 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import Lines, Parsed
 from geval_py.reading.sources import (
     STANDARD_INPUT,
+    ListedRows,
     VirtualFile,
     find_file,
     format_ending,
@@ -37,6 +38,7 @@ class Format:
 
     ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
     file that unpacks to more bytes. ``write`` writes rows (their lines, parsed); without it the format is only read.
+    ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
     ``is_binary`` means that the format compresses by itself.
     """
 
@@ -44,6 +46,7 @@ class Format:
     ending: str
     read: Callable[..., Lines]
     write: Callable[[Parsed, rewriting.Draft], None] | None = None
+    read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None
     is_binary: bool = False
 
 
@@ -54,6 +57,7 @@ FORMATS = (
         ending=".parquet",
         read=parquet.read_parquet,
         write=parquet.write_parquet,
+        read_rows=parquet.read_parquet_rows,
         is_binary=True,
     ),
     Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
@@ -76,7 +80,7 @@ def format_of(path: str) -> Format | None:
 def as_lines(path: str) -> str:
     """Return the path of an output or, in the place of one in another format, its lines."""
     format = format_of(path)
-    return path if format is None else VirtualFile(path, format.read)
+    return path if format is None else VirtualFile(path, format.read, read_rows=format.read_rows)
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:

@@ -23,7 +23,7 @@ from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.rewriting import Draft
 from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
-from geval_py.reading.sources import is_regular, is_remote, naming
+from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
 from geval_py.text import shorten
 from geval_py.version import installs
 
@@ -189,70 +189,81 @@ def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
         yield from lines_of_batches(path, batches)
 
 
-def lines_of_batches(path: str, batches: Iterable[Any]) -> Iterator[str]:
-    """Yield the lines of batches; raises as :func:`read_parquet`."""
-    number = 1
+def lines_of_batches(path: str, batches: Iterable[Any], number: int = 1) -> Iterator[str]:
+    """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
     for batch in batches:
-        with pyarrow_errors(path):
-            lines = _joined_lists(batch)
-        if lines is not None:
-            yield from lines
-            number += len(lines)
-            continue
-        for start in range(0, batch.num_rows, ROWS_OF_TEXT):
-            with pyarrow_errors(path):
-                some = batch.slice(start, ROWS_OF_TEXT).to_pylist()
-            for values in some:
-                row = rows.Row(path, number)
-                if DOC in values:
-                    choices = values[DOC] and values[DOC][CHOICES]
-                    words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())
-                    values = {WORDS: words, LOGARITHMS: values[RESPONSE] and values[RESPONSE][LOGARITHMS]}
-                for name, value in values.items():
-                    if isinstance(value, list) and value and isinstance(value[0], tuple):
-                        values[name] = dict(value)
-                        if len(values[name]) < len(value):
-                            raise row.error("", "a word is twice in the map")
-                yield rows.line_of(row, values)
-                number += 1
+        yield from _lines_of_batch(path, batch, number)
+        number += batch.num_rows
 
 
-def _joined_lists(batch: Any) -> list[str] | None:
-    """Write lists of words and of as many floats as lines, in pyarrow, which is ten times faster than in Python.
+def read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
+    """Yield the rows of an output in Parquet in its buffers or, where these are no lists of one kind, as lines."""
+    number = 1
+    with opened_columns(path) as (_, batches, _):
+        for batch in batches:
+            listed = _listed_rows(path, batch, number)
+            yield _encoded(path, batch, number) if listed is None else listed
+            number += batch.num_rows
 
-    Returns None for a batch of rows in another form, or with a row that is no line.
-    """
+
+def _listed_rows(path: str, batch: Any, number: int) -> ListedRows | None:
+    """Return the rows of a batch in its buffers; None for another form than lists of words and of their numbers."""
     filled = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
-    unit = next((name for name in filled if name in UNITS), None)
-    if unit is None or len(filled) != 2 or WORDS not in filled:
+    units = [name for name in filled if name != WORDS]
+    if WORDS not in filled or len(units) != 1 or units[0] not in UNITS:
+        return None
+    words, numbers = batch.column(WORDS), batch.column(units[0])
+    if (
+        hasattr(numbers, "keys")
+        or words.null_count
+        or numbers.null_count
+        or not words.offsets.equals(numbers.offsets)
+    ):
+        return None
+    texts, values = words.values, numbers.values
+    if hasattr(texts, "dictionary"):
+        with pyarrow_errors(path):
+            texts = texts.dictionary_decode()
+    types = import_pyarrow().types
+    if texts.null_count or values.null_count or not (types.is_float32(values.type) or types.is_float64(values.type)):
         return None
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
-    lists, number_lists = batch.column(WORDS), batch.column(unit)
-    if pa.types.is_map(number_lists.type) or not lists.offsets.equals(number_lists.offsets):
-        return None
-    words, numbers = lists.flatten(), number_lists.flatten()
-    is_float = pa.types.is_float32(numbers.type) or pa.types.is_float64(numbers.type)
-    if not is_float or any(array.null_count for array in (lists, number_lists, words, numbers)):
-        return None
-    words = words.dictionary_decode() if pa.types.is_dictionary(words.type) else words
-    numbers = numbers.cast(pa.float64())
-    values, offsets = np.from_dlpack(numbers), np.from_dlpack(lists.offsets)  # to_numpy would import pandas
-    if not np.diff(offsets).all() or not np.isfinite(values).all():
-        return None
-    least, greatest = (extreme.reduceat(values, offsets[:-1] - offsets[0]) for extreme in (np.minimum, np.maximum))
-    are_probabilities = (least >= 0) & (greatest > 0) & (greatest <= 1)
-    text = bytes(words.buffers()[2] or b"")
-    has_separator = any(mark in text for mark in (b" ", b"\r", b"\n"))
-    if has_separator or (are_probabilities != (unit == PROBABILITIES)).any():
-        return None
-    kind = words.type
-    entries = pc.binary_join_element_wise(words, numbers.cast(kind), pa.scalar(":", kind))
-    lines = pc.binary_join(type(lists).from_arrays(lists.offsets, entries), pa.scalar(" ", kind))
-    joined: list[str] = lines.to_pylist()
-    return joined
+    def numbers_of(array: Any, kind: Any, count: int) -> Any:
+        """Return an array's buffer of numbers; its to_numpy would import pandas."""
+        return np.frombuffer(array.buffers()[1] or bytes(8), kind)[array.offset : array.offset + count].data
+
+    return ListedRows(
+        offsets=numbers_of(words.offsets, words.offsets.type.to_pandas_dtype(), batch.num_rows + 1),
+        starts=numbers_of(texts, np.int64 if types.is_large_string(texts.type) else np.int32, len(texts) + 1),
+        text=memoryview(texts.buffers()[2] or b""),
+        values=numbers_of(values, values.type.to_pandas_dtype(), len(values)),
+        probabilities=units[0] == PROBABILITIES,
+        lines=lambda count: _encoded(path, batch.slice(0, count), number),
+    )
+
+
+def _encoded(path: str, batch: Any, number: int) -> bytes:
+    return "".join([f"{line}\n" for line in _lines_of_batch(path, batch, number)]).encode()
+
+
+def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
+    for start in range(0, batch.num_rows, ROWS_OF_TEXT):
+        with pyarrow_errors(path):
+            some = batch.slice(start, ROWS_OF_TEXT).to_pylist()
+        for values in some:
+            row = rows.Row(path, number)
+            if DOC in values:
+                choices = values[DOC] and values[DOC][CHOICES]
+                words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())
+                values = {WORDS: words, LOGARITHMS: values[RESPONSE] and values[RESPONSE][LOGARITHMS]}
+            for name, value in values.items():
+                if isinstance(value, list) and value and isinstance(value[0], tuple):
+                    values[name] = dict(value)
+                    if len(values[name]) < len(value):
+                        raise row.error("", "a word is twice in the map")
+            yield rows.line_of(row, values)
+            number += 1
 
 
 def write_parquet(parsed: rows.Parsed, file: Draft) -> None:

@@ -23,7 +23,7 @@ from geval_py.reading.sources import can_be_reread, is_part_of
 from geval_py.reading.splits import Split, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads, Workers, map_blocks
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.metrics.base import LineStatistics, Metric, StatisticsColumn
+from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Metric, StatisticsColumn
 from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature, evaluations_of
 from geval_py.text import visible
 
@@ -168,6 +168,9 @@ def score_output(
         digest = workers.digest(outputs) if sign else None
         names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
         work = ScoreWork(tuple(names), tuple(names.values()), split.expected)
+        # Rows in buffers have no texts, and only metrics on hashed words take them.
+        takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
+        outputs.takes_rows = is_local and takes_rows and not (sign or kept or selections)
         statistics: list[LineStatistics] = []
         lines = lines_read = 0
         input_lines = inputs.lines() if reads_input else repeat("")
@@ -255,9 +258,10 @@ class ScoreWork:
         for block in blocks:
             scored: list[LineStatistics] = []
             errors: list[MalformedLineError] = []
+            outputs: Any = block.outputs if block.rows is None else block.rows  # which only some columns take
             for column, names in zip(self.columns, self.names, strict=True):
                 try:
-                    scored.append(column.statistics(block.outputs, block.expected, block.first_line))
+                    scored.append(column.statistics(outputs, block.expected, block.first_line))
                 except MalformedLineError as error:
                     error.metrics = names
                     errors.append(error)

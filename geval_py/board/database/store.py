@@ -243,7 +243,8 @@ def create_tables(engine: Engine) -> None:
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
         if connection.execute(select(schema.submissions.c.id).limit(1)).first() is not None:
-            raise StoreError(path=_shown(engine.url), reason="it holds the submissions of a board already")
+            reason = "it holds the submissions of a board already"
+            raise StoreError(path=_shown(engine.url), reason=reason)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ if sys.platform != "win32":
 CAN_LOCK = sys.platform != "win32"  # not on Windows, where killed runs leave their folders
 PREFIX = "geval-board-"
 LOCK_FILE = "lock"
+PLACES = "places"
 ABANDONED_SECONDS = 24 * 60 * 60  # of a folder without a lock: an earlier version made it, or its run was just begun
 
 
@@ -37,7 +38,7 @@ def workspace(parent: str | None = None) -> Iterator[str]:
     lock = None
     try:
         lock = _lock(folder)
-        places = os.path.join(folder, "places")
+        places = os.path.join(folder, PLACES)
         os.mkdir(places)
         yield places
     finally:

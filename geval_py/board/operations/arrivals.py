@@ -63,11 +63,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
         elif last_commit is not None:
             moment, by = last_commit(name), GIT
         elif way == MTIME:
-            walked = (os.path.join(top, file) for top, _, files in os.walk(source) for file in files)
-            with naming(source):  # of an archive, or a folder without files, its own time
-                times = [os.lstat(path).st_mtime_ns for path in islice(walked, MAX_ENTRIES)]
-                latest = max(times) if times else os.lstat(source).st_mtime_ns
-            moment, by = datetime.fromtimestamp(latest / 1e9, tz=UTC), MTIME
+            moment, by = last_change(source), MTIME
         else:
             return now, NOW
         arrived = f"`{visible(name)}` arrived at {moment_text(moment)}, {WAYS[by]}"
@@ -115,6 +111,15 @@ def read_manifest(path: str) -> dict[str, datetime]:
     return moments
 
 
+def last_change(source: str) -> datetime:
+    """Return the latest time of a submission's files; of an archive, or a folder without files, its own time."""
+    walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
+    with naming(source):
+        times = [os.lstat(path).st_mtime_ns for path in islice(walked, MAX_ENTRIES)]
+        latest = max(times) if times else os.lstat(source).st_mtime_ns
+    return datetime.fromtimestamp(latest / 1e9, tz=UTC)
+
+
 def _last_commits(folder: str) -> Callable[[str], datetime]:
     """Return a function that tells when the last commit that changed a submission was made, by its committer's time.
 
@@ -143,8 +148,8 @@ def _last_commits(folder: str) -> Callable[[str], datetime]:
 
     def committed(name: str) -> datetime:
         if nothing_is_in_a_commit or name in changed:
-            told = f"`{visible(name)}` has changes that are in no commit, so git does not know its time"
-            raise UsageError(message=told)
+            reason = "has changes that are in no commit, so git does not know its time"
+            raise UsageError(message=f"`{visible(name)}` {reason}")
         seconds = git("log", "-1", "--format=%ct", "--no-show-signature", "--", name).strip()
         if not seconds:
             raise UsageError(message=f"`{visible(name)}` is in no commit, so git does not know its time")

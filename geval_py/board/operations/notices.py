@@ -29,8 +29,8 @@ def announce(board: Board, text: str, now: datetime) -> int:
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement has from 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     with board.writing() as connection:
-        new = insert(announcements).values(moment=now, text=escape_unstorable(text))
-        made = connection.execute(new.returning(announcements.c.id)).scalar_one()
+        values = {"moment": now, "text": escape_unstorable(text)}
+        made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()
         tell(connection, board.settings, {"event": ANNOUNCED, "text": text}, now)
         mark_changed(connection)
     return int(made)

@@ -223,8 +223,8 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
             for test in settings.in_phase(phase).tests:
                 if test.ladder and test.name in own:
                     raise UsageError(message=f"it may be a step of the ladder of {visible(test.name)}; {ask}")
-        marked = update(submissions).where(submissions.c.id == row.id)
-        connection.execute(marked.values(withdrawn=now, withdrawal=escape_unstorable(reason)))
+        values = {"withdrawn": now, "withdrawal": escape_unstorable(reason)}
+        connection.execute(update(submissions).where(submissions.c.id == row.id).values(values))
         refresh(connection, settings, now)
         receipt = receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
         event = {"event": notices.WITHDRAWN, "submitter": receipt.submitter, "code": receipt.code}
@@ -241,8 +241,8 @@ def note(board: Board, code: str, remark: str) -> Receipt:
     remark = remark.strip()
     with board.writing() as connection:
         number = find_submission(connection, code).id
-        remarked = update(submissions).where(submissions.c.id == number)
-        connection.execute(remarked.values(remark=escape_unstorable(remark)))
+        values = {"remark": escape_unstorable(remark)}
+        connection.execute(update(submissions).where(submissions.c.id == number).values(values))
         mark_changed(connection)
         return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")
 

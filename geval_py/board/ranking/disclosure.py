@@ -108,9 +108,11 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
     written, in the connection's copy of it.
     """
     with opened.reading() as connection:
-        if is_copy(connection) and not order.is_disclosed(connection, opened.settings, now):
+        is_current = order.is_disclosed(connection, opened.settings, now)
+        if not is_current and is_copy(connection):
             refresh(connection, opened.settings, now)
-        if order.is_disclosed(connection, opened.settings, now):
+            is_current = True
+        if is_current:
             yield connection
             return
     with opened.writing() as connection:

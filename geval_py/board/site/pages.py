@@ -145,9 +145,8 @@ def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -
 def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[dict[str, Any]]:
     """Return the rows of a list: each submission, and as ``scores`` the best shown one for each test, as text."""
     rows: list[dict[str, Any]] = []
-    names = [test.name for test in view.listed_tests]
     for one in submissions:
-        outputs = one.outputs if one.is_ranked else ()
+        outputs, names = one.outputs if one.is_ranked else (), [test.name for test in view.listed_tests]
         scores = [_best_score(view.settings, outputs, name, view.digits_at(name, one.arrived)) for name in names]
         rows.append({"submission": one, "scores": scores})
     return rows

@@ -121,7 +121,7 @@ class SiteView:
 
     def digits_at(self, test: str, arrived: datetime) -> Digits:
         """Return the digits of an output for a test, by the phase in which it arrived."""
-        return self.digits.get((test, self.settings.phase_of(arrived)), Digits(0, 0))
+        return self.digits.get((test, self.settings.phase_of(arrived)), Digits(score=0, ends=0))
 
     def front(self, test: str | None = None) -> str:
         """Return the phase of a test's first page; without a test, that of index.html."""

@@ -50,6 +50,16 @@ def array_losses(
     bits: int,
     unit: int,
 ) -> tuple[array[float], float, int]: ...
+def row_losses(
+    offsets: memoryview[int],
+    starts: memoryview[int],
+    text: Bytes,
+    values: memoryview[float],
+    probabilities: bool,
+    expected: bytes,
+    bits: int,
+    first_line: int,
+) -> tuple[array[float], float, int]: ...
 def isotonic(values: Doubles, weights: Doubles) -> array[float]: ...
 def token_table() -> object: ...
 def number_tokens(table: object, text: bytes, separators: bytes) -> tuple[array[int], array[int]]: ...

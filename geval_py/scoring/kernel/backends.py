@@ -16,6 +16,7 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
+    from geval_py.scoring.kernel.listed_rows import row_losses
     from geval_py.scoring.kernel.packed_words import array_losses, pack_words
     from geval_py.scoring.kernel.profile import line_profiles
     from geval_py.scoring.kernel.reference import (
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = [  # the functions of a backend
     "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "exact_sum", "format_entries",
-    "isotonic", "line_profiles", "pack_words", "read_guesses", "reseeded_losses", "score_lines",
+    "isotonic", "line_profiles", "pack_words", "read_guesses", "reseeded_losses", "row_losses", "score_lines",
     "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
-PYTHON = ("reference", "profile", "tokens", "packed_words")  # the last one imports numpy
+PYTHON = ("reference", "profile", "tokens", "listed_rows", "packed_words")  # the last one imports numpy
 
 
 @cache

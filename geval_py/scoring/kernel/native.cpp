@@ -42,6 +42,9 @@ PyMethodDef METHODS[] = {
     {"array_losses", array_losses, METH_VARARGS,
      "array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit) -> (losses, bound, index of the first "
      "row at fault or -1)"},
+    {"row_losses", row_losses, METH_VARARGS,
+     "row_losses(offsets, starts, text, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
+     "of the first row that is no line or -1)"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},
     {"table_words", table_words, METH_O, "table_words(table) -> the words, each with an LF behind it"},
     {"number_words", number_words, METH_VARARGS, "number_words(table, text, spaces, grow) -> (ids, words by line)"},

@@ -27,6 +27,7 @@ from geval_py.scoring.kernel._native import (
 )
 
 if TYPE_CHECKING:
+    from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import EntryMasses
 
 __all__ = [  # as they are
@@ -52,6 +53,11 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     from geval_py.scoring.kernel.reference import EntryMasses
 
     return EntryMasses(*_native.read_guesses(outputs, expected, bits, first_line))
+
+
+def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+    buffers = rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities
+    return _native.row_losses(*buffers, expected, bits, first_line)
 
 
 class TokenTable:

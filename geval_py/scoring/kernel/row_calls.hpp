@@ -1,4 +1,4 @@
-// Distributions in arrays, for Python.
+// Distributions in arrays and in the buffers of Arrow, for Python.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "calls.hpp"
 #include "decoding.hpp"
+#include "listed_rows.hpp"
 #include "packed_words.hpp"
 #include "text.hpp"
 
@@ -94,6 +95,48 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
                 fault = scorer.score(rows, answers, numbers, losses.data());
                 bound = scorer.bound();
             }
+        }))
+        return nullptr;
+    return Py_BuildValue("(Ndn)", array_of(losses), bound, static_cast<Py_ssize_t>(fault));
+}
+
+// The numbers of a buffer; false if an error is set.
+bool places_of(PyObject* object, Buffer& buffer, Places& places) {
+    if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
+    const Py_ssize_t size = buffer.view.itemsize;
+    if (size == 4 || size == 8) {
+        places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
+        return true;
+    }
+    PyErr_SetString(PyExc_ValueError, "offsets, starts and values have four or eight bytes");
+    return false;
+}
+
+PyObject* row_losses(PyObject*, PyObject* arguments) {
+    PyObject *offsets_object, *starts_object, *values_object;
+    Buffer offsets, starts, text, values, expected;
+    int probabilities, bits;
+    unsigned long long first_line;
+    ListedRows rows{};
+    if (!PyArg_ParseTuple(arguments, "OOy*Opy*iK", &offsets_object, &starts_object, &text.view, &values_object,
+                          &probabilities, &expected.view, &bits, &first_line) ||
+        !check_bits(bits))
+        return nullptr;
+    if (!places_of(offsets_object, offsets, rows.offsets) || !places_of(starts_object, starts, rows.starts) ||
+        !places_of(values_object, values, rows.values))
+        return nullptr;
+    rows.text = text.text();
+    rows.probabilities = probabilities;
+    const std::size_t count = rows.offsets.count - (rows.offsets.count > 0);
+    if (!rows.offsets.count || count_lines(expected.text()) != count) return wrong_lines();
+    std::vector<double> losses;
+    std::ptrdiff_t fault = NONE;
+    double bound = 0;
+    if (!without_gil([&] {
+            ListedScorer scorer(rows, bits);
+            losses.resize(count);
+            fault = scorer.score(expected.text(), first_line, losses.data());
+            bound = scorer.bound();
         }))
         return nullptr;
     return Py_BuildValue("(Ndn)", array_of(losses), bound, static_cast<Py_ssize_t>(fault));

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.lines import Bytes
+from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
@@ -289,6 +290,11 @@ class HashedColumn(NamedTuple):
 
     bits: int
 
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+    def statistics(self, outputs: Bytes | ListedRows, expected: bytes, first_line: int) -> LineStatistics:
+        if isinstance(outputs, ListedRows):
+            losses, bound, fault = backends.row_losses(outputs, expected, self.bits, first_line)
+            if fault < 0:
+                return LineStatistics(columns=(losses,), bound=bound)
+            outputs = outputs.lines(len(losses))  # has the error
         losses, bound = backends.bounded_losses(outputs, expected, self.bits, first_line)
         return LineStatistics((losses,), bound=bound)

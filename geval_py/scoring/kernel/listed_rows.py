@@ -1,0 +1,59 @@
+"""Losses of rows of words and numbers in buffers, as Arrow lays them out: the reference.
+
+Its native twin is listed_rows.hpp. A row has the loss of the line that lists the same words and numbers, to the last
+digit.
+"""
+
+from __future__ import annotations
+
+from array import array
+from math import isfinite
+
+from geval_py.errors import MalformedLineError
+from geval_py.reading.lines import decode_lines, is_utf8
+from geval_py.reading.sources import ListedRows
+from geval_py.reading.wordprobs import are_probabilities
+from geval_py.scoring.kernel.reference import bounded_losses
+
+
+def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+    """Score rows against as many lines of expected words; ``bits`` and ``first_line`` are those of the lines.
+
+    Returns the losses in nats, in [0, inf], their bound (see :func:`reference.bounded_losses`), and the index of the
+    first row that is no line, whose loss and the following are not computed; -1 if there is none. A row is no line if
+    it is empty, if its words or numbers are not in the buffers, if a word has a space or line end in it or is not
+    UTF-8, or if its numbers are not finite, or would be read in the other unit.
+
+    Raises ValueError for another number of expected words.
+    """
+    losses, bound = array("d", bytes(8 * (len(rows.offsets) - 1))), 0.0
+    for n, word in zip(range(len(losses)), decode_lines(expected), strict=True):
+        line = _line(rows, n)
+        if line is None:
+            return losses, bound, n
+        try:
+            (losses[n],), of_row = bounded_losses(line, word.encode() + b"\n", bits, first_line + n)
+        except MalformedLineError:
+            return losses, bound, n
+        bound = max(bound, of_row)
+    return losses, bound, -1
+
+
+def _line(rows: ListedRows, n: int) -> bytes | None:
+    """Write a row as a line; None if it is none."""
+    start, stop = map(int, rows.offsets[n : n + 2])
+    if not 0 <= start < stop <= min(len(rows.values), len(rows.starts) - 1):
+        return None
+    entries = []
+    for place in range(start, stop):
+        begin, end = map(int, rows.starts[place : place + 2])
+        if not 0 <= begin <= end <= len(rows.text):
+            return None
+        word = bytes(rows.text[begin:end])
+        if any(mark in word for mark in (b" ", b"\n", b"\r")) or not is_utf8(word):
+            return None
+        entries.append(word + b":%r" % float(rows.values[place]))
+    values = rows.values[start:stop].tolist()
+    if not all(map(isfinite, values)) or are_probabilities(values) != rows.probabilities:
+        return None
+    return b" ".join(entries)
