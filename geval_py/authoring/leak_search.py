@@ -11,23 +11,18 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geval_py.errors import LineCountError
 from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.scoring.blocks import Progress
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from numpy.typing import NDArray
-
-    from geval_py.scoring.blocks import Progress
-
-    Numbers: TypeAlias = NDArray[np.int64]
-    Hashes: TypeAlias = NDArray[np.uint64]
-    Found: TypeAlias = tuple[Hashes, Numbers]  # hashes of runs, and where these begin among the words
+Numbers: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = NDArray[np.uint64]
+Found: TypeAlias = tuple[Hashes, Numbers]  # hashes of runs, and where these begin among the words
 
 HIDDEN_BEGINNING = "test"  # of the names of sets whose answers are hidden
 NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere

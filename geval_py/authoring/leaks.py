@@ -22,7 +22,7 @@ from functools import partial
 from hashlib import file_digest, sha256
 from itertools import islice, pairwise, zip_longest
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, cast
+from typing import IO, cast
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from geval_py.authoring.leak_search import (
     NEAR_DUPLICATE,
     NEIGHBOURS,
     EvaluatedPart,
+    Hashes,
+    Numbers,
     PartFiles,
     Sought,
     Vocabulary,
@@ -68,11 +70,6 @@ from geval_py.reading.splits import (
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    from typing import IO
-
-    from geval_py.authoring.leak_search import Hashes, Numbers
 
 COMMAND = "geval challenge leaks"
 MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
@@ -22,15 +22,10 @@ from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
-from geval_py.scoring.blocks import no_progress
+from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 from geval_py.text import named, visible
 
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    from geval_py.scoring.blocks import Progress, ProgressOf
-
-    Item = TypeVar("Item", bound=tuple[Any, ...])
+Item = TypeVar("Item", bound=tuple[Any, ...])
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)

@@ -7,19 +7,16 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from geval_py.errors import DataError, GevalError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.reading.lines import LineReader, is_utf8, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output
 from geval_py.scoring import evaluate
+from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
 from geval_py.text import named
-
-if TYPE_CHECKING:
-    from geval_py.scoring.metrics.base import Metric
 
 TOLERANCE = 1e-4
 OLD_TRAIN_FILE = "train.tsv"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from geval_py.checking import word_checks
 from geval_py.checking.places import place_of
@@ -30,16 +30,12 @@ from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
 from geval_py.checking.word_checks import Findings, check_words
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines, sources, wordprobs
-from geval_py.scoring.blocks import Threads, map_blocks, no_progress
+from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
 from geval_py.text import named, nearest, shorten, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import distributed
-
-    from geval_py.scoring.blocks import Progress, ProgressOf, Workers
 
 DEFAULT_MAX_PLACES = 20
 CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 from geval_py.checking.rules import RULES_BY_CODE, Place
 from geval_py.reading import schemes, wordprobs
 from geval_py.scoring.kernel import ERROR_KINDS, NOT_A_NUMBER
 from geval_py.text import shorten, visible
-
-if TYPE_CHECKING:
-    from typing import Any
 
 MAX_LINE = 10_000_000  # characters that are parsed in Python for a place; a gigabyte would take minutes
 ODD_CHARACTER = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\u2007\u200b-\u200f\u2028-\u202f\u2066-\u2069\ufeff\t]"

@@ -9,19 +9,14 @@ import os
 import re
 from collections.abc import Callable
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import Any
 
-from geval_py.checking.rules import Place, Problem, Report, Rule
+from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.reading.sources import format_ending
 from geval_py.tables.escapes import json_text
 from geval_py.tables.layout import picture, wrapped
 from geval_py.tables.numbers import counted
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from geval_py.checking.rules import Severity
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 MAX_LINES_IN_ANNOTATION = 20

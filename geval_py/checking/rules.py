@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal, TypeAlias
 
 from geval_py.errors import DataError, UsageError
 from geval_py.scoring import kernel
@@ -13,10 +13,7 @@ from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
-if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
-
-    Severity: TypeAlias = Literal["error", "warning"]
+Severity: TypeAlias = Literal["error", "warning"]
 
 MAX_SHOWN = 10  # problems at Python's prompt
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem
 from geval_py.errors import (
@@ -25,16 +24,13 @@ from geval_py.errors import (
 )
 from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.outputs import OUTPUT_FILE, find_outputs
+from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs
+from geval_py.reading.preparation import Preparation
 from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
-
-if TYPE_CHECKING:
-    from geval_py.reading.outputs import Output
-    from geval_py.reading.preparation import Preparation
-    from geval_py.scoring.metrics.base import Metric
 
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
 DATA_FILES = frozenset(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import BlockLines, Findings, begin_block
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import lower_characters
 from geval_py.reading.wordprobs import NUMBER
+from geval_py.scoring.blocks import Block
+from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.columns import probable_labels, read_number
 from geval_py.scoring.metrics.exact import best_guess, is_class_line
 from geval_py.text import split_words, strip_spaces
-
-if TYPE_CHECKING:
-    from geval_py.checking.targets import Target
-    from geval_py.scoring.blocks import Block
-    from geval_py.scoring.metrics.base import Metric
 
 MIN_LABEL_USES = 2  # answers are labels if each stands, on average, so often
 

@@ -19,23 +19,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from math import exp, inf
-from typing import TYPE_CHECKING
+from typing import Any
 
 from geval_py.checking import places
 from geval_py.checking.rules import FLAG_RULES, Place
+from geval_py.checking.targets import Target
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import are_probabilities, parse_entries
 from geval_py.scoring import kernel
+from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
 from geval_py.text import shorten, visible
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from geval_py.checking.targets import Target
-    from geval_py.scoring.blocks import Block
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from geval_py.cli import commands, score
 from geval_py.cli.terminal import note, show_error
@@ -15,10 +16,6 @@ from geval_py.errors import GevalError, LineCountError, MissingFileError, UsageE
 from geval_py.reading import config, sources, splits
 from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
 

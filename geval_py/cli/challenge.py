@@ -6,7 +6,8 @@ import argparse
 import os
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from geval_py.authoring import corpora, leaks, make
 from geval_py.authoring.init import init_challenge
@@ -15,13 +16,9 @@ from geval_py.cli import check, terminal
 from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch
 from geval_py.errors import UsageError
 from geval_py.reading import config
+from geval_py.reading.config import Settings, Task
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from geval_py.reading.config import Settings, Task
 
 DESCRIPTION = "Cut a challenge from texts or from items, and find what it gives away."
 EXAMPLES = """\

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from geval_py.checking import check, problem_formats, rules, targets
 from geval_py.cli import terminal
 from geval_py.cli.commands import (
+    OptionAdder,
     add_format,
     metric_options,
     number_option,
@@ -29,11 +30,6 @@ from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import Shown
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, visible, width_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from geval_py.cli.commands import OptionAdder
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from geval_py.cli.suggestions import option_meant
 from geval_py.errors import UsageError
@@ -22,10 +22,7 @@ from geval_py.tables.formats import FORMATS
 from geval_py.text import nearest, visible
 from geval_py.version import installs
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
+OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
 
 SUBMISSIONS, PAGES, TRANSFER, SERVER = (
     f"geval_py.cli.board.{name}" for name in ("submissions", "pages", "transfer", "server")

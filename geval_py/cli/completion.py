@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from geval_py.cli import commands
 from geval_py.cli.help import TOPICS
@@ -13,10 +13,6 @@ from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.preparation import TOKENIZERS
 from geval_py.scoring.metrics import METRICS
 from geval_py.tables.formats import FORMATS
-
-if TYPE_CHECKING:
-    import argparse
-
 
 SHELLS = ("bash", "zsh", "fish")
 FILES, FOLDERS = ("FILE", "OTHER", "OUT", "PATH", "TEXT"), ("DIR",)  # how values are named in the help

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from geval_py.checking import rules
 from geval_py.cli import suggestions, terminal
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, option, parser_maker, parser_of, unknown_subcommand
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, sources
+from geval_py.reading.config import Task
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring.metrics import METRICS, Metrics, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible, width_of
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator
-
-    from geval_py.reading.config import Task
 
 PURPOSES = {
     "text": "tables for people; in GEval's way for scores",

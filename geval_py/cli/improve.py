@@ -5,16 +5,18 @@ Both score outputs, look for the best parameters or weights, and write new outpu
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from geval_py.cli import score, terminal
 from geval_py.cli.commands import (
     PLACES,
+    OptionAdder,
     add_format,
     metric_options,
     number_option,
@@ -31,11 +33,6 @@ from geval_py.reading.outputs import Output, only_output, own_names, unique_name
 from geval_py.scoring import evaluate, scores
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
-
-if TYPE_CHECKING:
-    import argparse
-
-    from geval_py.cli.commands import OptionAdder
 
 Plans: TypeAlias = "list[tuple[derived.Derived, int]]"  # new outputs, with their number of lines
 TUNE = """\

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain, compress, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
 from geval_py.cli.terminal import ProgressBar, note, workers_at
@@ -25,14 +24,11 @@ from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.scoring.blocks import Workers
 from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import colours_are_unwanted, named, shows_colours, visible
-
-if TYPE_CHECKING:
-    from geval_py.scoring.blocks import Workers
-    from geval_py.scoring.scores import ScoredOutput
-
 
 TOP_ON_SCREEN = 20  # features that a terminal shows without --top
 

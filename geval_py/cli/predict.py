@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.cli import terminal
 from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch, table_options
@@ -25,9 +26,6 @@ from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, number
 from geval_py.text import named
 from geval_py.version import __version__
-
-if TYPE_CHECKING:
-    import argparse
 
 JOURNAL_ENDING, KEPT_ENDING = ".journal", ".model.json"
 SAMPLE = 20  # items that --estimate does

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from geval_py.cli import terminal
 from geval_py.cli.commands import option, parser_maker
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    import argparse
 
 PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from

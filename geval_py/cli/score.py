@@ -9,7 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, answers_in, locate, locate_others
-from geval_py.scoring.blocks import Threads
+from geval_py.scoring.blocks import Threads, Workers
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
 from geval_py.scoring.scores import ScoredOutput, evaluations_of
@@ -31,10 +31,7 @@ from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from geval_py.explaining.documents import Documents
-    from geval_py.scoring.blocks import Workers
 
 
 def run(task: Task, settings: Settings) -> int:

@@ -5,31 +5,26 @@ The workers that a command is given are here too, since nothing that they log is
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from geval_py.errors import GevalError, MalformedLineError
-from geval_py.reading.config import said_option
-from geval_py.scoring.blocks import Threads
+from geval_py.reading.config import Settings, said_option
+from geval_py.scoring.blocks import Threads, Workers
 from geval_py.tables.formats import FORMATS, Context, Tabular
 from geval_py.tables.layout import picture, wrapped
+from geval_py.tables.table import Table
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
 
 if TYPE_CHECKING:
-    import argparse
-    from typing import Literal
-
     from tqdm.std import tqdm
 
-    from geval_py.reading.config import Settings
-    from geval_py.scoring.blocks import Workers
-    from geval_py.tables.table import Table
-
-    Unit = Literal["bytes", "items"]
+Unit = Literal["bytes", "items"]
 
 PATIENCE_SECONDS = 1.0
 MAX_LIKEWISE = 3  # outputs that a note names beside the first

@@ -7,7 +7,6 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,16 +25,15 @@ from geval_py.modelling.corpus import (
     new_numbering,
     sorted_with_ranks,
 )
+from geval_py.modelling.estimation import Estimated
 from geval_py.reading.lines import LineReader
+from geval_py.reading.rewriting import Writable
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.text import visible
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel._native import write_arpa_rows
 
-if TYPE_CHECKING:
-    from geval_py.modelling.estimation import Estimated
-    from geval_py.reading.rewriting import Writable
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
 LOG_ZERO = -99.0

@@ -14,13 +14,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count, pairwise, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MalformedLineError, ModelError
 from geval_py.modelling.columns import DEFAULT_MEMORY, Sizes
+from geval_py.modelling.texts import TextBlock
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
 from geval_py.scoring.kernel.backends import choose_backend
@@ -28,8 +29,6 @@ from geval_py.scoring.kernel.backends import choose_backend
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel import _native
 
-if TYPE_CHECKING:
-    from geval_py.modelling.texts import TextBlock
 
 Ids = NDArray[np.int32]
 Longs = NDArray[np.int64]

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -29,14 +29,11 @@ from geval_py import errors
 from geval_py.explaining import mixing, significance, statistics
 from geval_py.modelling import arpa, backoff, corpus, estimation, kenlm_models
 from geval_py.modelling.corpus import Doubles, Flags, Longs
-from geval_py.modelling.texts import blocks_of, line_of
+from geval_py.modelling.texts import TextBlock, TextSource, blocks_of, line_of
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
+from geval_py.scoring.blocks import Progress
 from geval_py.tables import formats, numbers, table
-
-if TYPE_CHECKING:
-    from geval_py.modelling.texts import TextBlock, TextSource
-    from geval_py.scoring.blocks import Progress
 
 UNKNOWN_CONVENTION = (
     "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "

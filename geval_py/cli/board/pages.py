@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -18,9 +20,6 @@ from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-
     from geval_py.board.operations.status import Status
 
 MAX_CODES = 5  # that are listed; the JSON document has all

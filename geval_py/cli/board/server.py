@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from geval_py.board.database.schema import ROLES, SUBMITTER
 from geval_py.board.database.store import Board
@@ -19,11 +20,6 @@ from geval_py.cli.board import BOARD, now
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
 
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
 RESTART_SECONDS = 1  # before a worker that died is followed by another

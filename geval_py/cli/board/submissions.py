@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.notices import announce, take_back
@@ -18,15 +19,9 @@ from geval_py.cli.commands import add_format, one_of, option, parser_maker, swit
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Shown
+from geval_py.tables.layout import Cut
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from geval_py.tables.layout import Cut
-    from geval_py.tables.table import Table
-
 
 moment = argument_type(moment_of)
 
@@ -206,8 +201,6 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    from geval_py.tables.table import Column, Table
-
     cuts: dict[str, Cut] = {"code": "never", "submitter": "middle"}
     columns = [Column(name=name, cut=cuts.get(name, "end")) for name in names]
     return Table(columns, rows, droppable=["state", "why", "submission"])

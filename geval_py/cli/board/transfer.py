@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
@@ -14,10 +14,6 @@ from geval_py.cli.board import BOARD, now
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UsageError
 from geval_py.text import named
-
-if TYPE_CHECKING:
-    import argparse
-
 
 make_init_parser = parser_maker(
     "board init",
