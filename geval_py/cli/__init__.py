@@ -13,7 +13,7 @@ from typing import Any
 from geval_py.cli import commands, score
 from geval_py.cli.terminal import note, show_error
 from geval_py.errors import GevalError, LineCountError, MissingFileError, UsageError
-from geval_py.reading import config, sources, splits
+from geval_py.reading import config, splits
 from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
 from geval_py.text import visible
 
@@ -134,10 +134,7 @@ def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tupl
 
 def _parse_words(words: Sequence[str]) -> dict[str, Any]:
     """Parse the plain command line into values by field; words that are no options may be the paths of outputs."""
-    values, strays = config.parse_words(words)
-    for word in strays:
-        if word.startswith("-") or not sources.is_regular(word):
-            raise config.invalid_word(word, _advice(word, values, words[0]))
+    values, strays = config.parse_words(words, lambda word, values: _advice(word, values, words[0]))
     if strays:
         place = {}
         folder, *others = {os.path.dirname(path) for path in strays}
@@ -146,7 +143,7 @@ def _parse_words(words: Sequence[str]) -> dict[str, Any]:
             name = os.path.basename(os.getcwd() if is_here else folder)
             place = {"test_name": name, "out_directory": os.pardir if is_here else os.path.dirname(folder) or "."}
         values = place | values | {"out_files": (*values.get("out_files", ()), *strays)}
-    return config.check_available(values)
+    return values
 
 
 def _advice(word: str, values: Mapping[str, Any], first: str) -> str | None:

@@ -178,7 +178,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
 def _documents_of_column(text: bytes, field: features.Field) -> Documents:
     table = backends.TokenTable()
     _, of_line = table.number(backends.take_column(text, field.column), b"")
-    return Documents(column=field.column_name, of_line=np.array(of_line, np.int64), count=len(table))
+    return Documents(column=field.name, of_line=np.array(of_line, np.int64), count=len(table))
 
 
 # The documents of an interval or a test

@@ -183,7 +183,7 @@ class LineListing(EvaluationListing):
         figures, texts = (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
         for line in self.lines:
             columns = enumerate(line.item.input.split("\t"))
-            cells = {fields.column(n).column_name: cell for n, cell in columns}
+            cells = {fields.column(n).name: cell for n, cell in columns}
             own = [dict(zip(names, attrgetter(*names.values())(line), strict=True)) for names in (figures, texts)]
             yield {**own[0], "input": cells, **own[1]}
 

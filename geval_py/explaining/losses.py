@@ -230,23 +230,21 @@ class Example:
     rest: float
 
 
-def worst_and_best(losses: Array, outcomes: Outcomes) -> Integers:
-    """Return the lines by falling loss.
+def worst_and_best(badness: Array, outcomes: Outcomes | None = None) -> Integers:
+    """Return the lines by falling badness, such as their losses: all, or the first 300 and the last 100.
 
-    Many lines may have the same loss, such as all that miss the word's bucket. Of these, the line comes first that
-    gave the word less, then the one with the more confident guess.
+    Many lines may have the same loss, such as all that miss the word's bucket. Of these, by the ``outcomes``, the
+    line comes first that gave the word less, then the one with the more confident guess. Lines with NaN are left out.
 
     >>> masses, sure = np.array([0.5, 0.1, 0.1, 0.2]), np.array([0.5, 0.1, 0.9, 0.5])
     >>> outcomes = Outcomes(codes=np.zeros(4, np.int64), confidences=sure, word_masses=masses)
     >>> worst_and_best(np.array([1.0, 2.0, 2.0, 2.0]), outcomes).tolist()
     [2, 1, 3, 0]
     """
-    return both_ends(np.lexsort((-outcomes.confidences, outcomes.word_masses, -losses)))
-
-
-def both_ends(order: Integers) -> Integers:
-    """Keep the first 300 and the last 100 of lines that are in order; all of them if they are few."""
-    return order if len(order) <= WORST + BEST else np.concatenate([order[:WORST], order[-BEST:]])
+    ties = () if outcomes is None else (-outcomes.confidences, outcomes.word_masses)
+    order = np.lexsort((*ties, -badness))
+    order = order[~np.isnan(badness[order])]
+    return np.concatenate([order[:WORST], order[WORST:][-BEST:]])
 
 
 def example_of(item: ScoredItem) -> Example:

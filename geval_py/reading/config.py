@@ -18,7 +18,7 @@ from geval_py.reading import sources
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.tables.formats import FORMATS
-from geval_py.text import SPACES, named, nearest, visible
+from geval_py.text import SPACES, named, suggestion, visible
 
 CONFIG_FILE = "config.txt"
 DEFAULT_TEST = "test-A"
@@ -568,31 +568,30 @@ def _parser() -> Parser:
     return plain_parser(Parser, formatter_class=partial(argparse.HelpFormatter, width=80))
 
 
-def parse_words(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Parse options into values by field, and return the words that are no options; raises UsageError."""
-    namespace, strays = _parser().parse_known_args(words)
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in vars(namespace).items()}, strays
+def parse_words(
+    words: Sequence[str], advice_on: Callable[[str, Mapping[str, Any]], str | None], *, in_config: bool = False
+) -> tuple[dict[str, Any], list[str]]:
+    """Parse options into values by field, and return the paths of files among the words.
 
-
-def check_available(values: Mapping[str, Any], *, ignores: bool = False) -> dict[str, Any]:
-    """Raise UsageError for an option of GEval's that geval-py does not have.
-
-    ``ignores`` allows those that no score depends on: the field ``ignored`` of the result holds their names.
+    Raises UsageError for an option of GEval's that geval-py does not have and, with ``advice_on`` what may be meant,
+    GEval's error for a word that is no option. ``in_config``, no word is a path, and options of GEval's that no score
+    depends on are allowed: the field ``ignored`` holds their names.
     """
+    namespace, strays = _parser().parse_known_args(words)
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(namespace).items()}
+    for word in strays:
+        if in_config or word.startswith("-") or not sources.is_regular(word):
+            kind = "option" if word.startswith("-") else "argument"
+            advice = advice_on(word, values) or "geval --help shows the options"
+            raise UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice}")
     for name, message in NOT_AVAILABLE.items():
         if name in values:
             raise UsageError(message=message)
     ignored = tuple(name for name in IGNORED if name in values)
-    if ignored and not ignores:
+    if ignored and not in_config:
         raise UsageError(message=_SUBMITS.format(next(name for name in values if name in IGNORED)))
     kept = {name: value for name, value in values.items() if name not in ignored}
-    return kept | {"ignored": ignored} if ignored else kept
-
-
-def invalid_word(word: str, advice: str | None) -> UsageError:
-    """Return GEval's error for a word that is no option, and what to do instead."""
-    kind = "option" if word.startswith("-") else "argument"
-    return UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice or 'geval --help shows the options'}")
+    return kept | {"ignored": ignored} if ignored else kept, strays
 
 
 # config.txt: options as on the command line, which are read before the command line's own
@@ -609,11 +608,9 @@ def config_values(directory: str) -> dict[str, Any]:
     path = os.path.join(directory, CONFIG_FILE)
     words = read_config(path)
     try:
-        values, strays = parse_words(words)
-        if strays:
-            close = nearest(strays[0].partition("=")[0], OPTION_NAMES)
-            raise invalid_word(strays[0], f"did you mean {close}?" if close else None)
-        values = check_available(values, ignores=True)
+        values, _ = parse_words(
+            words, lambda word, _: suggestion(word.partition("=")[0], OPTION_NAMES).rstrip(), in_config=True
+        )
         checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.pop("plot_graph", None) is not None:  # the config.txt of a stranger shall write no files
             values["ignored"] = ("--plot-graph", *values.get("ignored", ()))

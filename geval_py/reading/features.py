@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cache, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -164,64 +163,43 @@ def word_shape(token: str) -> str:
     return SHAPE + re.sub(r"([^9])\1+", r"\1+", "".join(map(character_shape, token)))
 
 
-class FieldKind(IntEnum):
-    """The kinds of fields, in the order in which fields are shown."""
-
-    EXPECTED = 0
-    OUTPUT = 1
-    NAMED_COLUMN = 2
-    NUMBERED_COLUMN = 3
-
-
 class Field(NamedTuple):
-    """A field of an item. Fields sort in the order of display: exp, out, columns by name, other columns by number.
+    """A field of an item: ``exp``, ``out`` (both have the column -1), or a column of the input, counted from 0.
 
-    A ``column`` of the input counts from 0; its ``name`` is empty if it is called by its number.
-
-    >>> print(Field(FieldKind.OUTPUT), Field(FieldKind.NAMED_COLUMN, "Year", 1))
-    out in<Year>
+    Fields sort by their ``place`` in the order of display: exp, out, columns by name, other columns by number. The
+    ``name`` of a column is that in the header or, if that is not unique, its number, from 1.
     """
 
-    kind: FieldKind
-    name: str = ""
-    column: int = 0
+    place: int
+    name: str
+    column: int = -1
 
     def __str__(self) -> str:
-        if self.is_column:
-            return f"in<{self.column_name}>"
-        return "exp" if self.kind == FieldKind.EXPECTED else "out"
-
-    @property
-    def is_column(self) -> bool:
-        """Whether the field is a column of the input."""
-        return self.kind >= FieldKind.NAMED_COLUMN
-
-    @property
-    def column_name(self) -> str:
-        """A column's name or, if that is not unique, its number, from 1."""
-        return self.name if self.kind == FieldKind.NAMED_COLUMN else str(self.column + 1)
+        return f"in<{self.name}>" if self.column >= 0 else self.name
 
 
-EXPECTED, OUTPUT = Field(FieldKind.EXPECTED), Field(FieldKind.OUTPUT)
+EXPECTED, OUTPUT = Field(0, "exp"), Field(1, "out")
 
 
 class Fields:
-    """The fields of items, by the header of the input."""
+    """The fields of items, by the header of the input.
+
+    >>> fields = Fields(["Year"])
+    >>> print(fields.column(0), fields.column(1))
+    in<Year> in<2>
+    """
 
     def __init__(self, header: Sequence[str] = ()) -> None:
         self.header = tuple(header)
-        self._columns = []
-        for index, name in enumerate(self.header):
-            is_named = column_name(self.header, index) == name != str(index + 1)
-            kind = FieldKind.NAMED_COLUMN if is_named else FieldKind.NUMBERED_COLUMN
-            self._columns.append(Field(kind, name if is_named else "", index))
-        self._by_name = {field.column_name: field for field in self._columns}
+        self._columns = [self._column(index) for index in range(len(self.header))]
+
+    def _column(self, index: int) -> Field:
+        name = column_name(self.header, index)
+        return Field(3 + index if name == str(index + 1) else 2, name, index)
 
     def column(self, index: int) -> Field:
         """Return a column of the input, counted from 0."""
-        if index < len(self._columns):
-            return self._columns[index]
-        return Field(FieldKind.NUMBERED_COLUMN, column=index)
+        return self._columns[index] if index < len(self._columns) else self._column(index)
 
     def split(self, item: ScoredItem) -> list[tuple[Field, str]]:
         """Return an item's fields with their texts."""
@@ -231,8 +209,9 @@ class Fields:
 
     def find(self, name: str) -> Field:
         """Return the column of the input with a name or number; raises KeyError."""
-        if name in self._by_name:
-            return self._by_name[name]
+        for field in self._columns:
+            if field.name == name:
+                return field
         if re.fullmatch("[1-9][0-9]{0,8}", name):
             return self.column(int(name) - 1)
         raise KeyError(name)
@@ -327,7 +306,7 @@ class ItemFilter:
 
     @property
     def needs_input(self) -> bool:
-        return any(feature.field.is_column for feature in self.features)
+        return any(feature.field.column >= 0 for feature in self.features)
 
     def selects(self, item: ScoredItem) -> bool:
         """Whether an item has all the features."""

@@ -81,6 +81,7 @@ class Report:
         self.score = evaluation.scores[0]
         metric, scheme = self.score.metric, self.score.scheme
         self.of_losses = metric.is_of_words and not self.score.statistics.classes
+        self.worst_is_greatest = self.of_losses or self.score.greatest_first(worst=True)
         self.is_hashed = self.of_losses and metric.bits is not None
         is_plain = self.is_hashed and not scheme.text_flags and not scheme.selecting_flags
         self.can_be_tuned = is_plain and evaluation.line_count >= FEW_LINES
@@ -173,7 +174,7 @@ class Report:
         return worst_features(
             self.items,
             np.where(np.isfinite(self.values), self.values, np.nan),
-            worst_is_greatest=self.of_losses or self.score.greatest_first(worst=True),
+            worst_is_greatest=self.worst_is_greatest,
             header=self.evaluation.split.in_header,
             kinds=FeatureKinds(word_shapes=True),
             least=MIN_LINES,
@@ -189,15 +190,13 @@ class Report:
         Lines without a score are left out, and only distributions over words have an outcome.
         """
         numbers = self.evaluation.line_numbers or range(1, self.evaluation.line_count + 1)
-        if self.of_losses:
-            for place in losses.worst_and_best(self.values, self.outcomes).tolist():
-                outcome = losses.Outcome(self.outcomes.codes[place])
-                yield numbers[place], exp(self.values[place]), losses.example_of(self.items[place]), outcome
-            return
-        scored = np.flatnonzero(~np.isnan(self.values))
-        sign = -1.0 if self.score.greatest_first(worst=True) else 1.0
-        for place in losses.both_ends(scored[np.argsort(sign * self.values[scored], kind="stable")]).tolist():
-            yield numbers[place], float(self.values[place]), self.items[place], None
+        badness = self.values if self.worst_is_greatest else -self.values
+        for place in losses.worst_and_best(badness, self.outcomes if self.of_losses else None).tolist():
+            value, item = float(self.values[place]), self.items[place]
+            if self.of_losses:
+                yield numbers[place], exp(value), losses.example_of(item), losses.Outcome(self.outcomes.codes[place])
+            else:
+                yield numbers[place], value, item, None
 
     @cached_property
     def calibration_and_luck(self) -> tuple[Calibration | None, Luck | None]:

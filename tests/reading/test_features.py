@@ -15,7 +15,6 @@ from geval_py.reading.features import (
     Feature,
     FeatureKinds,
     Field,
-    FieldKind,
     Fields,
     parse_feature,
     parse_filter,
@@ -29,7 +28,7 @@ HEADER = ("FileId", "Year", "LeftContext")
 
 
 def column(index, name=""):
-    return Field(FieldKind.NAMED_COLUMN if name else FieldKind.NUMBERED_COLUMN, name, index)
+    return Field(2, name, index) if name else Field(3 + index, str(index + 1), index)
 
 
 # Tokens
