@@ -14,7 +14,7 @@ import numpy as np
 
 from geval_py.modelling.corpus import Flags
 from geval_py.modelling.language_models import Logits, loaded, token_texts
-from geval_py.modelling.word_search import Tokens, Words
+from geval_py.modelling.word_search import Tokens
 from geval_py.reading.wordprobs import is_listable
 
 LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
@@ -54,8 +54,8 @@ class Masked:
         total = len(sizes) + len(LENGTHS)
         self._shares = tuple((sizes.count(size) + 1) / total for size in range(1, len(LENGTHS) + 1))
 
-    def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
-        """Return the likeliest words between two texts; ``candidates`` are tried as well."""
+    def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the likeliest words between two texts and their probabilities; ``candidates`` are tried as well."""
         start = [self._tokenizer.cls_token_id, *self._ids(left)[-MAX_AROUND:]]
         end = [*self._ids(right)[:MAX_AROUND], self._tokenizer.sep_token_id]
         spelt = list(dict.fromkeys(self._spelt(word) for word in candidates))
@@ -66,9 +66,7 @@ class Masked:
                 word = b"".join(self._texts[token] for token in tokens).strip().decode(errors="replace")
                 if is_listable(word):
                     shares[word] = shares.get(word, 0.0) + share * probability
-        best = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count]
-        rest = max(0.0, 1 - sum(probability for _, probability in best))
-        return Words([word for word, _ in best], [probability for _, probability in best], rest)
+        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]

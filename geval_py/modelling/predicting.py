@@ -154,8 +154,7 @@ class NextWords(ngram_model.LanguageModel):
     def next_words(self, context: str | Iterable[str], k: int | None = 10) -> dict[str, float]:
         """Return the ``k`` most probable words behind a context (None: as many as are looked for at most)."""
         text = context if isinstance(context, str) else " ".join(context)
-        likeliest = word_search.WordSearch(self.model, k or MAX_WORDS).words(text)
-        return dict(zip(likeliest.words, likeliest.probabilities, strict=True))
+        return word_search.WordSearch(self.model, k or MAX_WORDS).words(text)
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
@@ -179,7 +178,7 @@ class LeftModel:
             shares = self._model.next_words(left, self._words + len(MARKS))
             end = shares.get("</s>", 0.0)  # where a word follows, the text does not end
             words = [word for word in shares if word not in MARKS and wordprobs.is_listable(word)]
-            yield _line(words[: self._words], [shares[word] / max(FLOOR, 1 - end) for word in words[: self._words]])
+            yield _line({word: shares[word] / max(FLOOR, 1 - end) for word in words[: self._words]})
 
 
 class GapWords:
@@ -218,15 +217,14 @@ class GapWords:
                 candidates = wordprobs.parse_line(line, item.line).words or ()
             names = gap_columns.find_contexts(list(item.columns))
             left, right = (item.columns.get(name, "").replace("\\n", "\n") for name in names)  # two characters
-            likeliest = search.words(left, right, candidates)
-            yield _line(likeliest.words, likeliest.probabilities)
+            yield _line(search.words(left, right, candidates))
 
 
-def _line(words: Sequence[str], shares: Sequence[float]) -> str:
+def _line(shares: Mapping[str, float]) -> str:
     """Write a line whose rest, what is left of 1, is at least FLOOR."""
-    listed = math.fsum(shares)
+    listed = math.fsum(shares.values())
     scale = min(1.0, (1 - FLOOR) / listed) if listed > 0 else 1.0
-    return baselines.line_of(words, [share * scale for share in shares], 1 - listed * scale)
+    return baselines.line_of(list(shares), [share * scale for share in shares.values()], 1 - listed * scale)
 
 
 # The journal

@@ -73,14 +73,6 @@ class TokenModel(Protocol):
         """
 
 
-class Words(NamedTuple):
-    """Words and their probabilities, the most probable first, and the probability of all others."""
-
-    words: list[str]
-    probabilities: list[float]
-    rest: float
-
-
 class _Kinds(NamedTuple):
     """What tokens do, by token: begin a word behind a space, begin it or go on with it, end it, end the text."""
 
@@ -107,8 +99,11 @@ class WordSearch:
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
 
-    def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> Words:
-        """Return the likeliest words behind a text, or between two texts; ``candidates`` are words to try as well."""
+    def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the likeliest words behind a text, or between two texts, with their probabilities.
+
+        The likeliest word is the first; ``candidates`` are words to try as well.
+        """
         gap = TokenContext(self._model, left)
         shares, total = self._search(gap)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
@@ -123,13 +118,9 @@ class WordSearch:
         listed = math.fsum(shares.values())
         if listed > 1:  # the candidates' probabilities may be rounded up
             shares = {word: share / listed for word, share in shares.items()}
-        rest = max(0.0, 1 - listed)
         if right.strip() and self._right:
-            shares, rest = self._with_right(gap, right, shares, rest, more)
-        best = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
-        shown, others = best[: self._count], best[self._count :]
-        rest += math.fsum(share for _, share in others)
-        return Words([word for word, _ in shown], [share for _, share in shown], rest)
+            shares = self._with_right(gap, right, shares, max(0.0, 1 - listed), more)
+        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
 
     def surprisals(self, words: Sequence[str]) -> list[float]:
         """Return the surprisal in bits of each word of a text behind the words before it, as the model spells them.
@@ -209,8 +200,8 @@ class WordSearch:
 
     def _with_right(
         self, gap: TokenContext, right: str, shares: dict[str, float], rest: float, candidates: Sequence[str]
-    ) -> tuple[dict[str, float], float]:
-        """Weigh probabilities by that of the right context behind each word; return them, and the rest.
+    ) -> dict[str, float]:
+        """Return probabilities weighed by that of the right context behind each word; the ``rest`` counts as a word.
 
         The words that are not tried, and the rest, are taken to fit the right context as well as the less likely half
         of those that are.
@@ -227,10 +218,9 @@ class WordSearch:
         judges = np.argsort(-left, kind="stable")[int(len(words) * MIN_JUDGES) :]
         fit = float(joint[judges].sum() / left[judges].sum())
         others = {word: share * fit for word, share in shares.items() if word not in tried}
-        rest *= fit
-        total = float(joint.sum()) + math.fsum(others.values()) + rest
+        total = float(joint.sum()) + math.fsum(others.values()) + rest * fit
         weighed = dict(zip(words, joint.tolist(), strict=True)) | others
-        return {word: share / total for word, share in weighed.items()}, rest / total
+        return {word: share / total for word, share in weighed.items()}
 
 
 class TokenContext:
