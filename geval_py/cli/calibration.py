@@ -25,8 +25,8 @@ EXAMPLES = """\
 make_calibration_parser = parser_maker("calibration", DESCRIPTION, EXAMPLES, *OF_HASHED_METRICS, DOCUMENTS)
 
 
-def run_calibration(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_calibration(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
     with score.blaming_config(task):
         schemes = calibration.calibration_schemes(evaluate.select_schemes(task))
@@ -36,4 +36,3 @@ def run_calibration(args: argparse.Namespace) -> int:
     result = calibration.calibration_of(evaluation, documents=settings.documents_by)
     terminal.note(*result.notes)
     score.show_of_task(task, result, settings)
-    return 0

@@ -147,8 +147,8 @@ make_split_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_make(args: argparse.Namespace) -> int:
-    """Run ``geval challenge make``; returns the exit status, raises GevalError."""
+def run_make(args: argparse.Namespace) -> None:
+    """Run ``geval challenge make``; raises GevalError."""
     out, answers = _folders_to_make("make", args, args.texts, "a text")
     for name in ("context", "every", "train_every", "least_frequency"):
         if getattr(args, name) == 0:
@@ -175,16 +175,14 @@ def run_make(args: argparse.Namespace) -> int:
         )
     sizes = [(name, len(gaps), len({recipe.group_of(gap.document) for gap in gaps})) for name, gaps in parts.items()]
     _show_parts(sizes, args.group, out, answers)
-    return 0
 
 
-def run_split(args: argparse.Namespace) -> int:
-    """Run ``geval challenge split``; returns the exit status, raises GevalError."""
+def run_split(args: argparse.Namespace) -> None:
+    """Run ``geval challenge split``; raises GevalError."""
     out, answers = _folders_to_make("split", args, args.folder, "a folder with items")
     pool = make.read_items(args.folder, columns=args.columns.split(",") if args.columns else (), group=args.group)
     sizes = make.split_items(pool, _recipe(args), out, answers, progress_of=_progress_of)
     _show_parts(sizes, pool.group, out, answers)
-    return 0
 
 
 def _recipe(args: argparse.Namespace, **more: Any) -> make.Recipe:

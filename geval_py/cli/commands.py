@@ -1,8 +1,8 @@
 """The commands: two tables of what each does and where it is; their parsers, and how one is run.
 
 The module of a command ``name`` has ``make_name_parser``, of :func:`parser_maker`, and a function ``run_name``, which
-takes what the parser understood and returns the exit status. Of two words, such as ``lm train``, the last one is the
-name; the module of the first has a DESCRIPTION and EXAMPLES for the help.
+takes what the parser understood and returns the exit status, or None for 0. Of two words, such as ``lm train``, the
+last one is the name; the module of the first has a DESCRIPTION and EXAMPLES for the help.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def run(words: Sequence[str]) -> int:
     with _extras_named(*command):
         args = parser_of(*command).understood(rest)
         run_command = getattr(import_module(_module_of(*command)), f"run_{command[-1].replace('-', '_')}")
-        status: int = 0 if args is None else run_command(args)
-    return status
+        status: int | None = None if args is None else run_command(args)
+    return status or 0
 
 
 def _module_of(name: str, subcommand: str | None = None) -> str:

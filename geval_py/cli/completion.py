@@ -104,8 +104,8 @@ make_completion_parser = commands.parser_maker(
 )
 
 
-def run_completion(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises UsageError."""
+def run_completion(args: argparse.Namespace) -> None:
+    """Run the command; raises UsageError."""
     if args.shell is None:
         raise UsageError(message=f"a shell is missing: {', '.join(SHELLS)}\n  for example geval completion bash")
     import shtab
@@ -128,7 +128,6 @@ def run_completion(args: argparse.Namespace) -> int:
         below.add_parser(name, parents=[own], help=summary)
     script = shtab.complete(parser, args.shell, preamble=OUTPUT_NAMES[args.shell])
     sys.stdout.write(f"{script}\n{WHOLE_WORDS if args.shell == 'bash' else ''}")
-    return 0
 
 
 def _complete_values(parser: argparse.ArgumentParser) -> None:

@@ -31,12 +31,11 @@ make_convert_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_convert(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_convert(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     if os.path.lexists(args.target) and not args.force:
         raise UsageError(
             message=f"{named(args.target)} is there already, and is left as it is\n  --force writes over it"
         )
     lines = formats.convert(args.source, args.target)
     sys.stdout.write(f"wrote {named(args.target)}, {counted(lines, 'line')}\n")
-    return 0

@@ -50,8 +50,8 @@ FLAGS = {
 }
 
 
-def run_help(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises UsageError."""
+def run_help(args: argparse.Namespace) -> None:
+    """Run the command; raises UsageError."""
     words = args.command
     name, subcommand = (*words, "", "")[:2]
     if name in TOPICS:
@@ -70,7 +70,6 @@ def run_help(args: argparse.Namespace) -> int:
         advice = "" if meant is None else f"did you mean {meant}? "
         there = f"{advice}the commands are {', '.join(COMMANDS)}; the lists are {', '.join(TOPICS)}"
         raise UsageError(message=f"there is no command `{visible(unknown)}`\n  {there}")
-    return 0
 
 
 def _explained(name: str) -> bool:

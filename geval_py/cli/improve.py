@@ -122,8 +122,8 @@ make_mix_parser = parser_maker(
 )
 
 
-def run_tune(args: argparse.Namespace) -> int:
-    """Run ``geval tune``; returns the exit status, raises GevalError."""
+def run_tune(args: argparse.Namespace) -> None:
+    """Run ``geval tune``; raises GevalError."""
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="tune")
     challenge = Challenge(path=task.directory, task=task)
     if args.parameters is not None:
@@ -139,7 +139,7 @@ def run_tune(args: argparse.Namespace) -> int:
             outputs = [output for name in names for output in splits.outputs_named(folder, name)]
             sources[test] = [only_output(outputs).path]
         show_written(_write_tuned(challenge, sources, parameters, kept, force=args.force), "text")
-        return 0
+        return
     with score.blaming_config(task):
         split = splits.locate(task)
         only_output(split.outputs)
@@ -175,11 +175,10 @@ def run_tune(args: argparse.Namespace) -> int:
     if not is_text:
         score.show_of_task(task, result, settings, written=written)
     show_written(written, settings.format)
-    return 0
 
 
-def run_mix(args: argparse.Namespace) -> int:
-    """Run ``geval mix``; returns the exit status, raises GevalError."""
+def run_mix(args: argparse.Namespace) -> None:
+    """Run ``geval mix``; raises GevalError."""
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, command="mix")
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
@@ -220,7 +219,6 @@ def run_mix(args: argparse.Namespace) -> int:
     if not is_text:
         score.show_of_task(task, mixture, settings, written=written)
     show_written(written, settings.format)
-    return 0
 
 
 # New outputs, made of others

@@ -119,8 +119,8 @@ make_train_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_train(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_train(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     if not args.texts:
         raise UsageError(
             message="a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
@@ -163,7 +163,6 @@ def run_train(args: argparse.Namespace) -> int:
         orders = [str(order) for order, discounts in enumerate(model.discounts, 1) if discounts.fell_back]
         if orders:
             terminal.note(f"the counts give no discounts of order {', '.join(orders)}: the fall-back was taken")
-    return 0
 
 
 def _estimation(args: argparse.Namespace) -> estimation.Estimation:
@@ -215,8 +214,8 @@ make_perplexity_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_perplexity(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_perplexity(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     if args.model is None or not args.texts:
         missing = "a model" if args.model is None else "a text"
         raise UsageError(message=f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
@@ -233,7 +232,7 @@ def run_perplexity(args: argparse.Namespace) -> int:
     if args.sentences:
         columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name="OOVs")]
         terminal.write_table(Table(columns, zip(score.logs.tolist(), score.oov.tolist(), strict=True)))
-        return 0
+        return
     intervals = None
     if args.bootstrap is not None:
         with terminal.ProgressBar("samples", unit="items") as progress:
@@ -241,7 +240,6 @@ def run_perplexity(args: argparse.Namespace) -> int:
                 args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress
             )
     terminal.show(ngram_model.perplexity_shown(score, intervals, args.precision), args)
-    return 0
 
 
 make_info_parser = parser_maker(
@@ -253,8 +251,8 @@ make_info_parser = parser_maker(
 )
 
 
-def run_info(args: argparse.Namespace) -> int:
-    """Run ``geval lm info``; returns the exit status, raises GevalError."""
+def run_info(args: argparse.Namespace) -> None:
+    """Run ``geval lm info``; raises GevalError."""
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm info text.arpa")
     is_binary = kenlm_models.is_binary(args.model)
@@ -263,7 +261,6 @@ def run_info(args: argparse.Namespace) -> int:
         terminal.write_table(sizes.table(), header=False)
     else:
         terminal.show(sizes, args)
-    return 0
 
 
 make_next_parser = parser_maker(
@@ -281,8 +278,8 @@ make_next_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_next(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_next(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     if args.model is None:
         raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
     model = _any_model(args.model)
@@ -291,7 +288,6 @@ def run_next(args: argparse.Namespace) -> int:
     rows = ((context, word, share) for context, shares in following for word, share in shares.items())
     columns = [Column(name="context"), Column(name="word"), _figures("probability", args.precision)]
     terminal.show(ngram_model.WordListing(columns, rows), args)
-    return 0
 
 
 make_surprisal_parser = parser_maker(
@@ -308,8 +304,8 @@ make_surprisal_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_surprisal(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_surprisal(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     if args.model is None:
         raise UsageError(message="a model is missing\n  for example geval lm surprisal text.arpa other.txt")
     ahead, behind = tee(_lines(args.text))
@@ -326,7 +322,6 @@ def run_surprisal(args: argparse.Namespace) -> int:
         _figures("surprisal", args.precision, unit="bits"),
     ]
     terminal.show(ngram_model.WordListing(columns, rows), args)
-    return 0
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -356,8 +351,8 @@ make_mix_parser = parser_maker(
 )  # fmt: skip
 
 
-def run_mix(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_mix(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     if len(set(args.models)) < 2 or args.on is None:
         missing = "a held-out text is missing" if args.on is None else "a mixture takes two different models or more"
         raise UsageError(message=f"{missing}\n  for example geval lm mix a.arpa b.arpa --on text.txt")
@@ -365,7 +360,6 @@ def run_mix(args: argparse.Namespace) -> int:
     texts = [line.decode(errors="surrogateescape") for line in _lines(args.on)]
     mixture = ngram_model.NgramModel.mix(models.values(), args.weights, on=None if args.weights else texts)
     terminal.show(ngram_model.mixture_shown(models, mixture, texts, args.precision), args)
-    return 0
 
 
 _WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")

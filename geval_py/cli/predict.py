@@ -149,8 +149,8 @@ def _located(args: argparse.Namespace, name: str) -> tuple[Challenge, DataSet, s
     return challenge, test, output
 
 
-def run_baseline(args: argparse.Namespace) -> int:
-    """Run ``geval baseline``; returns the exit status, raises GevalError."""
+def run_baseline(args: argparse.Namespace) -> None:
+    """Run ``geval baseline``; raises GevalError."""
     model = baselines.baseline(args.model, top=args.top)
     kind, _, path = args.model.partition(":")
     short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
@@ -168,11 +168,10 @@ def run_baseline(args: argparse.Namespace) -> int:
 
         write_output(output, predicting.predict(model, watched()))
     print(f"wrote {named(output)}")
-    return 0
 
 
-def run_predict(args: argparse.Namespace) -> int:
-    """Run ``geval predict``; returns the exit status, raises GevalError."""
+def run_predict(args: argparse.Namespace) -> None:
+    """Run ``geval predict``; raises GevalError."""
     contexts = args.left_column, args.right_column
     asked = predicting.Asked(words=args.words, right=args.right, candidates=args.candidates)
     challenge, test, output = _located(args, _file_name(args.name, args.model, asked))
@@ -213,14 +212,13 @@ def run_predict(args: argparse.Namespace) -> int:
             os.unlink(path)
     if len(done) == size:
         print("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
-        return 0
+        return
     if args.estimate:
         computed, left = len(done) - first, size - len(done)
         each = seconds / max(1, computed)
         print(f"{counted(computed, 'item')} took {_duration(seconds)}, {each:.2f} s each")
         print(f"the other {left:,} would take {_duration(each * left)}")
     print(f"{len(done)} of {counted(size, 'item')} are done and kept: the same command goes on")
-    return 0
 
 
 def _described(

@@ -38,8 +38,8 @@ make_report_parser = parser_maker(
 )
 
 
-def run_report(args: argparse.Namespace) -> int:
-    """Run the command; returns the exit status, raises GevalError."""
+def run_report(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
     html, svg = args.html, args.svg
     if html is None and svg is None:
         raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
@@ -64,7 +64,6 @@ def run_report(args: argparse.Namespace) -> int:
             raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
         for name, text in drawn.items():
             _write_text(os.path.join(svg, f"{name}.svg"), text)
-    return 0
 
 
 def _write_text(path: str, text: str) -> None:

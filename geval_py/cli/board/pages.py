@@ -40,8 +40,8 @@ make_show_parser = parser_maker(
 )
 
 
-def run_show(args: argparse.Namespace) -> int:
-    """Run ``geval board show``; returns the exit status, raises GevalError."""
+def run_show(args: argparse.Namespace) -> None:
+    """Run ``geval board show``; raises GevalError."""
     board = Board.open(args.board)
     shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
@@ -63,7 +63,6 @@ def run_show(args: argparse.Namespace) -> int:
         lines=list(leaderboard.legend(shown)),
     )
     terminal.show(value, args)
-    return 0
 
 
 make_status_parser = parser_maker(
@@ -83,8 +82,8 @@ make_status_parser = parser_maker(
 )
 
 
-def run_status(args: argparse.Namespace) -> int:
-    """Run ``geval board status``; returns the exit status, raises GevalError."""
+def run_status(args: argparse.Namespace) -> None:
+    """Run ``geval board status``; raises GevalError."""
     board = Board.open(args.board)
     if args.copies:
         from geval_py.board.ranking import likeness
@@ -95,7 +94,7 @@ def run_status(args: argparse.Namespace) -> int:
         summary = f"outputs of different submitters: {number} much alike"
         copies, table = [asdict(pair) for pair in pairs], likeness.likeness_table(pairs)
         terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
-        return 0
+        return
     from geval_py.board.operations.status import status_of
     from geval_py.board.server.delivery import undelivered
     from geval_py.board.server.queue import queue_status
@@ -107,7 +106,6 @@ def run_status(args: argparse.Namespace) -> int:
     document = {**asdict(status), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
     shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, args)
-    return 0
 
 
 def _summary(status: Status) -> Iterator[str]:
@@ -158,10 +156,9 @@ it stands until the new one is whole.
 )
 
 
-def run_site(args: argparse.Namespace) -> int:
-    """Run ``geval board site``; returns the exit status, raises GevalError."""
+def run_site(args: argparse.Namespace) -> None:
+    """Run ``geval board site``; raises GevalError."""
     from geval_py.board.site import build
 
     number = build(Board.open(args.board), args.output, now=now(), organiser=args.organiser)
     sys.stdout.write(f"{visible(args.output)}: {number} files\n")
-    return 0

@@ -45,8 +45,8 @@ make_serve_parser = parser_maker(
 )
 
 
-def run_serve(args: argparse.Namespace) -> int:
-    """Run ``geval board serve`` until it is interrupted; returns the exit status, raises GevalError."""
+def run_serve(args: argparse.Namespace) -> None:
+    """Run ``geval board serve`` until it is interrupted; raises GevalError."""
     import uvicorn
 
     from geval_py.board.intake.workspace import workspace
@@ -77,7 +77,6 @@ def run_serve(args: argparse.Namespace) -> int:
                 uvicorn.Server(config).run()
             finally:
                 server.site.stop()
-    return 0
 
 
 @contextmanager
@@ -124,8 +123,8 @@ make_work_parser = parser_maker(
 )
 
 
-def run_work(args: argparse.Namespace) -> int:
-    """Run ``geval board work``; returns the exit status, raises GevalError."""
+def run_work(args: argparse.Namespace) -> None:
+    """Run ``geval board work``; raises GevalError."""
     from geval_py.board.server.worker import Worker
 
     worker = Worker(args.board, at_once=args.workers)
@@ -143,7 +142,6 @@ def run_work(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, before)
     if args.once:
         terminal.note("1 job done" if done == 1 else f"{done} jobs done")
-    return 0
 
 
 make_invite_parser = parser_maker(
@@ -164,8 +162,8 @@ make_invite_parser = parser_maker(
 )
 
 
-def run_invite(args: argparse.Namespace) -> int:
-    """Run ``geval board invite``; returns the exit status, raises GevalError."""
+def run_invite(args: argparse.Namespace) -> None:
+    """Run ``geval board invite``; raises GevalError."""
     if (args.name is None) == (args.list is None):
         raise UsageError(message="name somebody to invite, or a CSV with --list FILE")
     board = Board.open(args.board)
@@ -181,12 +179,11 @@ def run_invite(args: argparse.Namespace) -> int:
     links = [(name, f"{base}/invitation/{secret}") for name, secret in made]
     if args.list is None:
         sys.stdout.write(f"{links[0][1]}\n")
-        return 0
+        return
     import csv
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerows([("name", "link"), *links])
-    return 0
 
 
 def _listed(path: str) -> Iterator[dict[str, str]]:
@@ -222,8 +219,8 @@ make_token_parser = parser_maker(
 )
 
 
-def run_token(args: argparse.Namespace) -> int:
-    """Run ``geval board token``; returns the exit status, raises GevalError."""
+def run_token(args: argparse.Namespace) -> None:
+    """Run ``geval board token``; raises GevalError."""
     with Board.open(args.board).writing() as connection:
         account = accounts.account_named(connection, args.name)
         secret = accounts.make_token(
@@ -236,7 +233,6 @@ def run_token(args: argparse.Namespace) -> int:
         )
         accounts.log(connection, "organiser", "made a token", account.name, now=now())
     sys.stdout.write(f"{secret}\n")
-    return 0
 
 
 make_close_parser = parser_maker(
@@ -250,13 +246,12 @@ make_close_parser = parser_maker(
 )
 
 
-def run_close(args: argparse.Namespace) -> int:
-    """Run ``geval board close``; returns the exit status, raises GevalError."""
+def run_close(args: argparse.Namespace) -> None:
+    """Run ``geval board close``; raises GevalError."""
     with Board.open(args.board).writing() as connection:
         account = accounts.account_named(connection, args.name)
         accounts.close(connection, account.id, now())
         accounts.log(connection, "organiser", "closed", account.name, now=now())
-    return 0
 
 
 make_verify_receipt_parser = parser_maker(
@@ -271,8 +266,8 @@ make_verify_receipt_parser = parser_maker(
 )
 
 
-def run_verify_receipt(args: argparse.Namespace) -> int:
-    """Run ``geval board verify-receipt``; returns the exit status, raises GevalError."""
+def run_verify_receipt(args: argparse.Namespace) -> None:
+    """Run ``geval board verify-receipt``; raises GevalError."""
     from geval_py.board.server import signed_receipts
 
     receipt = signed_receipts.verify(args.file, read_text(args.file), args.key.strip())
@@ -280,4 +275,3 @@ def run_verify_receipt(args: argparse.Namespace) -> int:
     what = f"{receipt['submitter']} sent {receipt['file']}{test} of {receipt['bytes']} bytes to {receipt['board']}"
     moment, digest = receipt["arrived"], receipt["sha256"]
     sys.stdout.write(f"{visible(f'valid: {what}')}\n  arrived  {moment}\n  sha256   {digest}\n")
-    return 0

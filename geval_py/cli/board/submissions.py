@@ -119,10 +119,9 @@ make_withdraw_parser = parser_maker(
 )
 
 
-def run_withdraw(args: argparse.Namespace) -> int:
-    """Run ``geval board withdraw``; returns the exit status, raises GevalError."""
+def run_withdraw(args: argparse.Namespace) -> None:
+    """Run ``geval board withdraw``; raises GevalError."""
     _show_receipts([withdraw(store.Board.open(args.board), args.code, args.reason, now())], args)
-    return 0
 
 
 make_note_parser = parser_maker(
@@ -139,10 +138,9 @@ make_note_parser = parser_maker(
 )
 
 
-def run_note(args: argparse.Namespace) -> int:
-    """Run ``geval board note``; returns the exit status, raises GevalError."""
+def run_note(args: argparse.Namespace) -> None:
+    """Run ``geval board note``; raises GevalError."""
     _show_receipts([note(store.Board.open(args.board), args.code, args.remark)], args)
-    return 0
 
 
 make_announce_parser = parser_maker(
@@ -158,8 +156,8 @@ make_announce_parser = parser_maker(
 )
 
 
-def run_announce(args: argparse.Namespace) -> int:
-    """Run ``geval board announce``; returns the exit status, raises GevalError."""
+def run_announce(args: argparse.Namespace) -> None:
+    """Run ``geval board announce``; raises GevalError."""
     if (args.text is None) == (args.remove is None):
         raise UsageError(message="give a text to announce, or --remove N to take one away")
     board = store.Board.open(args.board)
@@ -167,7 +165,6 @@ def run_announce(args: argparse.Namespace) -> int:
         take_back(board, args.remove)
     else:
         sys.stdout.write(f"{announce(board, args.text, now())}\n")
-    return 0
 
 
 make_final_parser = parser_maker(
@@ -184,11 +181,10 @@ make_final_parser = parser_maker(
 )
 
 
-def run_final(args: argparse.Namespace) -> int:
-    """Run ``geval board final``; returns the exit status, raises GevalError."""
+def run_final(args: argparse.Namespace) -> None:
+    """Run ``geval board final``; raises GevalError."""
     receipts = name_final(store.Board.open(args.board), args.codes, now(), undo=args.undo)
     _show_receipts(receipts, args)
-    return 0
 
 
 def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_list: bool = False) -> None:
@@ -220,8 +216,8 @@ make_rescore_parser = parser_maker(
 )
 
 
-def run_rescore(args: argparse.Namespace) -> int:
-    """Run ``geval board rescore``; returns the exit status, raises GevalError."""
+def run_rescore(args: argparse.Namespace) -> None:
+    """Run ``geval board rescore``; raises GevalError."""
     from geval_py.board.operations.rescoring import rescore
 
     board = store.Board.open(args.board)
@@ -250,4 +246,3 @@ def run_rescore(args: argparse.Namespace) -> int:
     table = _table(names, [[getattr(change, name) for name in names] for change in rescored.changes])
     shown = Shown(document=document, people=table, lines=lines, texts=[f"{line}\n" for line in lines])
     terminal.show(shown, args)
-    return 0

@@ -35,8 +35,8 @@ make_init_parser = parser_maker(
 )
 
 
-def run_init(args: argparse.Namespace) -> int:
-    """Run ``geval board init``; returns the exit status, raises GevalError."""
+def run_init(args: argparse.Namespace) -> None:
+    """Run ``geval board init``; raises GevalError."""
     board = create(
         args.board, challenge=args.challenge, answers=args.answers, database=args.database, title=args.title
     )
@@ -50,7 +50,6 @@ def run_init(args: argparse.Namespace) -> int:
         f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, digits that are disclosed\n"
         "  geval board scan or geval board add adds submissions, geval board show shows the leaderboard\n"
     )
-    return 0
 
 
 make_export_parser = parser_maker(
@@ -70,13 +69,12 @@ make_export_parser = parser_maker(
 )
 
 
-def run_export(args: argparse.Namespace) -> int:
-    """Run ``geval board export``; returns the exit status, raises GevalError."""
+def run_export(args: argparse.Namespace) -> None:
+    """Run ``geval board export``; raises GevalError."""
     if os.path.lexists(args.file) and not args.force:
         there = f"{named(args.file)} is there already, and is left as it is"
         raise UsageError(message=f"{there}\n  --force writes over it")
     export(Board.open(args.board), args.file, now=now(), public=args.public)
-    return 0
 
 
 make_import_parser = parser_maker(
@@ -92,8 +90,8 @@ make_import_parser = parser_maker(
 )
 
 
-def run_import(args: argparse.Namespace) -> int:
-    """Run ``geval board import``; returns the exit status, raises GevalError."""
+def run_import(args: argparse.Namespace) -> None:
+    """Run ``geval board import``; raises GevalError."""
     from sqlalchemy import select
 
     from geval_py.board.database.schema import jobs
@@ -105,7 +103,6 @@ def run_import(args: argparse.Namespace) -> int:
             "receipts that were signed before can be verified only with the old receipt.key\n"
             f"  it is not in an export: copy it from the old board's folder into {named(args.board)}"
         )
-    return 0
 
 
 make_verify_parser = parser_maker(
