@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
+from typing import NamedTuple
 
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import compression, splits
@@ -41,8 +42,7 @@ def draw(purpose: str, name: str, sides: int) -> int:
     return int.from_bytes(sha256(f"{purpose} {name}".encode("utf-8", "surrogatepass")).digest()[:8]) % sides
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """The parts of a challenge, train first and the hidden one last, their shares, and the salt of the hash."""
 
     shares: tuple[int, ...] = DEFAULT_SHARES
@@ -183,8 +183,7 @@ def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield number, values
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(NamedTuple):
     """The options of cutting gaps.
 
     ``every`` is the least number of words from a gap to the next, None for the width of a window; with ``random``,
@@ -210,8 +209,7 @@ class Cut:
         return self.window if self.every is None else self.every
 
 
-@dataclass(frozen=True, slots=True)  # there are many
-class Gap:
+class Gap(NamedTuple):
     """A word cut out of a document: its place in words, from 0, and the texts on both sides."""
 
     document: Document

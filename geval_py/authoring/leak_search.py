@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +78,7 @@ class Vocabulary(dict[str, int]):
         return np.fromiter((self[word] >> 1 << 1 for word in words), np.int64, len(words))
 
 
-@dataclass(frozen=True)
-class PartFiles:
+class PartFiles(NamedTuple):
     """The files of one part, the first names of their header lines, and the columns.
 
     ``left`` and ``right`` are the columns of the texts beside the gap, the same if there is no gap; ``group`` is that

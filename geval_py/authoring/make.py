@@ -10,9 +10,8 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
@@ -43,8 +42,7 @@ MAX_BYTES_PACKED_WELL = 1_000_000  # more would take minutes
 # From texts
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """The options of making a challenge.
 
     ``group`` is the column whose values stay in one part, None for the documents themselves. ``train_every`` is
@@ -52,8 +50,8 @@ class Recipe:
     be gaps. Items are in the order of their hashes, unless ``keep_order``.
     """
 
-    cut: corpora.Cut = field(default_factory=corpora.Cut)
-    parts: corpora.Parts = field(default_factory=corpora.Parts)
+    cut: corpora.Cut = corpora.Cut()
+    parts: corpora.Parts = corpora.Parts()
     group: str | None = None
     train_every: int | None = None
     least_frequency: int = 1
@@ -126,13 +124,13 @@ def cut_challenge(
         )
     if recipe.least_frequency > 1:
         counts = Counter(word for document in documents for word in document.text.split())
-        cut = replace(cut, frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
+        cut = cut._replace(frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
     groups = [recipe.group_of(document) for document in documents]
     parts: dict[str, list[corpora.Gap]] = {}
     done = 0
     for name, dealt in _deal(list(zip(documents, groups, strict=True)), recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
-        of_part = replace(cut, every=recipe.train_every) if is_denser else cut
+        of_part = cut._replace(every=recipe.train_every) if is_denser else cut
         gaps = parts[name] = []
         for document, _ in dealt:
             gaps += corpora.cut_gaps(document, of_part)
@@ -194,8 +192,7 @@ def _digest(text: str) -> bytes:
 # From items
 
 
-@dataclass(frozen=True)
-class ItemPool:
+class ItemPool(NamedTuple):
     """All items of a folder: their lines of in.tsv, answers and groups; the columns, and that of the groups."""
 
     lines: Sequence[str]

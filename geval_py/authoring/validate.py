@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from geval_py.errors import DataError, GevalError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
@@ -32,8 +32,7 @@ _NO_UTF8 = "Cannot decode byte '\\x{:x}': Data.Text.Internal.Encoding.streamDeco
 _HIDDEN = "hidden answers that lie in a folder of their own are validated there"
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """A fault of a challenge: GEval's sentence, and the path of the file unless the sentence names it.
 
     ``detail`` is not in GEval's message: the line, and what was found there.

@@ -125,8 +125,7 @@ def check_targets(
                 except DataError as error:  # of a file of the test set, which is left out
                     if error.path not in (target.expected, target.input) or not os.path.isfile(target.output):
                         raise  # a stream can be read only once
-                    target = replace(
-                        target,
+                    target = target._replace(
                         expected=None if target.expected == error.path else target.expected,
                         input=None if target.input == error.path else target.input,
                         without_count=CANNOT_BE_READ,

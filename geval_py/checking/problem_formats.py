@@ -60,7 +60,7 @@ def as_json(report: Report) -> str:
             "version": report.version,
             "status": report.status,
             "files": report.files,
-            "uncounted": [{"path": output.path, "reason": output.reason} for output in report.uncounted],
+            "uncounted": [output._asdict() for output in report.uncounted],
             "notes": report.notes,
             "problems": [problem_document(problem) for problem in report.problems],
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, UsageError
 from geval_py.scoring import kernel
@@ -370,8 +370,7 @@ def file_problem(
     return Problem(rule=rule, path=path, count=1, share=share, summary=message, places=(place,), mend=mend)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uncounted:
+class Uncounted(NamedTuple):
     """An output whose number of lines could not be compared with the number of items, and the reason."""
 
     path: str

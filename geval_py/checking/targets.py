@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem
 from geval_py.errors import (
@@ -41,8 +41,7 @@ CANNOT_BE_READ = "what there is of its test set cannot be read"
 _NO_OUTPUT = "there is no output for this test set"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(NamedTuple):
     """An output to check, and what is known of its test set.
 
     ``expected`` and ``input`` are None if they are missing; ``without_count`` is the reason, if both are;
@@ -271,7 +270,7 @@ def _with_test_set(
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
     reason = CANNOT_BE_READ if unreadable else nothing
     expected, inputs = paths
-    return replace(target, expected=expected, input=inputs, without_count=reason, unreadable=tuple(unreadable))
+    return target._replace(expected=expected, input=inputs, without_count=reason, unreadable=tuple(unreadable))
 
 
 # The folders of challenges and submissions
@@ -391,8 +390,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         except DataError as error:
             headers.append(None)
             notes.append(f"{_one_line(error)}; so no line is taken for a header")
-    target = replace(
-        target,
+    target = target._replace(
         header=headers[0],
         in_header=headers[1],
         header_is_skipped=task.out_header is not None,
@@ -407,10 +405,9 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         if not schemes:
             reason = "names no metric" if sources.exists(path) else "is not there"
             notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
-            return replace(target, notes=tuple(notes))
+            return target._replace(notes=tuple(notes))
         of_shares = any(metric.answers == "shares" for metric in metrics)
-        target = replace(
-            target,
+        target = target._replace(
             words_are_plain=not (schemes[0].text_flags or of_shares),
             reader=next((metric for metric in metrics if metric.has_entries), None),
         )
@@ -426,13 +423,13 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         if any(metric.has_entries and not metric.has_classes for metric in metrics):
             # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
             if not any(metric.measure.in_nats for metric in metrics):
-                return replace(target, pointless=frozenset({"W204", "W214", "W301"}))
+                return target._replace(pointless=frozenset({"W204", "W214", "W301"}))
             pointless = frozenset() if of_shares else frozenset({"W204", "W214"})
-            return replace(target, pointless=pointless)
+            return target._replace(pointless=pointless)
         from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
         (scheme, _), *_ = select_schemes(task.replace(select_metrics=()))
-        return replace(target, metric=metrics[0], preparation=preparation_for(scheme))
+        return target._replace(metric=metrics[0], preparation=preparation_for(scheme))
     except (DataError, SchemeError, UsageError) as error:
         texts = _first_lines(target.output, target.output_header)
         is_text = bool(texts)
@@ -443,7 +440,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
         place = "" if isinstance(error, DataError) else f"; in {named(path)}"
         notes.append(f"{_one_line(error)}{place}; so {what}")
-        return replace(target, is_text=is_text, notes=tuple(notes))
+        return target._replace(is_text=is_text, notes=tuple(notes))
 
 
 def _has_classes(target: Target) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +17,7 @@ MAX_ROWS = 1 << 20  # more at a time are not faster
 MAX_SPOOLED = 1 << 20  # bytes of a column that stay in memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class Sizes(NamedTuple):
     """How much is in memory at a time, and the ``folder`` for the rest (None: the temporary one).
 
     ``tokens`` of a chunk of the text, ``rows`` of a block, and ``picked``: the rows that are picked from at a time.

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,8 +92,7 @@ class Estimation:
         return self.prune[min(length, len(self.prune)) - 1] if self.prune else 0
 
 
-@dataclass(frozen=True)
-class Discounts:
+class Discounts(NamedTuple):
     """D1, D2 and D3+ of one order; ``fell_back`` if they are the fall-back, because its counts allow no others."""
 
     amounts: tuple[float, ...]
@@ -117,8 +117,7 @@ class Level:
         return len(self.words)
 
 
-@dataclass(frozen=True)
-class Estimated:
+class Estimated(NamedTuple):
     """A model in columns: its words, the n-grams by order, the discounts, and the name of the text.
 
     ``counts`` and ``kept`` are the numbers of n-grams of each order before and after pruning.

@@ -176,7 +176,7 @@ def target_of(path: str, expected: str, challenge: str) -> Target:
     from geval_py.checking.targets import Target, with_options
 
     target = Target(output=output_at(path).path, challenge=challenge, expected=expected)
-    return replace(with_options(target), words_are_plain=False)
+    return with_options(target)._replace(words_are_plain=False)
 
 
 def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: JsonDocument) -> list[Scored]:
