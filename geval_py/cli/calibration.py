@@ -12,17 +12,19 @@ from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import locate
 from geval_py.scoring import evaluate, scores
 
-DESCRIPTION = """\
+make_calibration_parser = parser_maker(
+    "calibration",
+    """\
 Show whether an output means what it says: the loss that it claims against the one it gets,
 and the probabilities of all words, of the first guess and of the rest against what came true,
-each beside what honest probabilities would show."""
-EXAMPLES = """\
+each beside what honest probabilities would show.""",
+    """\
   geval calibration -t dev-0           does out.tsv mean what it says?
   geval calibration -t dev-0 -o out-model=bigram.tsv --format json
-"""
-
-
-make_calibration_parser = parser_maker("calibration", DESCRIPTION, EXAMPLES, *OF_HASHED_METRICS, DOCUMENTS)
+""",
+    *OF_HASHED_METRICS,
+    DOCUMENTS,
+)
 
 
 def run_calibration(args: argparse.Namespace) -> None:

@@ -27,25 +27,6 @@ EXAMPLES = """\
   geval --validate --expected-directory my-challenge-answers
   geval challenge make --help          what a command does, and its options
 """
-MAKE_EXAMPLES = """\
-  geval challenge make texts -o my-challenge         a folder of texts, a document a file
-  geval challenge make news.jsonl -o my-challenge --group newspaper
-                                                     lines of JSON; a newspaper is in one part only
-  geval challenge make texts -o my-challenge --context 20 --least-frequency 2 --split 60,25,15
-
-A text is a file; .jsonl and .tsv hold a document a line, whose columns but the text go with each gap.
-The hidden answers of test-A are written to a folder of their own.
-"""
-SPLIT_EXAMPLES = """\
-  geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
-  geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
-"""
-LEAKS_EXAMPLES = """\
-  geval challenge leaks                of the challenge in the current folder
-  geval challenge leaks my-challenge --answers my-challenge-answers
-                                       with the answers, which are in another folder
-  geval challenge leaks --explain E404 what a rule means, and what to do
-"""
 SHARES = config.argument_type(
     config.matched(
         "[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){2}",
@@ -90,7 +71,15 @@ BOTH = (  # the options that cutting and splitting share
 make_make_parser = parser_maker(
     "challenge make",
     "Cut a word-gap challenge from texts: train, dev-0 and test-A.",
-    MAKE_EXAMPLES,
+    """\
+  geval challenge make texts -o my-challenge         a folder of texts, a document a file
+  geval challenge make news.jsonl -o my-challenge --group newspaper
+                                                     lines of JSON; a newspaper is in one part only
+  geval challenge make texts -o my-challenge --context 20 --least-frequency 2 --split 60,25,15
+
+A text is a file; .jsonl and .tsv hold a document a line, whose columns but the text go with each gap.
+The hidden answers of test-A are written to a folder of their own.
+""",
     option("texts", nargs="*", metavar="PATH", help="a text, a file of texts, or a folder of either"),
     *BOTH,
     option(
@@ -133,7 +122,10 @@ make_make_parser = parser_maker(
 make_split_parser = parser_maker(
     "challenge split",
     "Split items that are there already into train, dev-0 and test-A, whole groups together.",
-    SPLIT_EXAMPLES,
+    """\
+  geval challenge split old/train -o my-challenge    a folder with in.tsv and expected.tsv
+  geval challenge split items -o my-challenge --columns Book,Left,Right --group Book
+""",
     option("folder", nargs="?", metavar="DIR", help="a folder with in.tsv and expected.tsv"),
     *BOTH,
     option(
@@ -238,7 +230,12 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
 make_leaks_parser = parser_maker(
     "challenge leaks",
     "Find what a challenge gives away: answers in public, and what one part shows of another.",
-    LEAKS_EXAMPLES,
+    """\
+  geval challenge leaks                of the challenge in the current folder
+  geval challenge leaks my-challenge --answers my-challenge-answers
+                                       with the answers, which are in another folder
+  geval challenge leaks --explain E404 what a rule means, and what to do
+""",
     option("folder", nargs="?", default=".", metavar="DIR", help="the challenge's public folder (default: .)"),
     option("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another"),
     option(

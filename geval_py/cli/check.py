@@ -33,15 +33,6 @@ from geval_py.text import named, shows_colours, visible, width_of
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
-EXAMPLES = """\
-  geval check                          the submission in the current folder
-  geval check -t dev-0                 only its dev-0
-  geval check bigram -t dev-0          an output of its dev-0, by its name
-  geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
-  predict | geval check - -t dev-0     standard input
-  geval check --fix --rest-mass 0.01   mend what can be mended without guessing
-  geval check --explain W204           what a rule means, and what to do
-"""
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
@@ -74,7 +65,15 @@ LISTING = (  # the options that only show the rules
 make_check_parser = parser_maker(
     "check",
     "Find every problem of a submission, at its line and column, without the hidden answers.",
-    EXAMPLES,
+    """\
+  geval check                          the submission in the current folder
+  geval check -t dev-0                 only its dev-0
+  geval check bigram -t dev-0          an output of its dev-0, by its name
+  geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
+  predict | geval check - -t dev-0     standard input
+  geval check --fix --rest-mass 0.01   mend what can be mended without guessing
+  geval check --explain W204           what a rule means, and what to do
+""",
     option(
         "paths", nargs="*", metavar="PATH",
         help="an output (-: standard input), or a submission's folder (default: .)",

@@ -25,23 +25,6 @@ from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring import evaluate
 from geval_py.text import named, some_of, visible
 
-DESCRIPTION = """\
-Compare outputs of one test set: intervals, paired tests against a baseline, and groups of
-outputs that cannot be told apart. The challenge's config.txt is read as for scoring."""
-EXAMPLES = """\
-  geval compare -t dev-0               all outputs of dev-0, the first one the baseline
-  geval compare -t dev-0 --baseline unigram
-                                       the baseline is out-model=unigram.tsv
-  geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
-  geval compare -t dev-0 --documents FileId
-                                       lines of one file belong together
-  geval compare -t dev-0 --format latex --caption "Perplexity on dev-0" --label tab:dev-0 >table.tex
-"""
-OUTPUTS = (
-    "an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
-    "(default: those of the test set)"
-)
-
 
 class _OutFile(argparse.Action):
     """Refuse ``-o``, which users know from scoring, and name the way to give outputs here."""
@@ -58,9 +41,26 @@ class _OutFile(argparse.Action):
 
 make_compare_parser = parser_maker(
     "compare",
-    DESCRIPTION,
-    EXAMPLES,
-    option("outputs", nargs="*", default=[], metavar="OUT", help=OUTPUTS),
+    """\
+Compare outputs of one test set: intervals, paired tests against a baseline, and groups of
+outputs that cannot be told apart. The challenge's config.txt is read as for scoring.""",
+    """\
+  geval compare -t dev-0               all outputs of dev-0, the first one the baseline
+  geval compare -t dev-0 --baseline unigram
+                                       the baseline is out-model=unigram.tsv
+  geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
+  geval compare -t dev-0 --documents FileId
+                                       lines of one file belong together
+  geval compare -t dev-0 --format latex --caption "Perplexity on dev-0" --label tab:dev-0 >table.tex
+""",
+    option(
+        "outputs",
+        nargs="*",
+        default=[],
+        metavar="OUT",
+        help="an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
+        "(default: those of the test set)",
+    ),
     table_options("test_name"),
     *PLACES,
     option("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS),

@@ -87,20 +87,18 @@ _geval() {
 }
 complete -o bashdefault -F _geval geval
 """
-EXAMPLES = """\
-  eval "$(geval completion bash)"      in ~/.bashrc
-  eval "$(geval completion zsh)"       in ~/.zshrc, behind compinit
-  geval completion fish >~/.config/fish/completions/geval.fish
-"""
-STATUS = "Exit status: 0 fine, 2 the command line is at fault."
 
 
 make_completion_parser = commands.parser_maker(
     "completion",
     "Write a script by which a shell completes commands, options, metrics and files.",
-    EXAMPLES,
+    """\
+  eval "$(geval completion bash)"      in ~/.bashrc
+  eval "$(geval completion zsh)"       in ~/.zshrc, behind compinit
+  geval completion fish >~/.config/fish/completions/geval.fish
+""",
     commands.option("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS)),
-    status=STATUS,
+    status="Exit status: 0 fine, 2 the command line is at fault.",
 )
 
 

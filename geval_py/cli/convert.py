@@ -12,19 +12,17 @@ from geval_py.reading import formats
 from geval_py.tables.numbers import counted
 from geval_py.text import named
 
-DESCRIPTION = """\
+make_convert_parser = parser_maker(
+    "convert",
+    """\
 Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines),
 .parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst). N-best lists
-(.nbest, .words.nbest) and predictions of BabyLM (.predictions.json) are only read."""
-EXAMPLES = """\
+(.nbest, .words.nbest) and predictions of BabyLM (.predictions.json) are only read.""",
+    """\
   geval convert out.tsv out.parquet    a row a line, with lists of words and of probabilities
   geval convert predictions.csv out.tsv.xz
                                        class probabilities, as id,label,p or a column a class
-"""
-
-
-make_convert_parser = parser_maker(
-    "convert", DESCRIPTION, EXAMPLES,
+""",
     option("source", metavar="IN", help="the output; - for TSV from standard input"),
     option("target", metavar="OUT", help="the file to write"),
     switch("--force", help="write over a file that is there"),

@@ -35,26 +35,6 @@ from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
 
 Plans: TypeAlias = "list[tuple[derived.Derived, int]]"  # new outputs, with their number of lines
-TUNE = """\
-Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),
-another temperature. What helps on held-out lines by more than luck is taken."""
-TUNE_EXAMPLES = """\
-  geval tune -t dev-0 -o bigram        what would help out-model=bigram.tsv
-  geval tune -t dev-0 -o bigram --apply dev-0 --apply test-A
-                                       and write out-model=bigram,tuned=….tsv into both folders
-  geval tune --parameters dev-0/out-model=bigram,tuned=lambda-nu.tuning.json --apply test-B
-                                       the same again, for another set
-"""
-MIX = """\
-Mix outputs of one test set with the weights that are best where the answers are known, and write the
-mixture if it is better than the best output alone, on held-out lines and by more than luck."""
-MIX_EXAMPLES = """\
-  geval mix -t dev-0 bigram unigram    find the weights, and write dev-0/out-mix=bigram+unigram.tsv
-  geval mix -t dev-0 bigram unigram --apply test-A
-                                       and into test-A, of the outputs of the same names there
-  geval mix -t dev-0 bigram unigram --words 1000
-                                       with the commonest words of train as one more output
-"""
 
 
 def _options(*, words: int | None, words_help: str, apply_help: str, force_help: str) -> tuple[OptionAdder, ...]:
@@ -80,8 +60,16 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
 
 make_tune_parser = parser_maker(
     "tune",
-    TUNE,
-    TUNE_EXAMPLES,
+    """\
+Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),
+another temperature. What helps on held-out lines by more than luck is taken.""",
+    """\
+  geval tune -t dev-0 -o bigram        what would help out-model=bigram.tsv
+  geval tune -t dev-0 -o bigram --apply dev-0 --apply test-A
+                                       and write out-model=bigram,tuned=….tsv into both folders
+  geval tune --parameters dev-0/out-model=bigram,tuned=lambda-nu.tuning.json --apply test-B
+                                       the same again, for another set
+""",
     table_options("test_name"),
     *PLACES,
     table_options(out_files="the output, as for scoring; where there are several, one of them"),
@@ -100,8 +88,16 @@ make_tune_parser = parser_maker(
 )
 make_mix_parser = parser_maker(
     "mix",
-    MIX,
-    MIX_EXAMPLES,
+    """\
+Mix outputs of one test set with the weights that are best where the answers are known, and write the
+mixture if it is better than the best output alone, on held-out lines and by more than luck.""",
+    """\
+  geval mix -t dev-0 bigram unigram    find the weights, and write dev-0/out-mix=bigram+unigram.tsv
+  geval mix -t dev-0 bigram unigram --apply test-A
+                                       and into test-A, of the outputs of the same names there
+  geval mix -t dev-0 bigram unigram --words 1000
+                                       with the commonest words of train as one more output
+""",
     option(
         "outputs",
         nargs="*",

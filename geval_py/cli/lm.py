@@ -42,34 +42,6 @@ DISCOUNT = config.argument_type(
 OF_KNESER_NEY = (
     "prune", "vocabulary", "discount_fallback", "interpolate_unigrams", "vocab_pad", "exact_discounts", "memory",
 )  # fmt: skip
-TRAIN_EXAMPLES = """\
-  geval lm train -o 3 text.txt --arpa text.arpa
-  geval lm train -o 4 --prune 0 0 1 --arpa big.arpa.xz part-1.txt part-2.txt.gz
-  geval lm train -o 2 --counts add-one text.txt --arpa add-one.arpa
-
-A text has a sentence a line, and white space between words. Options that take several values stand in front of
-another option, or behind the texts.
-"""
-PERPLEXITY_EXAMPLES = """\
-  geval lm perplexity text.arpa other.txt
-  geval lm perplexity text.arpa.xz other.txt --bootstrap 1000
-  geval lm perplexity text.arpa other.txt --sentences | sort -n | head
-"""
-NEXT_EXAMPLES = """\
-  geval lm next text.arpa "in the" "out of"
-  geval lm next text.arpa -k 0 --format csv <contexts.txt
-"""
-SURPRISAL_EXAMPLES = """\
-  geval lm surprisal text.arpa other.txt
-  geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
-"""
-MIX_EXAMPLES = """\
-  geval lm mix a.arpa b.arpa --on held-out.txt
-  geval lm perplexity a.arpa@0.7+b.arpa@0.3 other.txt
-
-A mixture of models with back-off is no such model, and cannot be written as an ARPA file. The other commands take the
-name in the last row for it. A word that a model does not have has the probability 0 in it, if another one has it.
-"""
 
 
 def _memory(text: str) -> int:
@@ -84,7 +56,14 @@ def _memory(text: str) -> int:
 make_train_parser = parser_maker(
     "lm train",
     "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does.",
-    TRAIN_EXAMPLES,
+    """\
+  geval lm train -o 3 text.txt --arpa text.arpa
+  geval lm train -o 4 --prune 0 0 1 --arpa big.arpa.xz part-1.txt part-2.txt.gz
+  geval lm train -o 2 --counts add-one text.txt --arpa add-one.arpa
+
+A text has a sentence a line, and white space between words. Options that take several values stand in front of
+another option, or behind the texts.
+""",
     option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
     number_option(
         "-o", "--order", default=DEFAULT_ORDER,
@@ -195,7 +174,11 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
 make_perplexity_parser = parser_maker(
     "lm perplexity",
     "Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
-    PERPLEXITY_EXAMPLES,
+    """\
+  geval lm perplexity text.arpa other.txt
+  geval lm perplexity text.arpa.xz other.txt --bootstrap 1000
+  geval lm perplexity text.arpa other.txt --sentences | sort -n | head
+""",
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
     option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
     option(
@@ -266,7 +249,10 @@ def run_info(args: argparse.Namespace) -> None:
 make_next_parser = parser_maker(
     "lm next",
     "Show the most probable next words behind contexts, each from the beginning of a sentence.",
-    NEXT_EXAMPLES,
+    """\
+  geval lm next text.arpa "in the" "out of"
+  geval lm next text.arpa -k 0 --format csv <contexts.txt
+""",
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
     option(
         "contexts", nargs="*", metavar="CONTEXT",
@@ -293,7 +279,10 @@ def run_next(args: argparse.Namespace) -> None:
 make_surprisal_parser = parser_maker(
     "lm surprisal",
     "Show the surprisal of each word of a text in bits, -log2 of its probability behind the words before it.",
-    SURPRISAL_EXAMPLES,
+    """\
+  geval lm surprisal text.arpa other.txt
+  geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
+""",
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
     option(
         "text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT",
@@ -336,7 +325,13 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
 make_mix_parser = parser_maker(
     "lm mix",
     "Find the weights that mix models best on a held-out text, and show its perplexity by all of them.",
-    MIX_EXAMPLES,
+    """\
+  geval lm mix a.arpa b.arpa --on held-out.txt
+  geval lm perplexity a.arpa@0.7+b.arpa@0.3 other.txt
+
+A mixture of models with back-off is no such model, and cannot be written as an ARPA file. The other commands take the
+name in the last row for it. A word that a model does not have has the probability 0 in it, if another one has it.
+""",
     option("models", nargs="*", metavar="MODEL", help=MODEL_HELP),
     option(
         "--on", metavar="TEXT",

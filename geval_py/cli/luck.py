@@ -11,17 +11,15 @@ from geval_py.reading import config
 from geval_py.reading.splits import locate, read_vocabulary
 from geval_py.scoring import evaluate
 
-DESCRIPTION = """\
+make_luck_parser = parser_maker(
+    "luck",
+    """\
 Show how much hash collisions changed scores: the scores that other seeds of the hash would give, and how
-far this one is from them; and the perplexity without hashing, where there is a vocabulary."""
-EXAMPLES = """\
+far this one is from them; and the perplexity without hashing, where there is a vocabulary.""",
+    """\
   geval luck -t dev-0                  all outputs of dev-0
   geval luck -t dev-0 -o out.tsv --seeds 100
-"""
-
-
-make_luck_parser = parser_maker(
-    "luck", DESCRIPTION, EXAMPLES,
+""",
     *OF_HASHED_METRICS,
     table_options("vocabulary", "names"),
     number_option(

@@ -31,40 +31,16 @@ JOURNAL_ENDING, KEPT_ENDING = ".journal", ".model.json"
 SAMPLE = 20  # items that --estimate does
 HEADERS = ("out_directory", "expected_directory", "in_header", "out_header")
 LISTED = "\n".join(f"  {name:11} {model.summary.replace('`', '')}" for name, model in baselines.BASELINES.items())
-BASELINES = f"""\
-models:
-{LISTED}
-  kenlm:FILE  a model that KenLM reads, for the most frequent words (needs the package kenlm)
-
-"""
-BASELINE_EXAMPLES = """\
-  geval baseline -t dev-0              write dev-0/out-model=ngram-both.tsv
-  geval baseline -t dev-0 unigram --top 1000
-  geval -t dev-0                       and score it
-"""
-MODELS = """\
-models:
-  gguf:FILE            llama.cpp, in this process (llama-cpp-python)
-  hf:NAME or a folder  transformers, on the GPU if there is one
-  openai:URL#MODEL     a server of the completions protocol: llama.cpp's, vLLM, others; the key is taken
-                       from GEVAL_API_KEY or OPENAI_API_KEY
-  arpa:FILE            n-grams, by the left context; also a binary file of KenLM
-  kenlm:FILE, or the name of a baseline, as in geval baseline
-
-"""
-PREDICT_EXAMPLES = """\
-  geval predict -t dev-0 --model gguf:gemma-3-270m.gguf --estimate
-  geval predict -t dev-0 --model gguf:gemma-3-270m.gguf --right 10 --candidates 50
-  geval predict -t dev-0 --model openai:http://localhost:8000/v1#gemma-3-270m
-
-A run that is stopped, or killed, goes on where it was when it is started again.
-"""
 
 
 make_baseline_parser = parser_maker(
     "baseline",
     "Write the output of a simple model, trained on the challenge's train, for a test set.",
-    BASELINE_EXAMPLES,
+    """\
+  geval baseline -t dev-0              write dev-0/out-model=ngram-both.tsv
+  geval baseline -t dev-0 unigram --top 1000
+  geval -t dev-0                       and score it
+""",
     option(
         "model",
         nargs="?",
@@ -83,7 +59,12 @@ make_baseline_parser = parser_maker(
     ),
     switch("--force", help="write over an output of that name"),
     switch("--no-cache", help="train anew, and do not keep the model"),
-    before=BASELINES,
+    before=f"""\
+models:
+{LISTED}
+  kenlm:FILE  a model that KenLM reads, for the most frequent words (needs the package kenlm)
+
+""",
 )
 
 
@@ -91,7 +72,13 @@ make_predict_parser = parser_maker(
     "predict",
     "Write the output of a language model for a test set: in each gap the likeliest words, with the\n"
     "probabilities that the model gives to their tokens and to their end; all other words share the rest.",
-    PREDICT_EXAMPLES,
+    """\
+  geval predict -t dev-0 --model gguf:gemma-3-270m.gguf --estimate
+  geval predict -t dev-0 --model gguf:gemma-3-270m.gguf --right 10 --candidates 50
+  geval predict -t dev-0 --model openai:http://localhost:8000/v1#gemma-3-270m
+
+A run that is stopped, or killed, goes on where it was when it is started again.
+""",
     option("--model", required=True, metavar="ADDRESS", help="the language model; see below"),
     table_options("test_name"),
     option(
@@ -127,7 +114,16 @@ make_predict_parser = parser_maker(
     switch(
         "--force", help="write over an output of that name, and the journal of other work"
     ),
-    before=MODELS,
+    before="""\
+models:
+  gguf:FILE            llama.cpp, in this process (llama-cpp-python)
+  hf:NAME or a folder  transformers, on the GPU if there is one
+  openai:URL#MODEL     a server of the completions protocol: llama.cpp's, vLLM, others; the key is taken
+                       from GEVAL_API_KEY or OPENAI_API_KEY
+  arpa:FILE            n-grams, by the left context; also a binary file of KenLM
+  kenlm:FILE, or the name of a baseline, as in geval baseline
+
+""",
 )  # fmt: skip
 
 

@@ -12,21 +12,17 @@ from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.text import named, visible
 
-DESCRIPTION = """\
+make_report_parser = parser_maker(
+    "report",
+    """\
 Explain an output on one page: how good it is and how sure that is, where its loss comes from,
-which lines are hard. Of several outputs the first is explained, and compared with the others."""
-EXAMPLES = """\
+which lines are hard. Of several outputs the first is explained, and compared with the others.""",
+    """\
   geval report -t dev-0 --html report.html
                                        the first output of dev-0, compared with the others
   geval report -t dev-0 -o bigram --html report.html --svg charts
                                        one output; and its charts, a file each, in a folder
-"""
-
-
-make_report_parser = parser_maker(
-    "report",
-    DESCRIPTION,
-    EXAMPLES,
+""",
     table_options("test_name", "out_files"),
     option("--html", metavar="FILE", help="the page, one file that loads nothing"),
     option("--svg", metavar="DIR", help="the charts alone, a file each, in this folder"),

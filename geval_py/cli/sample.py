@@ -15,19 +15,17 @@ from geval_py.text import named, visible
 
 PACKAGE = Path(__file__).parents[1]
 NOT_COPIED = ("gazette.txt",)  # the text that the challenge was cut from
-EXAMPLES = """\
-  geval sample gazette                 copy it into the folder gazette, which must not be there yet
-  cd gazette; geval -t dev-0           and score its two outputs
-"""
-STATUS = "Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault."
 
 
 make_sample_parser = parser_maker(
     "sample",
     "Copy a sample challenge, words missing from an old newspaper, into a new folder.",
-    EXAMPLES,
+    """\
+  geval sample gazette                 copy it into the folder gazette, which must not be there yet
+  cd gazette; geval -t dev-0           and score its two outputs
+""",
     option("folder", nargs="?", metavar="DIR", help="the folder to make"),
-    status=STATUS,
+    status="Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault.",
 )
 
 

@@ -37,19 +37,6 @@ PAUSE_SECONDS, MAX_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
 NOT_SHOWN = "–"  # in the place of a score that the pages do not show
 LADDER = ", which moves only when a new score is surely better"
-TOKENS = """\
-The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
-page of the board, or the organiser gives you one.
-
-"""
-EXAMPLES = """\
-  geval submit test-A/out.tsv --board https://board.example.org
-  geval submit . --board https://board.example.org
-  geval submit team.zip --board https://board.example.org --no-wait >receipt.json
-"""
-STATUS = """\
-Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
-or failed; 2 the command line is at fault."""
 
 
 class SubmitError(DataError):
@@ -71,7 +58,11 @@ class ProblemsError(DataError):
 make_submit_parser = parser_maker(
     "submit",
     "Send an output, a folder or an archive to the server of a board, and show what becomes of it.",
-    EXAMPLES,
+    """\
+  geval submit test-A/out.tsv --board https://board.example.org
+  geval submit . --board https://board.example.org
+  geval submit team.zip --board https://board.example.org --no-wait >receipt.json
+""",
     option("file", metavar="FILE", help="an output such as test-A/out.tsv, a submission's folder, or an archive"),
     option("--board", required=True, metavar="URL", help="the address of the board"),
     option("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)"),
@@ -79,8 +70,14 @@ make_submit_parser = parser_maker(
     switch("--trial", help="only check it there: it does not count, and is not scored"),
     switch("--no-check", help="send it without checking it here first"),
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
-    status=STATUS,
-    before=TOKENS,
+    status="""\
+Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
+or failed; 2 the command line is at fault.""",
+    before="""\
+The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
+page of the board, or the organiser gives you one.
+
+""",
 )
 
 
