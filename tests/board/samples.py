@@ -13,6 +13,15 @@ from geval_py.board.database.store import Board
 
 # Where the two databases differ, in types, locks and errors, a test runs on both without --long too.
 ON_BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+
+
+def on_both_with(name, values, quick):
+    """Test each value on both databases; without --long only the ``quick`` pairs, for tests that take seconds."""
+    pairs = [(database, value) for database in ("sqlite", "postgresql") for value in values]
+    marked = [pytest.param(*pair, marks=() if pair in quick else pytest.mark.long) for pair in pairs]
+    return pytest.mark.parametrize(("database", name), marked, indirect=["database"])
+
+
 NOW = datetime(2027, 1, 10, 12, tzinfo=UTC)
 LINES = 60
 WORDS = tuple(f"word{number}" for number in range(30))

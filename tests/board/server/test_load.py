@@ -17,15 +17,9 @@ from pathlib import Path
 import pytest
 from deployed import ask, check_invariants, drained, send, serving, tokens, unused_port
 from load import LARGE, SMALL, Outputs, put_load
-from samples import ON_BOTH, output, write_challenge
+from samples import on_both_with, output, write_challenge
 
 pytestmark = pytest.mark.no_cover
-
-
-@pytest.fixture(params=[pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=pytest.mark.long)])
-def size(request):
-    """How many there are."""
-    return request.param
 
 
 @pytest.fixture
@@ -41,7 +35,7 @@ def challenge(contents, tmp_path):
     return tmp_path / "challenge"
 
 
-@ON_BOTH
+@on_both_with("size", [SMALL, LARGE], quick=[("sqlite", SMALL)])
 def test_readers_and_uploaders_at_a_deadline(board, contents, size, tmp_path):
     """Each upload has a receipt, none is lost or double, and each page is the reader's own."""
     found = put_load(board, contents, size, tmp_path)
@@ -116,7 +110,7 @@ class Slow:
         self._thread.join()
 
 
-@pytest.mark.parametrize("size", [SMALL], indirect=True, ids=["small"])
+@pytest.mark.parametrize("size", [SMALL], ids=["small"])
 @pytest.mark.parametrize("number", [60, pytest.param(5_000, marks=pytest.mark.long)])
 def test_slow_connections_do_not_stop_good_ones(sqlite_board, tmp_path, number):
     """Each sends a byte a second to the documented proxy; those of one account that are too many are refused."""

@@ -32,7 +32,7 @@ from deployed import (
     tokens,
     unused_port,
 )
-from samples import ON_BOTH, output
+from samples import on_both_with, output
 from serving import set_keys
 from sqlalchemy import select, update
 
@@ -115,10 +115,12 @@ def kill_all(process):
     process.wait()
 
 
-@ON_BOTH
+KILLS = {"server": Process.kill, "workers": kill_workers, "all": kill_all}
+
+
+@on_both_with("killed", KILLS, quick=[("sqlite", "server"), ("postgresql", "workers"), ("postgresql", "all")])
 @TIMES
-@pytest.mark.parametrize("kill", [Process.kill, kill_workers, kill_all], ids=["server", "workers", "all"])
-def test_a_killed_server_loses_nothing(board, times, kill):
+def test_a_killed_server_loses_nothing(board, times, killed):
     """After the kill of the server, its worker ends by itself; each sender without an answer sends again."""
     chance, senders = random.Random(times), Senders(board)
     for number in range(times):
@@ -127,7 +129,7 @@ def test_a_killed_server_loses_nothing(board, times, kill):
         with ThreadPoolExecutor(1) as thread:
             sending = thread.submit(senders.send, [port], [number])
             time.sleep(chance.uniform(0, 0.4))
-            kill(process)
+            KILLS[killed](process)
             sending.result()
         check_invariants(board, senders.receipts, is_idle=False)
         time_goes_by(board)
@@ -159,8 +161,7 @@ def test_a_killed_database_loses_nothing(postgresql, challenge, tmp_path, times)
     print(f"{times} kills, {len(senders.receipts)} receipts: {check_invariants(board, senders.receipts)}")
 
 
-@ON_BOTH
-@TIMES
+@on_both_with("times", [1, 50], quick=[("sqlite", 1)])
 def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     """At any byte of the head, of the body or after it, by a close or a reset, with a length or in chunks."""
     chance, secret = random.Random(times), tokens(board, ["anna"])[0]
@@ -196,8 +197,7 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
     print(f"{times} connections cut, {len(whole)} of them after the last byte, {found} of which were accepted")
 
 
-@ON_BOTH
-@pytest.mark.parametrize("times", [2, pytest.param(50, marks=pytest.mark.long)])
+@on_both_with("times", [2, 50], quick=[("postgresql", 2)])
 def test_two_servers_on_one_database(board, times):
     """The same file at both at once is one upload, and a quota holds for both; one is killed meanwhile."""
     senders = Senders(board)
@@ -235,12 +235,6 @@ def send_number(secret, number, port):
 # A full disk
 
 
-@pytest.fixture(params=["the database", "temporary files"])
-def full(request):
-    """What stands on the disk that is full."""
-    return request.param
-
-
 @pytest.fixture
 def filling(small_disk, full, challenge, database, tmp_path):
     """A board whose database, or contents in PostgreSQL, stand on a small disk."""
@@ -265,7 +259,10 @@ def change(board, *statements):
             connection.exec_driver_sql(statement)
 
 
-@ON_BOTH
+ON_DISK = ["the database", "temporary files"]  # what stands on the disk that is full
+
+
+@on_both_with("full", ON_DISK, quick=[("sqlite", "temporary files"), ("postgresql", "the database")])
 @TIMES
 def test_a_full_disk_in_the_middle_of_an_upload(filling, full, small_disk, times):
     """It is refused with a reason that a program can read, nothing of it stays, and afterwards it is taken."""
