@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -51,7 +52,9 @@ class Served:
         if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
             raise UsageError(message=f"an address is written down; put a key or a password into {KEYS[0]}")
         key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
-        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._client = needed("httpx", "openai").Client(headers=headers, timeout=PATIENCE)
+        weakref.finalize(self, self._client.close)
         self._url = f"{url.rstrip('/')}/completions"
         self._parallel = parallel
         self._numbers: dict[bytes, int] = {b"": 0}
@@ -142,7 +145,7 @@ class Served:
         )
 
         def ask(prompt: str) -> dict[str, Any]:
-            answer = client.post(self._url, json=sent | {"prompt": prompt})
+            answer = self._client.post(self._url, json=sent | {"prompt": prompt})
             if answer.status_code != 200:
                 reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
                 later = _BusyError if answer.status_code in BUSY else ModelError
@@ -153,10 +156,7 @@ class Served:
                 raise self._failed("gives no log probabilities (logprobs) with its answer") from error
 
         try:
-            with (
-                httpx.Client(headers=self._headers, timeout=PATIENCE) as client,
-                ThreadPoolExecutor(self._parallel) as pool,
-            ):
+            with ThreadPoolExecutor(self._parallel) as pool:
                 return list(pool.map(retry(ask), prompts))
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._failed(f"does not answer: {error or type(error).__name__}") from error
