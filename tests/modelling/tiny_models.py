@@ -1,5 +1,6 @@
 """Language models so small that all words' probabilities are known, and these probabilities, by another method."""
 
+import re
 from functools import cache
 
 import numpy as np
@@ -18,6 +19,8 @@ class Markov:
 
     def __init__(self, seed=0, texts=PIECES, going_on=0.06):
         self.texts, self.ends = list(texts), ENDS
+        self._numbers = {text: number for number, text in reversed([*enumerate(texts)])}
+        self._piece = re.compile(b"|".join(map(re.escape, sorted(filter(None, texts), key=len, reverse=True))))
         draws = np.random.default_rng(seed).gamma(0.7, size=(len(texts), len(texts))) + 1e-3
         inside = np.array([text[:1] not in (b"", *(character.encode() for character in WHITE)) for text in texts])
         draws[:, inside] *= going_on  # words are short
@@ -25,13 +28,9 @@ class Markov:
 
     def encode(self, text):
         """Divide a text into the longest tokens from left to right, behind the token that begins texts."""
-        tokens, rest = [0], text.encode()
-        while rest:
-            token = max((n for n, piece in enumerate(self.texts) if piece and rest.startswith(piece)),
-                        key=lambda n: len(self.texts[n]))  # fmt: skip
-            tokens.append(token)
-            rest = rest[len(self.texts[token]) :]
-        return tokens
+        pieces = self._piece.findall(text.encode())
+        assert b"".join(pieces) == text.encode()
+        return [0, *map(self._numbers.__getitem__, pieces)]
 
     def next_tokens(self, prefix, continuations):
         return [NextTokens(None, self.table[[*prefix, *tokens][-1]]) for tokens in continuations]
