@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
 from typing import NamedTuple
@@ -69,13 +68,12 @@ def check_group(column: str, columns: Sequence[str]) -> None:
         raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """One text, with its columns, the id first, and the path of its file."""
 
     id: str
     text: str
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str]
     path: str = ""
 
 
@@ -105,7 +103,7 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
             places = " and ".join(dict.fromkeys(map(named, (seen[document.id], document.path))))
             raise UsageError(message=f"two documents have the id {visible(document.id)}\n  in {places}")
         seen[document.id] = document.path
-    return [replace(one, columns={name: one.columns.get(name, "") for name in columns}) for one in documents]
+    return [one._replace(columns={name: one.columns.get(name, "") for name in columns}) for one in documents]
 
 
 def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:

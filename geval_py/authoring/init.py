@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting, splits
@@ -16,8 +16,7 @@ from geval_py.scoring.metrics.base import Metric
 from geval_py.text import SPACES, visible
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """The sample data for some metrics: title and task, columns, and the items of each set as pairs of lines."""
 
     title: str

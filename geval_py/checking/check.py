@@ -227,11 +227,11 @@ def check_output(
             problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
         if is_part:
             message = f"{named(error.path)}: {problem.summary}"
-            place = replace(problem.places[0], message=message)
+            place = problem.places[0]._replace(message=message)
             problem = replace(problem, summary=message, places=(place,))
         return [problem] if problem.rule.code in codes else []
     if classes and (kept := total.places.get("W216")):  # the nearest class takes long to find, so only for places
-        kept[:] = [(*entry, nearest(entry[2], classes)) if isinstance(entry, tuple) else entry for entry in kept]
+        kept[:] = [entry if isinstance(entry, Place) else (*entry, nearest(entry[2], classes)) for entry in kept]
     return _sum_up(total, target, codes, items, has_mark=has_mark, labels=labels)
 
 

@@ -18,8 +18,7 @@ Severity: TypeAlias = Literal["error", "warning"]
 MAX_SHOWN = 10  # problems at Python's prompt
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A kind of problem.
 
     ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. A line of word gaps breaks it
@@ -46,8 +45,7 @@ class Rule:
         return any(flags & has == has and not flags & lacks for has, lacks in self.flags)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """The place of a problem: line and column from 1 (the column in characters), the token there, the message.
 
     ``line`` 0 is the file as a whole. ``text`` is the whole line, to be shown with a caret; it may be "".

@@ -84,7 +84,7 @@ def undefended(board, patch, *, ladder=False, rejects=False):
     patch.setattr(leaderboard, "uninformed_score", lambda metric: None)
     test = replace(board.settings.tests[0], disclosed=4, ladder=ladder, show=ALL, step=0.0)
     if rejects:
-        patch.setattr(rules, "RULES", tuple(replace(rule, needs_answers=False) for rule in rules.RULES))
+        patch.setattr(rules, "RULES", tuple(rule._replace(needs_answers=False) for rule in rules.RULES))
         target, check = child.target_of, child.check
         patch.setattr(child, "target_of", lambda *words: target(*words)._replace(words_are_plain=True))
         patch.setattr(
