@@ -15,7 +15,7 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -107,8 +107,7 @@ class System:
     signature: scores.Signature | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
+class Ranking(NamedTuple):
     """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` are finite in all."""
 
     systems: tuple[System, ...]

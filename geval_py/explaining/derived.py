@@ -10,9 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from geval_py import errors
 from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs
@@ -74,8 +74,7 @@ def line_figures(masses: Sequence[float], rest: float) -> tuple[float, float, fl
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByLine:
+class ByLine(NamedTuple):
     """How lambda and nu of a line depend on its figures.
 
     With x = (1, (figures - ``centres``) / ``scales``), they are 1 / (1 + exp(-a.x)), where a is ``lambda_`` or
@@ -101,7 +100,7 @@ class ByLine:
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the numbers for JSON."""
-        return {name.rstrip("_"): list(numbers) for name, numbers in asdict(self).items()}
+        return {name.rstrip("_"): list(numbers) for name, numbers in self._asdict().items()}
 
     @classmethod
     def of_dict(cls, values: dict[str, Any]) -> ByLine:
@@ -266,8 +265,7 @@ class Mixing:
         return {"weights": self.weights, "bits": self.bits, "frequent_words": self.frequent}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Derived(NamedTuple):
     """An output that is computed line by line from the ``sources`` and written to ``path``.
 
     ``header`` is the first name of the header line that a source may begin with. The new output has no header.

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -184,8 +184,7 @@ def _documents_of_column(text: bytes, field: features.Field) -> Documents:
 # The documents of an interval or a test
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Dependence:
+class Dependence(NamedTuple):
     """Which lines are alike: ``documents``, of all lines of the file, or None if no column tells.
 
     Intervals by them are up to ``widening`` times as wide as by lines. ``coarse`` are the names of columns whose
@@ -193,7 +192,7 @@ class Dependence:
     enough documents. ``missing`` is the path of an input that is not there: no column could be looked at.
     """
 
-    documents: Documents | None = field(repr=False)
+    documents: Documents | None
     widening: float = 1.0
     coarse: tuple[tuple[str, int], ...] = ()
     tested: tuple[str, ...] = ()

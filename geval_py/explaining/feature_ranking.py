@@ -66,8 +66,7 @@ class Names:
         return names
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """Features by rising p, with their z and p, and their occurrences: aligned items and places of features.
 
     The items of a feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided, and it

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ class Outcome(IntEnum):
     NO_GUESS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class Outcomes(NamedTuple):
     """The outcome of each scored line, in order, the confidence of its best guess, and the mass of the expected word.
 
     The best guess is the word with the greatest mass; among equals, the greatest in code point order, as for
@@ -52,8 +50,7 @@ class Outcomes:
     word_masses: Array
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeShare:
+class OutcomeShare(NamedTuple):
     """The lines of one outcome: how many, their share of all lines and of the finite loss, their mean loss in nats.
 
     The mean is over lines with a finite loss; NaN if there are none.
@@ -157,8 +154,7 @@ FREQUENCIES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grouping:
+class Grouping(NamedTuple):
     """The group of each line: ``codes`` are places in ``labels``, some of which may be unused.
 
     ``kind`` is what divides the lines: ranges of numbers, values, the length in words, or given ranges.
@@ -213,8 +209,7 @@ GUESSES = 5
 CONTEXT = 72  # characters on each side of a gap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(NamedTuple):
     """A distribution over words for a gap: the texts around it, the answer, the guesses.
 
     ``about`` are the other columns of the input. ``listed`` is the mass of the expected word, None if it is not

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -115,21 +115,6 @@ def rank_features(
     if dependence is not None and dependence.documents is not None:
         return replace(features, notes=(next(dependence.notes("q is by document")),))
     return replace(features, notes=(grouped.nothing_gained,)) if grouped and grouped.are_lines else features
-
-
-def worst_features(
-    items: Iterable[tuple[str, str, str]],
-    scores: Sequence[float] | Array,
-    *,
-    header: tuple[str, ...] = (),
-    kinds: FeatureKinds | None = None,
-    **asked: Any,
-) -> WorstFeatures:
-    """Rank the features of ``items``, aligned with their ``scores``; the other arguments are as below."""
-    kinds = kinds or FeatureKinds()
-    return ranked_features(
-        lambda known: collect(compress(items, known.tolist()), Fields(header), kinds), scores, **asked
-    )
 
 
 def ranked_features(

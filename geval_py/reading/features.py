@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -87,8 +86,7 @@ def read_references(path: str) -> dict[str, str]:
     return texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureKinds:
+class FeatureKinds(NamedTuple):
     """The kinds of features besides tokens; ``tokens`` splits a text.
 
     ``references`` are texts by their numbers, to which fields may refer: ``7 0-4,10`` is six characters of the text
@@ -217,8 +215,7 @@ class Fields:
         raise KeyError(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(NamedTuple):
     """One feature: its name as given, its field and its token."""
 
     name: str
@@ -258,7 +255,7 @@ class Feature:
         """Return the kinds to search for this feature: shapes or bigrams by its name, else the given ones."""
         shapes = self.token.startswith(SHAPE)
         bigrams = BETWEEN_TOKENS in self.token
-        return replace(kinds, bigrams=bigrams, word_shapes=shapes) if shapes or bigrams else kinds
+        return kinds._replace(bigrams=bigrams, word_shapes=shapes) if shapes or bigrams else kinds
 
 
 def parse_feature(name: str, fields: Fields) -> Feature:
@@ -297,8 +294,7 @@ def columns_there_are(column: str, header: Sequence[str], written: str = "{}") -
     return guess + (f"the columns are {visible(', '.join(header))}" if header else "the columns have numbers, from 1")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemFilter:
+class ItemFilter(NamedTuple):
     """A filter for the items that have all of some features."""
 
     features: tuple[Feature, ...]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import parquet, rewriting, rows, tool_files
@@ -32,8 +32,7 @@ from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import named
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(NamedTuple):
     """A format of outputs: the ending of its files, and the functions that read and write its lines.
 
     ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from xml.sax.saxutils import quoteattr
 
 from geval_py.errors import UsageError
@@ -98,8 +98,7 @@ def _percent_tick(value: float) -> str:
     return f"{100 * value:g} %"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """Maps values from ``low`` to ``high`` to pixels from ``start`` to ``end``."""
 
     low: float
@@ -323,8 +322,7 @@ ROW = 23
 MAX_LABEL = 20  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class ChartRow:
+class ChartRow(NamedTuple):
     """A row of a chart and of its table: a label, a value and its interval, the number of lines it stands for.
 
     ``note`` is said behind the value; ``points`` are other values, drawn small.
@@ -406,8 +404,7 @@ def unique_labels(labels: Iterable[str]) -> list[str]:
 # Shares: histograms and stacked bars
 
 
-@dataclass(frozen=True, slots=True)
-class BarPart:
+class BarPart(NamedTuple):
     """A part of a bar or histogram, from ``start`` to ``end`` along its axis; ``share`` is its height or its size.
 
     ``said`` describes it in words; ``name`` is that of its colour in the legend, if it is in one.

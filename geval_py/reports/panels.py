@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -50,8 +49,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.luck import Luck
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """A question and its answer: a sentence, a chart (None without anything to draw), its data, the method.
 
     ``key`` is its name in links and files. ``finding`` is a shorter sentence for the head of the page, "" for none.

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +23,14 @@ from geval_py.explaining.calibration import (
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
+from geval_py.explaining.features import collect
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
 from geval_py.explaining.statistics import interval
-from geval_py.explaining.worst_features import WorstFeatures, worst_features
+from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
-from geval_py.reading.features import FeatureKinds
+from geval_py.reading.features import FeatureKinds, Fields
 from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
@@ -171,12 +173,11 @@ class Report:
     @cached_property
     def features(self) -> WorstFeatures:
         """At most ten words and shapes of words that together explain the bad lines, the best first."""
-        return worst_features(
-            self.items,
+        fields, kinds = Fields(self.evaluation.split.in_header), FeatureKinds(word_shapes=True)
+        return ranked_features(
+            lambda known: collect(compress(self.items, known.tolist()), fields, kinds),
             np.where(np.isfinite(self.values), self.values, np.nan),
             worst_is_greatest=self.worst_is_greatest,
-            header=self.evaluation.split.in_header,
-            kinds=FeatureKinds(word_shapes=True),
             least=MIN_LINES,
             losses=self.values if self.of_losses else None,
             documents=self.documents,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, end_of_lines, opened_anywhere, read_lines_between, whole_lines
@@ -214,8 +214,7 @@ def _check_unchanged(outputs: LineReader) -> None:
     outputs.check_state(states if len(states) > 1 else states[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(NamedTuple):
     """Lines of an output: those that start between two bytes of a plain file or, without ``stop``, a whole file.
 
     ``name`` is the file's path as it was given, ``size`` the number of its bytes, ``header`` the first name of a

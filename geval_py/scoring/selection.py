@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError, SchemeError, UsageError
 from geval_py.reading.features import OUTPUT, Fields, ItemFilter, parse_filter
@@ -25,8 +24,7 @@ from geval_py.scoring.metrics.columns import probable_labels
 MAX_REMEMBERED = 5_000  # items without the feature, from which a close feature is suggested
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """Which lines are scored: the flags that select them, and the preparations of lines before flags look at them."""
 
     flags: tuple[Flag, ...]

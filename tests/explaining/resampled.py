@@ -1,9 +1,13 @@
-"""Statistics of losses, and a metric on resamples of the lines."""
+"""Statistics of losses, a metric on resamples of the lines, and the features of items."""
 
 from array import array
+from itertools import compress
 
+from geval_py.explaining.features import collect
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
+from geval_py.explaining.worst_features import ranked_features
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.features import FeatureKinds, Fields
 from geval_py.scoring.metrics.base import LineStatistics
 
 
@@ -16,3 +20,11 @@ def bootstrap_scores(metric, statistics, *, samples=DEFAULT_SAMPLES, seed=DEFAUL
     """The score on each resample."""
     sample = sample_of(metric, [statistics])
     return sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed)))[:, 0]
+
+
+def worst_features(items, scores, *, header=(), kinds=None, **how):
+    """The ranking of the features of items, aligned with their scores."""
+    kinds = kinds or FeatureKinds()
+    return ranked_features(
+        lambda known: collect(compress(items, known.tolist()), Fields(header), kinds), scores, **how
+    )

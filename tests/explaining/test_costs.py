@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from resampled import worst_features
 
 from geval_py import UsageError, evaluate
 from geval_py.explaining.documents import Documents
-from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import FeatureKinds
 
 PROPERTY = settings(deadline=None, derandomize=True)

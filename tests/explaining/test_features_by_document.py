@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
+from resampled import worst_features
 
 from geval_py import evaluate
 from geval_py.cli import main
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import benjamini_hochberg
-from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.features import FeatureKinds
 from geval_py.reading.items import ScoredItem
 

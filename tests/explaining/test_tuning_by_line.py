@@ -1,7 +1,6 @@
 """Tuning by line: lambda and nu that depend on a line's rest, greatest probability and number of words."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,7 +99,7 @@ def test_the_fit_is_a_minimum(evaluation):
             for step in (-0.05, 0.05):
                 numbers = list(getattr(found, name))
                 numbers[place] += step
-                assert loss(replace(found, **{name: tuple(numbers)})) > loss(found) - 1e-7
+                assert loss(found._replace(**{name: tuple(numbers)})) > loss(found) - 1e-7
 
 
 number = st.floats(-3, 3)

@@ -10,12 +10,12 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from resampled import worst_features
 
 from geval_py import UsageError
 from geval_py.explaining import features
 from geval_py.explaining.feature_ranking import p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
-from geval_py.explaining.worst_features import worst_features
 from geval_py.reading.config import said_option
 from geval_py.reading.features import FeatureKinds, Fields, split_tokens, word_shape
 

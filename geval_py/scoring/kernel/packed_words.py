@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from math import inf, isnan, log
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,7 @@ class Unit(IntEnum):
     LOGITS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PackedWords:
+class PackedWords(NamedTuple):
     """A packed vocabulary: the ids, mixed blocks and last mixed numbers of all words with as many blocks."""
 
     size: int
