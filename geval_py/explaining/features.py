@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, compress, islice, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -44,21 +44,19 @@ if TYPE_CHECKING:
 ITEMS_AT_ONCE = 4096
 
 
-@dataclass(slots=True)
-class KindFeatures:
+class KindFeatures(NamedTuple):
     """The features of one kind in one field: ``table`` numbers them, and ``prefix`` precedes their names.
 
     Their occurrences are aligned ``items`` and ``numbers``, in parts.
     """
 
     prefix: str
-    table: TokenTable = field(default_factory=lambda: backends.TokenTable())
-    items: list[Places] = field(default_factory=list)
-    numbers: list[Places] = field(default_factory=list)
+    table: TokenTable
+    items: list[Places]
+    numbers: list[Places]
 
 
-@dataclass(slots=True)
-class FieldFeatures:
+class FieldFeatures(NamedTuple):
     """The features of one field, by kind: words and their shapes, and then bigrams of both, if they are asked for.
 
     ``texts`` are, for numerical features, items, their lengths in characters, and their values; None in place of the
@@ -66,7 +64,7 @@ class FieldFeatures:
     """
 
     kinds: list[KindFeatures]
-    texts: list[tuple[Places, Integers, Array | None]] = field(default_factory=list)
+    texts: list[tuple[Places, Integers, Array | None]]
 
 
 @dataclass(slots=True)
@@ -83,7 +81,8 @@ class Occurrences:
         if where not in self.by_field:
             of_shapes = SHAPE if self.kinds.are_in_kernel else ""
             prefixes = ("", of_shapes, "", "")[: 4 if self.kinds.bigrams else 2]
-            self.by_field[where] = FieldFeatures([KindFeatures(f"{where}:{prefix}") for prefix in prefixes])
+            kinds = [KindFeatures(f"{where}:{prefix}", backends.TokenTable(), [], []) for prefix in prefixes]
+            self.by_field[where] = FieldFeatures(kinds, [])
         return self.by_field[where]
 
     def add(self, items: Sequence[tuple[str, str, str]]) -> None:
@@ -125,11 +124,11 @@ class Occurrences:
             for of_kind, more in zip(own.kinds, of_later.kinds, strict=True):
                 names = more.table.names(array("q", range(len(more.table))))
                 numbers = np.array(of_kind.table.number(lines_of(names), b"")[1], np.int32)
-                of_kind.items += [items + np.int32(self.count) for items in more.items]
-                of_kind.numbers += [numbers[part] for part in more.numbers]
-            own.texts += [
+                of_kind.items.extend(items + np.int32(self.count) for items in more.items)
+                of_kind.numbers.extend(numbers[part] for part in more.numbers)
+            own.texts.extend(
                 (items + np.int32(self.count), lengths, values) for items, lengths, values in of_later.texts
-            ]
+            )
         self.count += later.count
 
 

@@ -161,11 +161,9 @@ def column_of(
     column = metric.column
     if preparation is None and not metric.needs_vocabulary:
         return column
-    from dataclasses import replace
-
     from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
 
     if metric.needs_vocabulary and isinstance(column, RowColumn):
         words = vocabulary if preparation is None else frozenset(map(preparation, vocabulary))
-        column = replace(column, vocabulary=words)
+        column = column._replace(vocabulary=words)
     return column if preparation is None else PreparedColumn(column, preparation)

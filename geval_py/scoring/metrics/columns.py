@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
@@ -24,8 +24,7 @@ Parse: TypeAlias = Callable[[str, int], Any]  # reads a line with its number; ra
 NUMBER_EXPECTED = "number expected"  # GEval's own bracketed message, for numbers that are not part of a distribution
 
 
-@dataclass(frozen=True, slots=True)
-class RowColumn:
+class RowColumn(NamedTuple):
     """Statistics that a function computes from an output line and the expected line.
 
     ``parse``, ``parse_answer`` and ``parse_input`` read a line of each file; by default, the function takes the text.
@@ -86,8 +85,7 @@ def parse_as(role: Role, parse: Parse, text: str, line: int) -> Any:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedColumn:
+class PreparedColumn(NamedTuple):
     """Another column, of lines that a preparation has changed; the lines keep their numbers."""
 
     column: Any  # a StatisticsColumn; only a RowColumn takes inputs

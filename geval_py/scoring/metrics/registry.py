@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any, Literal, TypeAlias, cast
@@ -429,7 +428,7 @@ def _per_class(metric: Metric, name: str, class_of: Callable[[Any], Any]) -> Met
     if not (metric.has_classes or measure.columns == _COUNTS):
         score = Partial(classes.mean_of_classes, (measure.formula,))
         measure = measure._replace(formula=first_total, columns=("error",), corpus_score=score)
-    by_class = replace(column, row=Partial(classes.in_class, (column.row, class_of)), beside="classes")
+    by_class = column._replace(row=Partial(classes.in_class, (column.row, class_of)), beside="classes")
     summary = f"mean over the expected classes: {metric.summary}"
     return metric._replace(name=name, column=by_class, measure=measure, summary=summary)
 

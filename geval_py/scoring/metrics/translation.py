@@ -19,9 +19,8 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.metrics.base import LineStatistics
@@ -130,8 +129,7 @@ def _new_metric(name: str) -> Any:
 _metric = cache(_new_metric)
 
 
-@dataclass(frozen=True, slots=True)
-class SacreColumn:
+class SacreColumn(NamedTuple):
     """The number of references of a line, and sacreBLEU's statistics of it."""
 
     name: str
