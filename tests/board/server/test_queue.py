@@ -17,6 +17,7 @@ from geval_py.board.database import store
 from geval_py.board.database.schema import blobs, jobs, submissions, submitters
 from geval_py.board.database.store import Board, StoreError
 from geval_py.board.intake import sandbox
+from geval_py.board.operations import scheduler
 from geval_py.board.server import queue, worker
 from geval_py.board.server import uploads as queue_of_uploads
 from geval_py.board.server.worker import Worker
@@ -300,6 +301,7 @@ def stored_together(served, monkeypatch, wait):
 
 
 def test_jobs_that_finish_together_are_stored_together(served, monkeypatch):
+    monkeypatch.setattr(scheduler, "GATHER_SECONDS", 30)  # however busy the machine is
     together = threading.Barrier(4)
     assert stored_together(served, monkeypatch, lambda: together.wait(30) and None) == [4]
 
@@ -313,7 +315,8 @@ def test_no_finished_job_waits_for_one_that_takes_long(served, monkeypatch):
             while "done" not in states(served) and time.monotonic() < ends:
                 time.sleep(0.01)
 
-    assert stored_together(served, monkeypatch, wait) == [3, 1]
+    *others, last = stored_together(served, monkeypatch, wait)
+    assert (sum(others), last) == (3, 1)
 
 
 def test_the_content_of_an_upload_is_compressed_once(served, monkeypatch):
