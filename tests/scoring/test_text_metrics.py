@@ -125,10 +125,12 @@ def test_each_family_has_a_metric_in_the_table():
     assert {name.rstrip("0123456789.") for name in METRICS} >= set(FAMILIES)
 
 
-def test_a_library_that_is_not_there(monkeypatch):
+@pytest.mark.parametrize("name", ["WER", "Fuzzy/Accuracy"])
+def test_a_library_that_is_not_there(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    column_of(find_metric("Lower/Accuracy"), frozenset())
     with pytest.raises(UsageError) as caught:
-        column_of(find_metric("WER"), frozenset())
+        column_of(find_metric(name), frozenset())
     assert (
         str(caught.value)
         == "this metric needs rapidfuzz.distance, of the extra text: pip install 'rapidfuzz>=3.6' 'sacrebleu<3,>=2.4' "
