@@ -211,6 +211,13 @@ def test_a_class_that_the_training_set_has_not(submission):
     }
 
 
+def test_a_class_too_long_to_be_compared(submission, monkeypatch):
+    monkeypatch.setattr("geval_py.checking.places.MAX_LINE", 10)
+    message = "a class that is not in the training set (the line has 12 characters, too many to say where)"
+    found = problems(submission("Macro-F1", "noun\nnouns, verbs\n", train="noun\nverb\n"))
+    assert found == {"W216": [(2, 1, "", message)]}
+
+
 def test_nothing_is_mended(submission, capsys):
     path = submission("BLEU", "a  b \n")
     status = main(["check", "--fix"])

@@ -13,6 +13,7 @@ from kenlm_golden import TEXTS
 from profiles import examples
 from test_kenlm import corpus_of, estimated
 
+from geval_py import Item, parse_line, predict
 from geval_py.errors import MalformedLineError, ModelError, UsageError
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.ngram_model import LanguageModel, NgramModel
@@ -309,3 +310,13 @@ def test_a_language_model_is_whatever_has_the_methods():
     assert list(Coin().text_surprisals(["a b", ""])) == [[1.0, 1.0], []]
     model: LanguageModel = trained(["a"], 1)
     assert len(model.surprisals("a")) == 1
+
+
+def test_a_gap_by_its_left_context(tmp_path):
+    """The text does not end where a word follows, and marks are no words."""
+    model = trained([["a", "b"], ["a", "c"], ["a", "b"], ["b"]], 2)
+    model.save(tmp_path / "m.arpa")
+    (text,) = predict(f"arpa:{tmp_path / 'm.arpa'}", [Item(1, {"left": "a", "right": "c"}, None)], top=2)
+    line, shares = parse_line(text), model.next_words(["a"])
+    assert line.words == ("b", "c", "")
+    assert line.values[:2] == pytest.approx([shares[word] / (1 - shares["</s>"]) for word in "bc"], rel=1e-5)
