@@ -235,6 +235,8 @@ def worst_and_best(badness: Array, outcomes: Outcomes | None = None) -> Integers
     >>> outcomes = Outcomes(codes=np.zeros(4, np.int64), confidences=sure, word_masses=masses)
     >>> worst_and_best(np.array([1.0, 2.0, 2.0, 2.0]), outcomes).tolist()
     [2, 1, 3, 0]
+    >>> worst_and_best(np.array([math.nan, 1.0, 2.0])).tolist()
+    [2, 1]
     """
     ties = () if outcomes is None else (-outcomes.confidences, outcomes.word_masses)
     order = np.lexsort((*ties, -badness))

@@ -388,6 +388,7 @@ def test_what_no_score_depends_on_is_ignored_in_config_txt(config):
 BROKEN_CONFIGS = {
     "an unknown option": ("-m A --metrics B", "Invalid option `--metrics'\n  did you mean --metric?"),
     "a stray word": ("# a comment", "Invalid argument `#'\n  geval --help shows the options"),
+    "a file": ("config.txt", "Invalid argument `config.txt'\n  geval --help shows the options"),
     "a value is missing": ("--metric", f"argument -m/--metric: expected one argument{SEE_HELP}"),
     "a wrong value": ("-p x", f"argument -p/--precision: 'x' is not a whole number{SEE_HELP}"),
     "flags": ("-m LogLossHashed:z", f"Unknown or broken metric flags: z{THE_FLAGS}"),
