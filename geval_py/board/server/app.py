@@ -17,7 +17,14 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -57,7 +64,11 @@ def public(request: Request) -> Response:
     path = os.path.join(server.site.folder, *parts)
     if not os.path.isfile(path):
         raise HTTPException(404, NOT_FOUND)
-    return FileResponse(path, headers={"Cache-Control": "no-cache"})
+    headers = {"Cache-Control": "no-cache"}
+    if not path.endswith(".html"):
+        return FileResponse(path, headers=headers)
+    with open(path, encoding="utf-8") as page:  # a FileResponse takes twice as long for small files
+        return HTMLResponse(page.read(), headers=headers)
 
 
 def health(request: Request) -> Response:
