@@ -29,7 +29,7 @@ from geval_py.reading.sources import (
 Bytes: TypeAlias = bytes | memoryview
 ReadAt: TypeAlias = Callable[[int, int], bytes]  # reads so many bytes from an offset on, or fewer
 
-BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 1 << 19
 READ_AHEAD_BYTES = 1 << 16
 LF = 0x0A
 DEFAULT_MAX_BYTES = 20 * 10**9  # that a file from a stranger may unpack to

@@ -159,7 +159,7 @@ class Threads:
         return self._count or available_cores()
 
     def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
-        is_small = outputs.size is not None and outputs.size <= line_reading.BLOCK_BYTES  # threads would start later
+        is_small = outputs.size is not None and outputs.size <= 4 * line_reading.BLOCK_BYTES  # threads start later
         has_work_beside = self.concurrency > 1 or outputs.source.compression is not None
         if is_small or not has_work_beside or backends.choose_backend() == "python":  # which holds the GIL
             for block in number(_read(outputs)):
