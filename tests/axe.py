@@ -13,6 +13,7 @@ axe.run({resultTypes: ["violations"]}).then(
 def axe_findings(page):
     """Each rule that a page breaks, how grave that is, and the first element."""
     assert AXE.is_file(), "axe-core is missing: scripts/axe fetches it"
+    page.wait_for_load_state()  # a page that a form led to may still lack its style
     page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")  # colours that move
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return page.evaluate(RUN)
