@@ -82,8 +82,8 @@ def check_name(name: str) -> None:
         ("control character", [one for one in name if unicodedata.category(one) in _LINE_ENDS]),
         ("character that changes the direction of text", _DIRECTIONS.findall(name)),
     ):
-        for one in characters:
-            code = f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip()
+        if characters:
+            code = f"U+{ord(characters[0]):04X} {unicodedata.name(characters[0], '')}".rstrip()
             raise RejectedError(reason=f"the name `{shown}` has a {kind}, {code}")
     marks = 0
     for one in unicodedata.normalize("NFD", name):
@@ -293,7 +293,7 @@ def submitter_of(source: str) -> str:
     if len(name) <= MAX_ADDRESS_LENGTH:
         return name
     kept = MAX_ADDRESS_LENGTH // 2 - DIGITS
-    return f"{name[:kept]}…{sha256(os.fsencode(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
+    return f"{name[:kept]}…{sha256(_bytes(name)).hexdigest()[:DIGITS]}…{name[-kept:]}"
 
 
 def shown_source(source: str) -> str:
@@ -339,7 +339,7 @@ def unopened_digest(source: str) -> str:
                 return _digest_of(file, size, b"door\n")
             return sha256(b"door\n%d\n%s" % (size, file.read(CHUNK_BYTES))).hexdigest()
     is_folder = os.path.isdir(source)
-    listing = _listing(source, MAX_ENTRIES, content) if is_folder else os.fsencode(shown_source(source))
+    listing = _listing(source, MAX_ENTRIES, content) if is_folder else _bytes(shown_source(source))
     return sha256(b"door\n" + listing).hexdigest()
 
 
@@ -397,4 +397,9 @@ def _line(path: str, source: str, mark: Mark) -> bytes:
     except OSError:  # a link that leads nowhere
         status = os.lstat(path)
     size = status.st_size if path != source or S_ISREG(status.st_mode) else 0  # of a folder it depends on the disk
-    return b"%d %s %s" % (size, str(mark(path, status)).encode(), os.fsencode(os.path.relpath(path, source)))
+    return b"%d %s %s" % (size, str(mark(path, status)).encode(), _bytes(os.path.relpath(path, source)))
+
+
+def _bytes(text: str) -> bytes:
+    """Encode a path or an address; unlike os.fsencode, alike in all locales."""
+    return text.encode("utf-8", "surrogateescape")

@@ -84,9 +84,8 @@ def _remove_abandoned(parent: str, prefix: str) -> None:
                         shutil.rmtree(entry.path, ignore_errors=True)
                     continue
                 try:
-                    fcntl.flock(
-                        descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
-                    )  # raises BlockingIOError while its run lives
+                    # This raises BlockingIOError while its run lives.
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(entry.path, ignore_errors=True)
                 finally:
                     os.close(descriptor)
