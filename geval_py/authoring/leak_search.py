@@ -21,7 +21,7 @@ from geval_py.scoring.blocks import Progress
 
 Numbers: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint64]
-Found: TypeAlias = tuple[Hashes, Numbers]  # hashes of runs, and where these begin among the words
+Runs: TypeAlias = tuple[Hashes, Numbers]  # hashes of runs, and where these begin among the words
 
 HIDDEN_BEGINNING = "test"  # of the names of sets whose answers are hidden
 NEIGHBOURS = 3  # words on each side of a gap, by which it is found elsewhere
@@ -225,14 +225,14 @@ class Items:
         sums[with_gap] += (_GAP - self._codes[gaps]) * self._powers[gaps]
         return mixed(sums * self._inverses[starts])
 
-    def ngrams(self, n: int) -> Found:
+    def ngrams(self, n: int) -> Runs:
         """Return the runs of n known words inside an item."""
         starts = np.arange(max(0, len(self.words) - n + 1))
         inside = self.item_of[starts] == self.item_of[starts + n - 1] if len(starts) else np.zeros(0, dtype=bool)
         starts = starts[inside & (self._unknown[starts] == self._unknown[starts + n])]
         return self.runs(starts, starts + n), starts
 
-    def sentences(self) -> Found:
+    def sentences(self) -> Runs:
         """Return the whole sentences of at least MIN_SENTENCE words.
 
         The words before the first sentence end of an item, and after the last, may be cut and are left out.
@@ -243,7 +243,7 @@ class Items:
         kept = inside & (ends - starts >= MIN_SENTENCE) & (self._unknown[starts] == self._unknown[ends])
         return self.runs(starts[kept], ends[kept]), starts[kept]
 
-    def around(self, places: Numbers | None = None, shapes: Sequence[tuple[int, int]] = AROUND) -> Found:
+    def around(self, places: Numbers | None = None, shapes: Sequence[tuple[int, int]] = AROUND) -> Runs:
         """Return the words around places: so many on the left and on the right, for each of the shapes.
 
         By default the places are those of all known words. Places with fewer words in their item are left out.
@@ -282,7 +282,7 @@ class Sought:
     ``by_document``, runs in more than MAX_DOCUMENTS documents are phrases, and count as not found.
     """
 
-    def __init__(self, items: Items, runs: Found, *, by_document: bool = False) -> None:
+    def __init__(self, items: Items, runs: Runs, *, by_document: bool = False) -> None:
         self._items, self._places, self._by_document = items, runs[1], by_document
         self.values, first, self.inverse, counts = np.unique(
             runs[0], return_index=True, return_inverse=True, return_counts=True
@@ -304,7 +304,7 @@ class Sought:
         same = self.values[places] == hashes[maybe]
         return maybe[same], places[same]
 
-    def search(self, items: Items, runs: Found, source: int = 0, *, in_same: bool = False) -> None:
+    def search(self, items: Items, runs: Runs, source: int = 0, *, in_same: bool = False) -> None:
         """Search among runs of other items, or ``in_same``; ``source`` is the number of their text."""
         places, here = self.find(runs[0])
         others = items.item_of[runs[1][places]]

@@ -121,7 +121,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
 
 
 def parse_each(words: Sequence[str], challenges: Sequence[str]) -> Iterator[tuple[Task, Settings]]:
-    """Read the words once more for each challenge, with its options config.txt; raises as :func:`parse`."""
+    """Read the words once more for each challenge, with its own config.txt; raises as :func:`parse`."""
     options = _parse_words(words)
     del options["challenges"]
     for field in ("out_directory", "expected_directory"):

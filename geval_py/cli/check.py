@@ -105,7 +105,7 @@ make_check_parser = parser_maker(
 def chosen_rules(
     args: argparse.Namespace, table: Sequence[rules.Rule] = rules.RULES, command: str = rules.COMMAND
 ) -> frozenset[str] | None:
-    """Return the codes of the rules of a table to apply; None if rules are to be shown instead, which it does.
+    """Return the codes of the rules to apply; None after showing the rules, if that is asked for.
 
     Raises UsageError.
     """
