@@ -1,5 +1,7 @@
 """The tables in the documentation that are made from the code's own: options, metrics, rules, names and errors.
 
+The list of beginners' mistakes is made from the tests' data.
+
 Each stands in a page between ``<!-- generated: NAME -->`` and ``<!-- end -->``; NAME is a key of TABLES.
 """
 
@@ -8,9 +10,13 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple
+
+from examples import ROOT
 
 import geval_py
 from geval_py.authoring.leaks import LEAK_RULES
@@ -172,6 +178,25 @@ def _summary(value: object) -> str:
     return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", paragraph.replace("``", "`"))
 
 
+def _mistakes() -> str:
+    """Return the mistakes of tests/data/mistakes.toml by their kinds, each with what is printed, as it is frozen."""
+    table = tomllib.loads((ROOT / "tests/data/mistakes.toml").read_text(encoding="utf-8"))
+    mistakes = [(name, mistake) for name, mistake in table.items() if name != "challenge"]
+    parts = []
+    for kind, group in groupby(mistakes, key=lambda item: item[1]["kind"]):
+        parts.append(f"## {kind}\n")
+        for name, mistake in group:
+            frozen = (ROOT / f"tests/frozen/mistakes/{name}.txt").read_text(encoding="utf-8")
+            said = re.sub(r"(?m)^(status \d+|--- standard (output|error))\n|[ \t]+$", "", frozen)
+            source = f" See <{mistake['source']}>." if "source" in mistake else ""
+            parts.append(
+                f"### {_escaped(mistake['title'])}\n\n"
+                f"```python\n{mistake['python']}```\n\n```text\n{said}```\n\n"
+                f"{mistake['why']}{source}\n\nTo mend it: {mistake['fix']}\n"
+            )
+    return "\n".join(parts)
+
+
 def _code(text: str) -> str:
     """Write code in a table's cell, where a bar would end the cell."""
     return f"`{text}`".replace("|", r"\|")
@@ -190,4 +215,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "leak rules explained": lambda: "\n".join(map(_rule_explained, LEAK_RULES)),
     "names": _names_table,
     "errors": _errors_table,
+    "mistakes": _mistakes,
 }

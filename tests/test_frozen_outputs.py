@@ -4,12 +4,22 @@ The outputs are in tests/frozen, a file a command. After an intended change, wri
 GEVAL_PY_FREEZE=1 pytest tests/test_frozen_outputs.py; git diff tests/frozen
 """
 
+import csv
+import gzip
 import hashlib
+import io
+import json
+import math
 import os
 import re
+import shlex
 import shutil
+import tomllib
+import zipfile
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 FROZEN = Path(__file__).parent / "frozen"
@@ -104,6 +114,8 @@ COMMANDS = (
     | {f"{name}.{columns}": IN_EACH_FORMAT[name] for name in NARROW for columns in (80, 40)}
 )
 TEXT = "the rain in the city and the rain on the plain\nthe city and the plain\nrain on the city\n"
+MISTAKES = tomllib.loads(Path(__file__).with_name("data").joinpath("mistakes.toml").read_text(encoding="utf-8"))
+CHALLENGE = MISTAKES.pop("challenge")
 BAD = """\
 the:0.5 of:0.6
 the:x :0.1
@@ -152,13 +164,53 @@ def test_frozen(name, folder, geval, monkeypatch):
     columns = name.rpartition(".")[2]
     shown = {"terminal": True, "columns": int(columns)} if columns.isdecimal() else {}
     status, out, err = geval(*COMMANDS[name].split(), **shown)
-    text = f"status {status}\n--- standard output\n{shortened(out)}--- standard error\n{shortened(err)}"
-    text = text.replace(str(folder), "FOLDER")
+    compare(name, record(status, out, err).replace(str(folder), "FOLDER"))
+
+
+GUESSES = (
+    {"the": 0.6, "a": 0.2, "": 0.2},
+    {"of": 0.7, "with": 0.1, "": 0.2},
+    {"and": 0.5, "he": 0.2, "": 0.3},
+    {"a": 0.5, "the": 0.3, "": 0.2},
+    {"New": 0.4, "old": 0.2, "": 0.4},
+    {"the": 0.6, "his": 0.2, "": 0.2},
+)
+MODULES = (csv, gzip, json, math, os, zipfile)
+SCORE, CHECK = "-t dev-0", "check . -t dev-0 --max-problems 1"
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake(name, tmp_path, geval, monkeypatch):
+    """A beginner's mistake is made, as its Python did; what is said of it leads to the mistake."""
+    monkeypatch.chdir(tmp_path)
+    mistake = MISTAKES[name]
+    for path, text in (CHALLENGE | mistake.get("files", {})).items():
+        if text:
+            Path(path).parent.mkdir(exist_ok=True)
+            Path(path).write_text(text, encoding="utf-8")
+    out = io.StringIO(mistake.get("output", ""))
+    if "output" not in mistake:
+        lines = [" ".join(f"{word}:{p}" for word, p in guess.items()) for guess in GUESSES]
+        names = {module.__name__: module for module in MODULES} | {"np": np, "pd": pd}
+        exec(mistake["python"], names | {"guesses": [dict(guess) for guess in GUESSES], "lines": lines, "out": out})
+    if out.getvalue():
+        Path("dev-0/out.tsv").write_text(out.getvalue(), encoding="utf-8", newline="\n")
+    commands = (mistake.get("score", SCORE), mistake.get("check", CHECK))
+    text = "".join(f"$ geval {command}\n{record(*geval(*shlex.split(command)))}" for command in commands)
+    compare(f"mistakes/{name}", text)
+
+
+def record(status, out, err):
+    return f"status {status}\n--- standard output\n{shortened(out)}--- standard error\n{shortened(err)}"
+
+
+def compare(name, text):
+    """Compare with what is frozen, or freeze."""
     path = FROZEN / f"{name}.txt"
     if os.environ.get("GEVAL_PY_FREEZE"):
-        FROZEN.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
 
 
 def shortened(text):
