@@ -167,7 +167,7 @@ def score_output(
             kept = Texts(Text.of(outputs, reread=again), Text.of(expected, reread=again))
         digest = workers.digest(outputs) if sign else None
         names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
-        work = ScoreWork(tuple(names), tuple(names.values()), split.expected)
+        work = ScoreWork(tuple(names), tuple(names.values()), split.expected, by_line=raw_filters)
         # Rows in buffers have no texts, and only metrics on hashed words take them.
         takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
         outputs.takes_rows = is_local and takes_rows and not (sign or kept or selections)
@@ -244,15 +244,21 @@ class ScoreWork:
     """Scores blocks for each of some columns, with the names of the metrics that are made from each."""
 
     def __init__(
-        self, columns: tuple[StatisticsColumn, ...], names: tuple[tuple[str, ...], ...], expected_path: str
+        self,
+        columns: tuple[StatisticsColumn, ...],
+        names: tuple[tuple[str, ...], ...],
+        expected_path: str,
+        *,
+        by_line: bool = False,
     ) -> None:
-        self.columns, self.names, self.expected_path = columns, names, expected_path
+        self.columns, self.names, self.expected_path, self.by_line = columns, names, expected_path, by_line
 
     def __call__(self, blocks: Iterable[Block]) -> list[LineStatistics]:
         """Score blocks in order; raises MalformedLineError, the first in the order of lines.
 
         The error names the metrics of the columns with the same error, unless these are all of several columns. For
-        an output in parts, it names the part and the line's number in it.
+        an output in parts, it names the part and the line's number in it. If a line has no expected one, only what
+        GEval reads before it counts the lines is an error: the output line, but not if it scores line by line.
         """
         tables: list[LineStatistics] = []
         for block in blocks:
@@ -263,8 +269,12 @@ class ScoreWork:
                 try:
                     scored.append(column.statistics(outputs, block.expected, block.first_line))
                 except MalformedLineError as error:
-                    error.metrics = names
-                    errors.append(error)
+                    is_read = error.role == "output" and error.is_numbered and not self.by_line
+                    if is_read or error.line < block.first_line + block.known:
+                        error.metrics = names
+                        errors.append(error)
+                    else:
+                        scored.append(column.statistics(b"", b"", block.first_line))
             if errors:
                 first = min(errors, key=lambda error: error.line)
                 same = [error for error in errors if (error.line, error.hint) == (first.line, first.hint)]

@@ -74,6 +74,26 @@ def test_geval_answers_the_same(record, geval, tmp_path):
         assert out == record["stdout"] if record.get("exact") else is_same(record["stdout"], out)
 
 
+def test_a_surplus_line_has_no_answer(geval):
+    """GEval.Core.checkStep of GEval 1.42.2; for whole sets, a surplus line that is blank may be malformed there."""
+    cases = {}
+    for name in ("text", "annotation", "matched"):
+        for line in lzma.open(DATA.with_name(f"{name}-metrics.jsonl.xz"), "rt", encoding="utf-8"):
+            case = json.loads(line)
+            if "value" in case:
+                cases[case["metric"]] = case
+    for metric in ("LogLossHashed", "CrossEntropyToNormsHashed", "RankCorrelation"):
+        cases[metric] = {"expected": ["a:1"], "output": ["a:1"]}
+    message = "Too many lines in the output file: `o.tsv` has {}, `e.tsv` has {}\n"
+    for metric, case in cases.items():
+        answers, outputs = case["expected"], case["output"]
+        for surplus, *mode in ((outputs[-1],), (outputs[-1], "-l"), ("", "-l")):
+            sides = {"e": answers, "o": [*outputs, surplus], "i": case.get("input") or answers}
+            files = {f"{side}.tsv": "".join(f"{line}\n" for line in lines) for side, lines in sides.items()}
+            run = geval("-o", "o.tsv", "-e", "e.tsv", "-i", "i.tsv", "--metric", metric, *mode, **files)
+            assert run == (1, "", f"geval: {message.format(len(answers) + 1, len(answers))}"), metric
+
+
 # F-scores: (1 + b²) · p · (r / (b²p + r)), GEval.PrecisionRecall.weightedHarmonicMean of GEval 1.42.2
 
 
