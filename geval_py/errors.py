@@ -133,12 +133,13 @@ class MissingFileError(DataError):
 
 
 class UnreadableFileError(DataError):
-    """A file exists but cannot be read, for a ``reason``."""
+    """A file exists but cannot be read, for a ``reason``; ``what`` failed, in GEval's words where it has any."""
 
     reason: str
+    what: str = "Cannot read"
 
     def __str__(self) -> str:
-        return f"Cannot read {named(self.path)}: {visible(self.reason)}"
+        return f"{self.what} {named(self.path)}: {visible(self.reason)}"
 
 
 class CorruptFileError(DataError):

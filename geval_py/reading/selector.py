@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from geval_py.errors import UsageError
+from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import rows
 from geval_py.reading.sources import VirtualFile, name_of
 from geval_py.text import SPACES, named, shorten
@@ -30,9 +30,9 @@ SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
 REPLACEMENT = "\ufffd"
 MAX_EXPONENT = 1_000_000  # a greater one is not a number that anyone means
 _NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "<": "\\u003c", ">": "\\u003e"}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED = re.compile(r'["\\<>\x00-\x1f]')
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
 def selected_split(split: AnySplit, selector: str) -> AnySplit:
@@ -77,21 +77,25 @@ _HOOKS = {"parse_float": _Number, "parse_int": _Number, "parse_constant": _refus
 def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> Iterator[str]:
     """Yield the parts that a selector finds in a file of JSON lines, each as a line; raises UnreadableFileError."""
     keys = selector.split("/")
-    for row, value in rows.json_rows(path, max_bytes, _HOOKS):
-        for place, key in enumerate(keys, 1):
-            if not isinstance(value, dict) or key not in value:
-                raise row.error("", f"selector failed: there is no {rows.quoted('/'.join(keys[:place]))}")
-            value = value[key]
-        try:
-            if isinstance(value, list):
-                words = (_written(item).replace(SPACE, f"\\u{ord(SPACE):04x}") for item in value)
-                yield " ".join([re.sub(f"[{SPACES}]", SPACE, word) for word in words])
-            else:
-                yield _written(value)
-        except RecursionError:
-            raise row.error("", "its lists and maps are nested too deeply") from None
-        except ValueError as error:
-            raise row.error("", str(error)) from None
+    try:
+        for row, value in rows.json_rows(path, max_bytes, _HOOKS):
+            for place, key in enumerate(keys, 1):
+                if not isinstance(value, dict) or key not in value:
+                    raise row.error("", f"there is no {rows.quoted('/'.join(keys[:place]))}")
+                value = value[key]
+            try:
+                if isinstance(value, list):
+                    words = (_written(item).replace(SPACE, f"\\u{ord(SPACE):04x}") for item in value)
+                    yield " ".join([re.sub(f"[{SPACES}]", SPACE, word) for word in words])
+                else:
+                    yield _written(value)
+            except RecursionError:
+                raise row.error("", "its lists and maps are nested too deeply") from None
+            except ValueError as error:
+                raise row.error("", str(error)) from None
+    except UnreadableFileError as error:
+        error.what = "selector failed:"
+        raise
 
 
 def _written(value: object) -> str:
