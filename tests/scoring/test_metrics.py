@@ -413,9 +413,9 @@ def test_the_masses_of_a_vocabulary_add_up(distribution, vocabulary):
 
 
 EXACT_ERRORS = {
-    "a number for a word": ("0.5", "a", "Line 4: Unexpected data [colon expected]\n"
-        "  line 4, column 1: a plain number answers only where 0 or 1 is expected; here a word is: "
-        "write `word:probability`\n    0.5\n    ^"),
+    "a number for a word": ("0.5", "a", "Line 4: Unexpected data [input does not start with a digit]\n"
+        "  line 4, column 1: the output's plain number answers only 0 or 1; for a word the output has "
+        "`word:probability`\n    a\n    ^"),
     "a malformed entry": ("a:0,5", "a", "Line 4: Unexpected data [number text found after a number]\n"
         "  line 4, column 3: `0,5` is not a number; write a decimal point, not a comma\n    a:0,5\n      ^"),
     "an empty line": ("", "a", "Line 4: Unexpected data [input does not start with a digit]\n"
@@ -428,7 +428,7 @@ def test_malformed_lines_of_exact_words(text, word, message):
     with pytest.raises(MalformedLineError) as caught:
         words_column(VOCABULARY).statistics(block(":1", text), block("a", word), 3)
     assert str(caught.value) == message
-    assert caught.value.role == "output"
+    assert caught.value.role == ("expected" if text == "0.5" else "output")
 
 
 # Binary classification

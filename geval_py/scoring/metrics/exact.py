@@ -10,9 +10,9 @@ import re
 from math import inf, log, log1p
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.wordprobs import COLON_EXPECTED, NUMBER, REST, parse_entries
+from geval_py.reading.wordprobs import NUMBER, REST, parse_entries
 from geval_py.scoring.kernel.reference import mixture_loss
-from geval_py.scoring.metrics.columns import mismatch, parse_as, read_number
+from geval_py.scoring.metrics.columns import parse_as, read_number
 from geval_py.text import strip_spaces
 
 _CLASS_LINE = re.compile(rf"{NUMBER.pattern}(?:\t.*)?", re.DOTALL)
@@ -47,10 +47,12 @@ def word_loss(vocabulary: frozenset[str], text: str, expected: str) -> tuple[flo
     """
     is_class = "\t" in text and is_class_line(text) and is_class_line(expected)  # a colon may follow the TAB
     if ":" not in text or is_class:
-        if is_class_line(text) and not is_class_line(expected):
-            hint = "a plain number answers only where 0 or 1 is expected; here a word is: write `word:probability`"
-            raise mismatch(COLON_EXPECTED, hint)
-        return binary_loss(read_number(text, 0), parse_as("expected", read_number, expected, 0))[0], False
+        probability = read_number(text, 0)
+        try:
+            return binary_loss(probability, parse_as("expected", read_number, expected, 0))[0], False
+        except MalformedLineError as error:
+            error.hint = "the output's plain number answers only 0 or 1; for a word the output has `word:probability`"
+            raise
     words, values = parse_entries(text, 0)
     hits = [value for word, value in zip(words, values, strict=True) if word == expected and word != REST]
     rests = [value for word, value in zip(words, values, strict=True) if word == REST]
