@@ -21,6 +21,7 @@ MAX_PRODUCTS = 10_000
 DEFAULT_BITS = 10  # of a metric on hashed words: the binary logarithm of the number of buckets
 MIN_BITS, MAX_BITS = 1, 24
 _FLAG = r"[lucS]|f<(in<[^>]*>:[^>]*)>|[NPmtfp]<([^>]*)>|s<([^>]*)><([^>]*)>"
+_READ_OF_BROKEN = r"\A(?:[NPmtfp]|s(?:<[^>]*>)?+)(?=.)"  # what GEval's parser has read, so that it does not name it
 _FLAGS = "the flags are l u c S m<REGEXP> t<REGEXP> s<REGEXP><REPLACEMENT> f<FEATURE> p<PERCENT> N<NAME> P<NUMBER>"
 _TEXT_FLAGS = frozenset("lucSmts")
 _SELECTING_FLAGS = frozenset("fp")
@@ -147,7 +148,8 @@ def parse_scheme(text: str) -> EvaluationScheme:
             else:
                 arguments = (str(float(arguments[0])),)
         if match is None or hint:
-            message = f"Unknown or broken metric flags: {visible(rest)}\n  {hint}"
+            broken = rest if match else re.sub(_READ_OF_BROKEN, "", rest)
+            message = f"Unknown or broken metric flags: {visible(broken)}\n  {hint}"
             raise SchemeError(scheme=text, message=message)
         flags.append(Flag(letter=letter, arguments=arguments))
         rest = rest[match.end() :]

@@ -140,10 +140,10 @@ BROKEN = {
     "upper case": ("LogLossHashed:L", "L"),
     "a space": ("LogLossHashed:l u", " u"),
     "a name without an argument": ("LogLossHashed:N", "N"),
-    "a name not closed": ("LogLossHashed:N<loss", "N<loss"),
+    "a name not closed": ("LogLossHashed:N<loss", "<loss"),
     "a letter with an argument": ("LogLossHashed:l<a>", "<a>"),
     "substitution without a replacement": ("Accuracy:s<a>", "s<a>"),
-    "substitution with something between": ("Accuracy:s<a>x<b>", "s<a>x<b>"),
+    "substitution with something between": ("Accuracy:s<a>x<b>", "x<b>"),
     "a second colon": ("LogLossHashed:l:u", ":u"),
     "priority without a number": ("LogLossHashed:P", "P"),
 }
