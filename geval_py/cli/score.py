@@ -249,12 +249,19 @@ def evaluate_with_texts(
 # What a user should know of outputs and their scores.
 
 
-def _note_places(task: Task, split: Split, settings: Settings, evaluations: Iterable[ScoredOutput]) -> None:
+def _note_places(task: Task, split: Split, settings: Settings, evaluations: Sequence[ScoredOutput]) -> None:
     if settings.ignored:
         path = os.path.join(task.directory, CONFIG_FILE)
         note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
     if task.input_file is not None and split.input is None:
         note(f"there is no file {named(task.input_file)}; the input is not needed here")
+    if split.input is not None and sources.can_be_reread(split.input):
+        scores = (score for one in evaluations for score in one.scores)
+        is_compared = any(score.metric.name == "CharMatch" and not score.scheme.text_flags for score in scores)
+        columns = next(split.input_text(keep=False).lines(), "").count("\t") + 1 if is_compared else 1
+        if columns > 1:
+            whole = f"CharMatch compares the whole line of {named(split.input)}, which has {columns} columns"
+            note(f"{whole}; `CharMatch:s<.*\\t><>` compares the last one alone")
     notes: dict[str, list[str]] = {}
     for one in evaluations:
         output, own = one.output, notes.setdefault(one.output.path, [])

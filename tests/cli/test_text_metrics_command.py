@@ -38,6 +38,19 @@ def test_scores(challenge, geval):
     assert out == "BLEU\t0.000\nTER\t11.111\nCharMatch\t0.521\nMacro-F1\t0.333\nlow\t0.667\n"
 
 
+def test_charmatch_of_several_columns(challenge, geval):
+    path = challenge / "dev-0" / "in.tsv"
+    (challenge / "dev-0" / "expected.tsv").write_text("the dog\nthe cat on the mat\nit rains\n")
+    of_one_column = geval(*A, "-a", "CharMatch")
+    path.write_text("".join(f"{n}\t{line}\n" for n, line in enumerate(path.read_text().splitlines())))
+    assert geval(*A, "-a", "CharMatch:s<.*\t><>") == of_one_column
+    note = "CharMatch compares the whole line of `./dev-0/in.tsv`, which has 2 columns"
+    for mode in ((), ("-l",)):
+        assert geval(*A, "-a", "CharMatch", *mode)[2] == (
+            f"geval: note: {note}; `CharMatch:s<.*\\t><>` compares the last one alone\n"
+        )
+
+
 def test_modes(challenge, geval):
     def scores(*words):
         status, out, _ = geval(*A, *words)

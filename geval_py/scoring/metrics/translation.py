@@ -138,7 +138,9 @@ class SacreColumn(NamedTuple):
         del first_line  # no line is malformed
         metric = _new_metric(self.name)  # a metric of its own, since several threads score lines
         rows: list[list[float]] = []
-        for text, expected_line in zip(decode_lines(outputs), decode_lines(expected), strict=True):
+        # A carriage return, which decode_lines drops, is white space for sacreBLEU.
+        texts, answer_lines = (decode_lines(bytes(block).replace(b"\r", b" ")) for block in (outputs, expected))
+        for text, expected_line in zip(texts, answer_lines, strict=True):
             answers = expected_line.split("\t")
             (counts,) = metric._extract_corpus_statistics([text], [[answer] for answer in answers])
             rows.append([len(answers), *counts])
