@@ -16,11 +16,11 @@ from typing import NamedTuple
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import compression, splits
 from geval_py.reading.lines import LineReader
+from geval_py.reading.sources import JSON_ENDINGS
 from geval_py.text import named, natural_order, nearest, visible
 
 DEFAULT_SHARES = (80, 10, 10)
 DEFAULT_SALT = "set"
-JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 ID, TEXT = "id", "text"
 FILE_ID = "FileId"  # the column of the ids of plain files
 DEFAULT_CONTEXT = 40  # words on each side

@@ -30,6 +30,7 @@ from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
 from geval_py.checking.word_checks import Findings, check_words
 from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines, sources, wordprobs
+from geval_py.reading.formats import notes_on
 from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
 from geval_py.text import named, nearest, shorten, visible
 from geval_py.version import __version__
@@ -132,7 +133,7 @@ def check_targets(
                         unreadable=(*target.unreadable, error),
                     )
         problems += of_output
-        notes += target.notes
+        notes += [*target.notes, *notes_on(target.output)]
         unreadable += target.unreadable
         is_counted = target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules)
         if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in of_output):

@@ -26,7 +26,6 @@ from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs
 from geval_py.reading.preparation import Preparation
-from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
@@ -179,13 +178,7 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             is_far = sources.is_address(output.path) or sources.is_remote(output.path)
             in_no_folder = is_far or output.path == sources.STANDARD_INPUT
             place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
-            name, notes = sources.name_of(output.path), list[str]()
-            if name.endswith(".json") and not name.endswith(FORMAT_ENDINGS):
-                notes.append(
-                    f"{named(output.path)} is read as text, a line an item; the formats {READ_ENDINGS} are known by "
-                    "their endings, and geval convert writes each"
-                )
-            yield _with_test_set(output.path, *_test_set_of(place, challenge, test), notes=tuple(notes))
+            yield _with_test_set(output.path, *_test_set_of(place, challenge, test))
 
 
 def _no_such_file(path: str) -> str:
@@ -247,11 +240,9 @@ def _folder_targets(
         yield _fault_of(output, submission) or _with_test_set(output.path, challenge, test, doubt)
 
 
-def _with_test_set(
-    output: str, challenge: str, test: str | None, doubt: str, *, notes: tuple[str, ...] = ()
-) -> Target:
+def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) -> Target:
     """Return the target of an output, with the answers and the input of its test set, or why that is unknown."""
-    target = Target(output=output, challenge=challenge, without_count=doubt, notes=notes)
+    target = Target(output=output, challenge=challenge, without_count=doubt)
     if test is None:
         return target
     folder = os.path.join(challenge, test)

@@ -7,6 +7,7 @@ import os
 import sys
 
 from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.terminal import note
 from geval_py.errors import UsageError
 from geval_py.reading import formats
 from geval_py.tables.numbers import counted
@@ -17,7 +18,7 @@ make_convert_parser = parser_maker(
     """\
 Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines),
 .parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst). N-best lists
-(.nbest, .words.nbest) and predictions of BabyLM (.predictions.json) are only read.""",
+(.nbest, .words.nbest), lists in JSON (.json) and predictions of BabyLM (.predictions.json) are only read.""",
     """\
   geval convert out.tsv out.parquet    a row a line, with lists of words and of probabilities
   geval convert predictions.csv out.tsv.xz
@@ -36,4 +37,5 @@ def run_convert(args: argparse.Namespace) -> None:
             message=f"{named(args.target)} is there already, and is left as it is\n  --force writes over it"
         )
     lines = formats.convert(args.source, args.target)
+    note(*formats.notes_on(formats.as_lines(args.source)))
     sys.stdout.write(f"wrote {named(args.target)}, {counted(lines, 'line')}\n")

@@ -273,6 +273,10 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Sequ
             answers = f"other answers than {named(split.expected)}, with which it was scored"
             test = visible(os.path.basename(folder))
             own.append(f"{named(output.path)} lies beside {answers}; was -t {test} meant?")
+        if sources.format_ending(output.path):
+            from geval_py.reading.formats import notes_on
+
+            own.extend(notes_on(output.path))
         if {"tuned", "mix"} & output.parameters.keys():
             from geval_py.explaining.derived import set_tuned_on
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet, rows
 from geval_py.reading.rows import KEYS, PROBABILITIES, WORDS
-from geval_py.reading.sources import name_of, naming, parts_of
+from geval_py.reading.sources import PARQUET_ENDINGS, name_of, naming, parts_of
 from geval_py.text import some_of
 
 Typed = TypeVar("Typed")
@@ -72,7 +72,7 @@ def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
 
     if os.path.isdir(path):
         yield from _dataset_answers(path, column)
-    elif name_of(path).endswith(".parquet"):
+    elif name_of(path).endswith(PARQUET_ENDINGS):
         with parquet.opened_columns(path, choose, max_bytes) as (names, batches, metadata):
             if len(names) > 1:
                 for number, line in enumerate(parquet.lines_of_batches(path, batches), 1):

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
-from geval_py.errors import EmptyFileError, MissingFileError, UsageError
+from geval_py.errors import DataError, EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import parquet, rewriting, rows, tool_files
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
@@ -23,6 +23,7 @@ from geval_py.reading.sources import (
     STANDARD_INPUT,
     ListedRows,
     VirtualFile,
+    can_be_reread,
     find_file,
     format_ending,
     is_address,
@@ -38,7 +39,7 @@ class Format(NamedTuple):
     ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
     file that unpacks to more bytes. ``write`` writes rows (their lines, parsed); without it the format is only read.
     ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
-    ``is_binary`` means that the format compresses by itself.
+    ``notes`` yields what a user should know of a file. ``is_binary`` means that the format compresses by itself.
     """
 
     name: str
@@ -46,23 +47,31 @@ class Format(NamedTuple):
     read: Callable[..., Lines]
     write: Callable[[Parsed, rewriting.Draft], None] | None = None
     read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None
+    notes: Callable[..., Iterable[str]] | None = None
     is_binary: bool = False
 
 
+_JSON_LINES = Format(name="jsonl", ending=".jsonl", read=tool_files.read_json_lines, write=rows.write_json_lines)
+_PARQUET = Format(
+    name="parquet",
+    ending=".parquet",
+    read=parquet.read_parquet,
+    write=parquet.write_parquet,
+    read_rows=parquet.read_parquet_rows,
+    is_binary=True,
+)
 FORMATS = (
-    Format(name="jsonl", ending=".jsonl", read=tool_files.read_json_lines, write=rows.write_json_lines),
-    Format(
-        name="parquet",
-        ending=".parquet",
-        read=parquet.read_parquet,
-        write=parquet.write_parquet,
-        read_rows=parquet.read_parquet_rows,
-        is_binary=True,
-    ),
+    *(_JSON_LINES, _JSON_LINES._replace(ending=".ndjson"), _PARQUET, _PARQUET._replace(ending=".pq")),
+    Format(name="JSON", ending=".json", read=tool_files.read_json_lines, notes=tool_files.notes_on_json),
     Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
     Format(name="words of n-best lists", ending=".words.nbest", read=tool_files.read_nbest_words),
     Format(name="n-best lists", ending=".nbest", read=tool_files.read_best),
-    Format(name="BabyLM", ending=".predictions.json", read=tool_files.read_predictions),
+    Format(
+        name="BabyLM",
+        ending=".predictions.json",
+        read=tool_files.read_predictions,
+        notes=tool_files.notes_on_json,
+    ),
 )
 
 
@@ -82,12 +91,22 @@ def as_lines(path: str) -> str:
     return path if format is None else VirtualFile(path, format.read, read_rows=format.read_rows)
 
 
+def notes_on(path: str) -> list[str]:
+    """Return what a user should know of an output that was read, as which parts of it are left out."""
+    format = format_of(path)
+    if format is None or format.notes is None or not isinstance(path, VirtualFile) or not can_be_reread(path):
+        return []
+    with suppress(DataError):  # which those who read it have met before
+        return [f"{named(path)}: {note}" for note in format.notes(str(path), *path.options)]
+    return []
+
+
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
     """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
 
-    A file that ends in .jsonl, .parquet or .csv is in that format. ``header`` is the first name of the header line to
-    skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError and
-    other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
+    A file that ends in .jsonl, .json, .parquet or .csv is in that format. ``header`` is the first name of the header
+    line to skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError
+    and other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
     format.
     """
     name = _find_output(os.fspath(path))

@@ -14,9 +14,10 @@ from geval_py.text import natural_order, nearest, some_of, visible
 
 OUTPUT_FILE = "out.tsv"
 _ANY_FORMAT = "|".join((".tsv", *sources.FORMAT_ENDINGS)).replace(".", r"\.")
+_NOT_KEPT = r"(?<!\.tuning\.json)(?<!\.model\.json)"  # what geval tune and geval predict write beside outputs
 _ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
-OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT})){_ANY_COMPRESSION}"
+OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT}){_NOT_KEPT}){_ANY_COMPRESSION}"
 
 
 class Output(NamedTuple):

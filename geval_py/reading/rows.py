@@ -12,13 +12,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, decode_lines, is_utf8
 from geval_py.reading.rewriting import Draft
+from geval_py.reading.sources import name_of
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.text import shorten, some_of, visible
 
@@ -28,6 +29,7 @@ Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
 # The keys of a row, in all formats.
 WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
 UNITS, KEYS = (PROBABILITIES, LOGARITHMS), (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
+TOKEN, SCORE = "token_str", "score"  # of an answer of transformers' pipeline "fill-mask"
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MAX_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
@@ -62,6 +64,9 @@ def rows_of_lines(path: str, lines: Iterable[str]) -> Iterator[tuple[Row, WordPr
 
 def line_of(row: Row, values: Mapping[str, Any]) -> str:
     """Write the values of a row as a line: words and their numbers, a map of them, or buckets."""
+    if isinstance(values.get(WORDS), dict):
+        advice = "write rows: frame.to_json(path, orient='records', lines=True)"
+        raise row.error(WORDS, f"it is a map, as where pandas writes a table by its columns; {advice}")
     units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
     if len(units) != 1:
         forms = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
@@ -184,30 +189,59 @@ def values_of(row: WordProbs) -> dict[str, list[Any]]:
 
 
 def json_rows(
-    path: str, max_bytes: int | None = None, hooks: Mapping[str, Any] = MappingProxyType({})
+    path: str,
+    max_bytes: int | None = None,
+    hooks: Mapping[str, Any] = MappingProxyType({}),
+    kinds: tuple[type, ...] = (dict,),
 ) -> Iterator[tuple[Row, Any]]:
-    """Yield the objects of JSON lines; raises UnreadableFileError for anything else, also for equal keys of a map.
+    """Yield the objects of JSON lines or, of a file that ends in .json, those of a list, or the only one.
 
-    ``hooks`` are arguments of json.JSONDecoder.
+    Raises UnreadableFileError for anything else, also for equal keys of a map. ``hooks`` are arguments of
+    json.JSONDecoder; the objects are of some ``kinds``.
     """
-    decode = json.JSONDecoder(object_pairs_hook=map_of, **hooks).decode
-    for row, text in _texts(path, max_bytes):
+    decoder = json.JSONDecoder(object_pairs_hook=map_of, **hooks)
+    for row, value in _json_values(path, max_bytes, decoder):
+        if not isinstance(value, kinds):
+            raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
+        yield row, value
+
+
+def _json_values(path: str, max_bytes: int | None, decoder: json.JSONDecoder) -> Iterator[tuple[Row, Any]]:
+    lines = _texts(path, max_bytes)
+    if name_of(path).endswith(".json"):
+        texts: list[tuple[Row, str]] = []
+        size = 0
+        while size <= MAX_ROW_BYTES and (line := next(lines, None)):
+            texts.append(line)
+            size += len(line[1])
+        lines = chain(texts, lines)
+        document = "\n".join([text for _, text in texts]).strip()
+        if document and size <= MAX_ROW_BYTES:
+            value, end = _decoded(Row(path, 1), document, decoder.raw_decode)
+            if end == len(document):  # otherwise they are JSON lines
+                is_list = isinstance(value, list) and not is_fill_mask(value)
+                yield from ((Row(path, n), one) for n, one in enumerate(value if is_list else [value], 1))
+                return
+    for row, text in lines:
         if not text.strip():
             raise row.error("", "the line is empty")
         if len(text) > MAX_ROW_BYTES:
             raise row.error("", f"it has more than {MAX_ROW_BYTES} characters")
-        try:
-            value = decode(text)
-        except RecursionError:
-            raise row.error("", "its lists and maps are nested too deeply") from None
-        except json.JSONDecodeError as error:
-            raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
-        except ValueError as error:
-            is_long = str(error).startswith("Exceeds the limit")
-            raise row.error("", "a number has too many digits" if is_long else str(error)) from None
-        if not isinstance(value, dict):
-            raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
-        yield row, value
+        yield row, _decoded(row, text, decoder.decode)
+
+
+def _decoded(row: Row, text: str, decode: Callable[[str], Any]) -> Any:
+    """Decode a text that begins in a row."""
+    try:
+        return decode(text)
+    except RecursionError:
+        raise row.error("", "its lists and maps are nested too deeply") from None
+    except json.JSONDecodeError as error:
+        row = row._replace(number=row.number + error.lineno - 1)
+        raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
+    except ValueError as error:
+        is_long = str(error).startswith("Exceeds the limit")
+        raise row.error("", "a number has too many digits" if is_long else str(error)) from None
 
 
 def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
@@ -224,6 +258,11 @@ def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
                     if not is_utf8(stored[place]):
                         raise row.error("", "it is not in UTF-8")
                 yield row, text
+
+
+def is_fill_mask(value: Any) -> bool:
+    """Whether a value of JSON is what transformers' pipeline "fill-mask" returns for one gap."""
+    return isinstance(value, list) and any(isinstance(one, dict) and TOKEN in one for one in value)
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -20,12 +20,11 @@ from typing import Any, TypeVar
 
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import rows
-from geval_py.reading.sources import VirtualFile, name_of
+from geval_py.reading.sources import JSON_ENDINGS, VirtualFile, name_of
 from geval_py.text import SPACES, named, shorten
 
 AnySplit = TypeVar("AnySplit")  # a Split, whose module imports this one
 
-ENDING = ".jsonl"
 SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
 REPLACEMENT = "\ufffd"
 MAX_EXPONENT = 1_000_000  # a greater one is not a number that anyone means
@@ -43,7 +42,7 @@ def selected_split(split: AnySplit, selector: str) -> AnySplit:
     files: Any = split
     outputs = tuple(output._replace(path=selected_file(output.path, selector)) for output in files.outputs)
     inputs = files.input
-    if inputs is not None and name_of(inputs).endswith(ENDING):
+    if inputs is not None and name_of(inputs).endswith(JSON_ENDINGS):
         inputs = selected_file(inputs, selector)
     selected: AnySplit = files._replace(
         expected=selected_file(files.expected, selector), outputs=outputs, input=inputs
@@ -55,8 +54,8 @@ def selected_file(path: str, selector: str) -> VirtualFile:
     """Return what is read in place of a file of JSON lines; raises UsageError for another file."""
     if isinstance(path, VirtualFile) and path.read is read_selected:
         return path
-    if not name_of(path).endswith(ENDING):
-        hint = f"--selector names parts of JSON lines, in files that end in {ENDING}"
+    if not name_of(path).endswith(JSON_ENDINGS):
+        hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
         raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
     return VirtualFile(str(path), read_selected, (selector,))
 

@@ -31,14 +31,15 @@ from geval_py.text import named, natural_order
 FileState: TypeAlias = tuple[object, object, int, object]
 
 STANDARD_INPUT = "-"
-FORMAT_ENDINGS = (
-    ".jsonl",
-    ".parquet",
+JSON_ENDINGS, PARQUET_ENDINGS = (".jsonl", ".ndjson", ".json"), (".parquet", ".pq")
+FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands before it
+    ".predictions.json",
+    *JSON_ENDINGS,
+    *PARQUET_ENDINGS,
     ".csv",
     ".words.nbest",
     ".nbest",
-    ".predictions.json",
-)  # of outputs
+)
 MAX_NAMED_PARTS = 5  # missing ones, in a message
 CHUNK_BYTES = 1 << 16  # read at once from a pipe
 ENCODED_CHARACTERS = 1 << 16  # of lines that are encoded together

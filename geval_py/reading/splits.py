@@ -20,8 +20,8 @@ from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, fin
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-OTHER_FILES, FOLDER = ("expected.jsonl", "expected.parquet"), "expected"  # where there is no expected.tsv
-OTHER_ENDINGS = (".jsonl", ".parquet")
+OTHER_ENDINGS = (*sources.JSON_ENDINGS, *sources.PARQUET_ENDINGS)
+OTHER_FILES, FOLDER = tuple(f"expected{ending}" for ending in OTHER_ENDINGS), "expected"  # without an expected.tsv
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing

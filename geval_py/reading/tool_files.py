@@ -6,16 +6,17 @@ Moses and Marian, and predictions of BabyLM's evaluation, have endings of their 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any
 
-from geval_py.errors import TooLargeError, UnreadableFileError
+from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.rows import LOGARITHMS, Lines
+from geval_py.reading.rows import LOGARITHMS, PROBABILITIES, SCORE, TOKEN, Lines
+from geval_py.reading.sources import name_of
+from geval_py.text import some_of
 
 MAX_HYPOTHESES = 1 << 20  # of a list
 SEPARATOR = "|||"
@@ -25,9 +26,15 @@ LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"  # keys th
 
 
 def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield the lines of JSON lines: distributions, or rows that other tools log, as their keys show."""
-    for row, values in rows.json_rows(path, max_bytes):
-        if LM_EVAL in values:
+    """Yield the lines of JSON: distributions, or rows that other tools log, as their keys show."""
+    for row, values in rows.json_rows(path, max_bytes, kinds=(dict, list)):
+        if isinstance(values, list):
+            yield line_of_fill_mask(row, values)
+        elif row.number == 1 and _are_predictions(values):
+            yield from _lines_of_predictions(path, values)
+        elif values and all(type(value) in (int, float) for value in values.values()):
+            yield rows.line_of(row, {PROBABILITIES: values})
+        elif LM_EVAL in values:
             yield line_of_lm_eval(row, values)
         elif OPENAI in values:
             yield line_of_openai(row, values)
@@ -66,6 +73,28 @@ def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
     )
 
 
+def line_of_fill_mask(row: rows.Row, answers: list[Any]) -> str:
+    """Write what transformers' pipeline "fill-mask" returns for one gap as a line.
+
+    Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
+    """
+    if not answers or not all(isinstance(one, dict) and {TOKEN, SCORE} <= one.keys() for one in answers):
+        raise row.error("", f"a list of maps with {TOKEN} and {SCORE} is wanted, of a text with one mask")
+    return _line_of_tokens(row, [(one[TOKEN], one[SCORE]) for one in answers], PROBABILITIES, "")
+
+
+def _line_of_tokens(row: rows.Row, tokens: Iterable[tuple[Any, Any]], unit: str, place: str) -> str:
+    """Write tokens without the spaces around them as a line; one of white space alone is left to the rest."""
+    words: list[Any] = []
+    numbers: list[Any] = []
+    for token, number in tokens:
+        word = token.strip() if isinstance(token, str) else token
+        if word != "":
+            words.append(word)
+            numbers.append(number)
+    return rows.line_of_entries(row, words, numbers, unit, lambda n: f"{place}{rows.quoted(words[n])}")
+
+
 def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
     """Write the first token's alternatives in a response of an OpenAI-style server (``top_logprobs``) as a line.
 
@@ -93,15 +122,7 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
         tokens = [{"token": token, "logprob": number} for token, number in tokens.items()]
     if not isinstance(tokens, list) or not tokens or not all(isinstance(one, dict) for one in tokens):
         raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
-    words: list[Any] = []
-    numbers: list[Any] = []
-    for one in tokens:
-        token = one.get("token")
-        word = token.strip() if isinstance(token, str) else token
-        if word != "":
-            words.append(word)
-            numbers.append(one.get("logprob"))
-    return rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"{place}: {rows.quoted(words[n])}")
+    return _line_of_tokens(row, [(one.get("token"), one.get("logprob")) for one in tokens], LOGARITHMS, f"{place}: ")
 
 
 # N-best lists: a hypothesis a line, as Moses (-n-best-list) and Marian (--n-best) write them
@@ -153,34 +174,58 @@ def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, l
 
 
 def read_predictions(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield the predictions of all tasks, in the order of the file, as texts without the spaces around them.
+    """Yield the predictions of all tasks of words, in the order of the file, as texts without the spaces around them.
 
     ``{TASK: {"predictions": [{"id": "TASK_0", "pred": …}, …]}}``, or such maps in a map of benchmarks. A prediction
-    is a text, or the number of a class.
+    is a text, or the number of a class; other tasks are left out.
     """
-    with LineReader(path, max_bytes=max_bytes) as reader:
-        text = bytearray()
-        while block := reader.block():
-            text += block
-            if len(text) > rows.MAX_ROW_BYTES:
-                raise TooLargeError(path=path, max_bytes=rows.MAX_ROW_BYTES)
-    try:
-        tasks = json.loads(text, object_pairs_hook=rows.map_of)
-    except (ValueError, RecursionError) as error:
-        reason = "its maps are nested too deeply" if isinstance(error, RecursionError) else f"it is not JSON: {error}"
-        raise UnreadableFileError(path=path, reason=reason) from None
-
-    def is_task(value: Any) -> bool:
-        return isinstance(value, dict) and isinstance(value.get(PREDICTIONS), list)
-
-    if isinstance(tasks, dict) and not any(map(is_task, tasks.values())):  # they are of benchmarks
-        tasks = {task: value for one in tasks.values() if isinstance(one, dict) for task, value in one.items()}
-    if not isinstance(tasks, dict) or not tasks:
+    documents = [document for _, document in rows.json_rows(path, max_bytes)]
+    if len(documents) != 1 or not _are_predictions(documents[0]):
         raise UnreadableFileError(path=path, reason=f"a map of tasks is wanted, each with {PREDICTIONS}")
-    for task, value in tasks.items():
-        if not is_task(value):
-            raise UnreadableFileError(path=path, reason=f"{rows.quoted(task)}: a list of {PREDICTIONS} is wanted")
-        for n, one in enumerate(value[PREDICTIONS]):
+    yield from _lines_of_predictions(path, documents[0])
+
+
+def notes_on_json(path: str) -> Iterator[str]:
+    """Yield what a user should know of a file of JSON: the tasks of BabyLM that are left out."""
+    if name_of(path).endswith(".json"):
+        for _, document in rows.json_rows(path, kinds=(dict, list)):
+            if isinstance(document, dict) and _are_predictions(document):
+                left_out = [rows.quoted(task) for task, predictions in _tasks(document) if predictions is None]
+                if left_out:
+                    yield f"tasks without texts or classes are left out: {some_of(left_out)}"
+            return  # the first value shows what the file holds
+
+
+def _is_task(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get(PREDICTIONS), list)
+
+
+def _are_predictions(document: Mapping[str, Any]) -> bool:
+    """Whether a map has tasks, or benchmarks of tasks."""
+    values = document.values()
+    return any(_is_task(one) or (isinstance(one, dict) and any(map(_is_task, one.values()))) for one in values)
+
+
+def _tasks(document: Mapping[str, Any], *, are_benchmarks: bool = True) -> Iterator[tuple[str, list[Any] | None]]:
+    """Yield the tasks of a file and their predictions; None for those of numbers, such as reading times."""
+    for name, value in document.items():
+        if _is_task(value):
+            first = value[PREDICTIONS][0] if value[PREDICTIONS] else None
+            one = first.get(PREDICTION) if isinstance(first, dict) else first
+            yield name, None if isinstance(one, float | list) else value[PREDICTIONS]
+        else:
+            inside = list(_tasks(value, are_benchmarks=False)) if are_benchmarks and isinstance(value, dict) else []
+            is_of_words = any(predictions is not None for _, predictions in inside)
+            yield from inside if is_of_words else [(name, None)]
+
+
+def _lines_of_predictions(path: str, document: Mapping[str, Any]) -> Lines:
+    tasks = list(_tasks(document))
+    if all(predictions is None for _, predictions in tasks):
+        names = some_of(rows.quoted(task) for task, _ in tasks)
+        raise UnreadableFileError(path=path, reason=f"no task has texts or classes as {PREDICTIONS}; it has {names}")
+    for task, predictions in tasks:
+        for n, one in enumerate(predictions or ()):
             place = f"{rows.quoted(task)}, {PREDICTIONS}[{n}]"
             identity = one.get("id") if isinstance(one, dict) else None
             if not isinstance(identity, str) or not identity.endswith(f"_{n}"):

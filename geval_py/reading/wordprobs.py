@@ -263,7 +263,12 @@ def _column(text: str, index: int) -> int:
     return 1 + sum(len(token) + 1 for token in text.split(" ", index)[:index])
 
 
-OTHER_FORMATS = (('{"', "JSON", ".jsonl"), ("PAR1\x15", "Parquet", ".parquet"))  # by the beginning of a line
+OTHER_FORMATS = (  # by the beginning of a line
+    ('{"', "JSON", ".jsonl"),
+    ('[{"', "JSON", ".json"),
+    ('[[{"', "JSON", ".json"),
+    ("PAR1\x15", "Parquet", ".parquet"),
+)
 
 
 def _malformed(text: str, line: int, column: int, reason: str, token: str, hint: str) -> MalformedLineError:

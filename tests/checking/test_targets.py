@@ -249,25 +249,14 @@ def test_one_output_of_several_test_sets(folder, geval):
 
 # Other formats
 
-JSON = "; out.json is none by its ending: .tsv, .jsonl, .parquet and .csv are read"
+XML = "; out.xml is none by its ending: .tsv, .jsonl, .parquet and .csv are read"
 
 
-def test_json_is_no_output(folder):
-    (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0/out.json")
-    assert found("single") == [f"single/dev-0/out.tsv: there is no output for this test set{JSON}"]
+def test_an_unknown_ending_is_no_output(folder):
+    (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0/out.xml")
+    assert found("single") == [f"single/dev-0/out.tsv: there is no output for this test set{XML}"]
     (folder / "single/out.tsv").write_text(GOOD)
     assert len(found("single")) == 2
-
-
-def test_json_is_read_as_text(folder, geval):
-    (folder / "real/dev-0" / BIGRAM).rename(folder / "real/dev-0/out.json")
-    (folder / "real/config.txt").write_text("--metric LogLossHashed")
-    assert geval("check", "real/dev-0/out.json") == (
-        0,
-        "no problems in 1 file\n",
-        "geval: note: `real/dev-0/out.json` is read as text, a line an item; the formats .tsv, .jsonl, .parquet and "
-        ".csv are known by their endings, and geval convert writes each\n",
-    )
 
 
 def test_a_format_whose_package_is_missing(folder, geval, monkeypatch):

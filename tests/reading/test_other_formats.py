@@ -107,7 +107,8 @@ def test_scores_are_those_of_the_tsv(ending, tmp_path):
 
 
 BAD = [
-    ("[]", "row 1: a map of keys is wanted, not a list"),
+    ("1", "row 1: a map of keys is wanted, not a number"),
+    ("[]", "row 1: a list of maps with token_str and score is wanted, of a text with one mask"),
     ("", "row 1: the line is empty"),
     ('\x1b"', "row 1, column 1: it is not JSON: Expecting value"),
     ('{"words": ["a"], "prob\\u001b": [1], "logprobs": null}',
@@ -140,6 +141,9 @@ BAD = [
     ('{"words": ["a"], "logprobs": [0.5]}',
      "row 1, logprobs: the numbers are from 0 to 1, and would be read as probabilities"),
     ('{"words": [], "probabilities": []}', "row 1: no words; a row without a guess has the empty word alone"),
+    ('{"words": {"0": ["a"]}, "probabilities": {"0": [1]}}',
+     "row 1, words: it is a map, as where pandas writes a table by its columns; write rows: frame.to_json(path, "
+     "orient='records', lines=True)"),
     ('{"probabilities": {"a": 1, "a": 0}}', "row 1: the key `a` is there twice"),
     ('{"probabilities": {"a": 1, "b c": 0}}',
      "row 1, probabilities[`b c`]: the word `b c` has a space in it, which would split the line"),
@@ -217,12 +221,18 @@ def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
     """The message names the ending."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "expected.tsv").write_text("a\n")
-    (tmp_path / "out.ndjson").write_text('{"words": ["a"], "probabilities": [1.0]}\n')
-    pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.pq")
-    for name, column, what, ending in (("out.ndjson", 10, "JSON", ".jsonl"), ("out.pq", 1, "Parquet", ".parquet")):
-        assert main(["-o", name, "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
+    row, path = '{"words": ["a"], "probabilities": [1.0]}', tmp_path / "out.txt"
+    pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.parquet")
+    for data, column, what, ending in (
+        (row.encode(), 10, "JSON", ".jsonl"),
+        (json.dumps(fill_mask((" a", 1.0))).encode(), 11, "JSON", ".json"),
+        (json.dumps([fill_mask((" a", 1.0))]).encode(), 12, "JSON", ".json"),
+        ((tmp_path / "out.parquet").read_bytes(), 1, "Parquet", ".parquet"),
+    ):
+        path.write_bytes(data)
+        assert main(["-o", "out.txt", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
         hint = f"the line looks like {what}, which is read from a file that ends in {ending}"
-        assert f"\n  `{name}`, line 1, column {column}: {hint}\n" in capsys.readouterr().err
+        assert f"\n  `out.txt`, line 1, column {column}: {hint}\n" in capsys.readouterr().err
 
 
 def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
@@ -263,7 +273,7 @@ BAD_PARQUET = [
 ]  # fmt: skip
 
 
-NO_ENDING = "`new.tsv.zip` has no ending of a format: .tsv, .jsonl, .parquet, .csv"
+NO_ENDING = "`new.tsv.zip` has no ending of a format: .tsv, .jsonl, .ndjson, .parquet, .pq, .csv"
 NOT_CONVERTED = [
     ("-1 -2\n", "new.csv", UsageError, "line 1 is a line of buckets, which CSV has no labels for"),
     ("a:1\nb:-1\n", "new.csv", UsageError, "line 2 has logprobs, those before it probabilities: CSV has one column for both"),
@@ -287,17 +297,17 @@ def test_what_is_not_converted(text, name, kind, message, tmp_path, monkeypatch)
 
 def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypatch):
     assert all(parse_parameters(f"out-lr=0.1{ending}") == {"lr": "0.1"} for ending in FORMAT_ENDINGS)
-    test = challenge(tmp_path)
-    for ending in ENDINGS:
-        convert(str(test / "out-f=.tsv"), str(test / f"out-f={ending[1:]}{ending}"))
+    test, formats = challenge(tmp_path), sorted(ending[1:] for ending in ENDINGS)
+    for name in formats:
+        convert(str(test / "out-f=.tsv"), str(test / f"out-f={name}.{name}"))
     names = [output.name.removeprefix("out-f=") for output in find_outputs(str(test))]
-    assert names == [".tsv", "csv.csv", "jsonl.jsonl", "parquet.parquet"]
+    assert names == [".tsv", *(f"{name}.{name}" for name in formats)]
     monkeypatch.chdir(tmp_path)
     assert main(["-t", "dev-0", "-a", "LogLossHashed", "-p", "4"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert [row.split("\t") for row in rows[1:]] == [[f, "3.8431"] for f in ("", "csv", "jsonl", "parquet")]
+    assert [row.split("\t") for row in rows[1:]] == [[f, "3.8431"] for f in ("", *formats)]
     assert main(["check", "-t", "dev-0"]) == 0
-    assert "in 4 files" in capsys.readouterr().out
+    assert f"in {len(formats) + 1} files" in capsys.readouterr().out
     for command in (["compare"], ["calibration", "-o", "jsonl"], ["report", "-o", "parquet", "--html", "page.html"]):
         assert main([*command, "-t", "dev-0"]) == 0, capsys.readouterr().err
     assert main(["check", "--fix", "dev-0/out-f=csv.csv"]) == 1
@@ -406,11 +416,23 @@ def chat(**numbers):
     }
 
 
+def fill_mask(*answers):
+    """What ``pipeline("fill-mask")`` of transformers 5 returns for one gap."""
+    return [{"score": p, "token": 5, "token_str": word, "sequence": f"Is{word}?"} for word, p in answers]
+
+
 def completion(tokens):
     return {"choices": [{"text": "x", "logprobs": {"top_logprobs": [tokens]}}]}
 
 
+MASK = "row 1: a list of maps with token_str and score is wanted, of a text with one mask"
 LOGGED = [
+    (fill_mask((" the", 0.5), ("a", 0.25), (" \n", 0.125)), "the:0.5 a:0.25"),
+    (fill_mask((" the", 1.5)), "row 1, `the`: 1.5 is not a probability, from 0 to 1"),
+    ([fill_mask((" the", 1))] * 2, MASK),
+    ([{"token_str": "the"}], MASK),
+    ({"the": 0.5, "choices": 0.25, "": 0}, "the:0.5 choices:0.25 :0.0"),
+    ({"the": 12.5}, "row 1, probabilities[`the`]: 12.5 is not a probability, from 0 to 1"),
     (sample(), "yes:-0.5 no:-1.25"),
     (chat(the=-0.5, **{" the": -2.5, "\n": -3}), "the:-0.5 the:-2.5"),
     (completion({" the": -0.5, " a": -1.5}), "the:-0.5 a:-1.5"),
@@ -432,13 +454,62 @@ LOGGED = [
 
 @pytest.mark.parametrize(("logged", "found"), LOGGED, ids=range(len(LOGGED)))
 def test_rows_that_other_tools_log(logged, found, tmp_path):
-    path = tmp_path / "out.jsonl"
-    path.write_text(json.dumps(logged) + "\n")
-    if found.startswith("row"):
-        assert reason_of(path) == found
-    else:
-        convert(str(path), str(tmp_path / "out.tsv"))
-        assert (tmp_path / "out.tsv").read_text() == found + "\n"
+    """As JSON lines, and as a list."""
+    for path, text in ((tmp_path / "out.jsonl", json.dumps(logged)), (tmp_path / "out.json", json.dumps([logged]))):
+        path.write_text(text)
+        if found.startswith("row"):
+            assert reason_of(path) == found
+        else:
+            assert lines_of(path) == [found]
+
+
+def test_a_file_that_ends_in_json(tmp_path):
+    path = tmp_path / "out.json"
+    one, another = fill_mask((" the", 0.5)), fill_mask(("a", 0.5))
+    for text, lines in (
+        (json.dumps([one, another], indent=2), ["the:0.5", "a:0.5"]),
+        (json.dumps(one), ["the:0.5"]),
+        (f"{json.dumps(one)}\n{json.dumps(another)}\n", ["the:0.5", "a:0.5"]),
+        ('{"the": 0.5}', ["the:0.5"]),
+        ("", []),
+    ):
+        path.write_text(text)
+        assert lines_of(path) == lines
+    for text, reason in (
+        ('[\n{"a": 1},\n]', "row 3, column 1: it is not JSON: Expecting value"),
+        ('{"a": 1}\n{"a": ', "row 2, column 7: it is not JSON: Expecting value"),
+        ('[{"a": 1}, 2]', "row 2: a map of keys is wanted, not a number"),
+    ):
+        path.write_text(text)
+        assert reason_of(path) == reason
+
+
+def test_outputs_and_answers_with_less_usual_endings(tmp_path):
+    test = challenge(tmp_path)
+    of_tsv = evaluate(tmp_path, "dev-0").scores
+    rows = [{"answer": word} for word in (test / "expected.tsv").read_text().split()]
+    (test / "expected.tsv").unlink()
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    pq.write_table(pa.table({"answer": [row["answer"] for row in rows]}), tmp_path / "answers")
+    for name, data in (
+        ("expected.ndjson", lines.encode()),
+        ("expected.json", json.dumps(rows).encode()),
+        ("expected.pq", (tmp_path / "answers").read_bytes()),
+    ):
+        (test / name).write_bytes(data)
+        assert evaluate(tmp_path, "dev-0").scores == of_tsv
+        (test / name).unlink()
+    (test / "expected.json").write_text(json.dumps(rows))
+    for ending in (".ndjson", ".pq"):
+        convert(str(test / "out-f=.tsv"), str(test / f"out-f=1{ending}"))
+    rows = [json.loads(line) for line in (test / "out-f=1.ndjson").read_text().splitlines()]
+    (test / "out-f=1.json").write_text(json.dumps(rows))
+    for beside in ("tuning", "model"):  # what geval tune and geval predict write
+        (test / f"out-f=1.{beside}.json").write_text("{}")
+    outputs = find_outputs(str(test))
+    assert [one.name for one in outputs] == ["out-f=.tsv", "out-f=1.json", "out-f=1.ndjson", "out-f=1.pq"]
+    for one in outputs[1:]:
+        assert (one.parameters, evaluate(tmp_path, "dev-0", out=one.name).scores) == ({"f": "1"}, of_tsv)
 
 
 def test_samples_of_lm_evaluation_harness(tmp_path):
@@ -584,13 +655,43 @@ def test_predictions_of_babylm(tmp_path):
     assert output_at(str(path)).parameters == {"model": "x"}
 
 
+READING = {"reading": {"predictions": [{"id": 0, "pred": 1.25, "prev_pred": 0.5}]}}
+
+
+def test_collated_predictions_of_babylm(tmp_path, capsys, monkeypatch):
+    """As collate_preds.py of that pipeline writes them, with tasks that are not of words."""
+    monkeypatch.chdir(tmp_path)
+    of_run = predictions(("boolq", [0, 1]))
+    document = of_run | {
+        "blimp": predictions(("agreement", [" Cats sleep."])),
+        "reading": READING,
+        "aoa": {"results": [{"step": "chck_1M", "target_word": "cat", "surprisal": 3.2}]},
+        "devbench": {"trog": {"predictions": [[0.5, 0.25]]}},
+        "fast_eval_results": {"blimp": [{"agreement": 0.5}]},
+    }
+    left_out = "tasks without texts or classes are left out: `reading`, `aoa`, `devbench`, `fast_eval_results`"
+    (tmp_path / "config.txt").write_text("--metric Accuracy")
+    (tmp_path / "expected.tsv").write_text("0\n1\nCats sleep.\n")
+    for name in ("out.json", "out.predictions.json"):
+        (tmp_path / name).write_text(json.dumps(document))
+        note = f"geval: note: `{name}`: {left_out}\n"
+        for command, out in (
+            (["-o", name, "-e", "expected.tsv", "-m", "Accuracy"], "1.0\n"),
+            (["convert", "--force", name, "new.tsv"], "wrote `new.tsv`, 3 lines\n"),
+            (["check", name, "--challenge", ".", "-m", "Accuracy"], "no problems in 1 file\n"),
+        ):
+            assert main(command) == 0
+            printed = capsys.readouterr()
+            assert (printed.out, note in printed.err) == (out, True)
+
+
 BAD_PREDICTIONS = [
     ("[]", "a map of tasks is wanted, each with predictions"),
     ("{}", "a map of tasks is wanted, each with predictions"),
-    ("{", "it is not JSON: Expecting property name enclosed in double quotes: line 2 column 1 (char 2)"),
-    ("[" * 100_000, "its maps are nested too deeply"),
-    ('{"a": 1, "a": 2}', "it is not JSON: the key `a` is there twice"),
-    (predictions(("a", [1])) | {"b": 1}, "`b`: a list of predictions is wanted"),
+    ("{", "row 1, column 2: it is not JSON: Expecting property name enclosed in double quotes"),
+    ("[" * 100_000, "row 1: its lists and maps are nested too deeply"),
+    ('{"a": 1, "a": 2}', "row 1: the key `a` is there twice"),
+    (READING, "no task has texts or classes as predictions; it has `reading`"),
     (predictions(("a", [None])), "`a`, predictions[0].pred: a text or a whole number is wanted"),
     (predictions(("a", ["x\ny"])), "`a`, predictions[0].pred: `x\\ny` is not a line of text"),
     ({"a": {"predictions": [{"id": "a_1", "pred": 1}]}}, "`a`, predictions[0].id: an id that ends in _0 is wanted"),
