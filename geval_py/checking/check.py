@@ -318,6 +318,10 @@ def _sum_up(
     return problems
 
 
+_QUOTED_FIELD = re.compile(rb'(?m)(?:^|(?<=\t))"[^"]*(?:""[^"]*)*')
+_OTHER_LINE_END = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]|\r(?!\n)")  # str.splitlines'
+
+
 def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[str]:
     """Yield likely causes of a wrong number of lines."""
     if total.counts["E111"] and total.lines > items:
@@ -326,10 +330,18 @@ def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[
         yield "the first line is a header"
     if any(re.fullmatch('".+"', text) for text in total.texts):
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
-    elif total.lines < items and target.input is not None:
+    elif target.input is not None:
         with lines.LineReader(target.input) as inputs:
-            if re.search(rb'(?:^|\t)"', inputs.block(), re.MULTILINE):
-                yield "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
+            data = b"".join(iter(inputs.block, b""))
+        merged = sum(field.count(b"\n") for field in _QUOTED_FIELD.findall(data[:-1]))
+        splits = _OTHER_LINE_END.findall(data)
+        if merged and items - merged - total.lines in (0, 1):  # pandas takes the first line for a header
+            yield "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
+        if splits and items + len(splits) == total.lines:
+            point = f"U+{ord(splits[0].decode()):04X}"
+            yield f'the input has {point}, at which str.splitlines splits: read lines by open(path, newline="\\n")'
+    if total.lines == 2 * items > 2:
+        yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'
     texts, words = total.texts, total.words
     hits = {
         "": sum(map(_lists_word, texts, words)),

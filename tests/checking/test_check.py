@@ -346,11 +346,23 @@ def test_a_link_to_the_outside(name, beside, submission):
     assert second.rule.code == "E101"
 
 
-def test_quotes_in_the_input(submission, geval):
-    (submission / "test-A/in.tsv").write_text('"x\ty"\nz\n')
-    (submission / "test-A/out.tsv").write_bytes(GOOD)
+QUOTES = "the input has quotes, at which a CSV reader merges lines: read it with QUOTE_NONE"
+SPLIT = 'the input has U+2028, at which str.splitlines splits: read lines by open(path, newline="\\n")'
+TWICE = 'twice as many, as if the file was opened to append ("a"): open it with "w"'
+
+
+@pytest.mark.parametrize(("inputs", "lines", "cause"), [
+    ('"x\ty\nz"\n', 1, QUOTES), ('a\t"b ""c\nd\ne', 1, QUOTES), ('a\nb\n"c\nd"\n', 2, QUOTES), ('a"\nb"\n', 1, ""),
+    ('"x"\ty\nz\n', 1, ""), ('"x\ny\nz"\n', 2, ""), ("a\u2028b\nc\r\n", 3, SPLIT), ("a\u2028b\nc\nd\n", 5, ""),
+    ("a\nb\n", 4, TWICE), ("a\nb\n", 3, ""), ("a\n", 2, ""),
+])  # fmt: skip
+def test_causes_of_a_wrong_number_of_lines_in_the_input(inputs, lines, cause, submission, geval):
+    """They are named if they explain the number exactly."""
+    (submission / "test-A/in.tsv").write_text(inputs, encoding="utf-8", newline="")
+    (submission / "test-A/out.tsv").write_bytes(GOOD * lines)
     _, out, _ = geval("check", "--format", "json", "-t", "test-A")
-    assert "the input has quotes, at which a CSV reader merges lines" in json.loads(out)["problems"][0]["summary"]
+    _, _, causes = json.loads(out)["problems"][0]["summary"].partition(" items")
+    assert causes == (f"; {cause}" if cause else "")
 
 
 def test_status_and_strict(submission, geval):
