@@ -19,6 +19,7 @@ from geval_py.errors import PartsError as PartsError
 from geval_py.errors import SchemeError as SchemeError
 from geval_py.errors import TooLargeError as TooLargeError
 from geval_py.errors import UnreadableFileError as UnreadableFileError
+from geval_py.errors import UnsupportedEncodingError as UnsupportedEncodingError
 from geval_py.errors import UsageError as UsageError
 from geval_py.evaluation import Evaluation as Evaluation
 from geval_py.evaluation import Score as Score

@@ -8,6 +8,7 @@
     └── DataError               the data are at fault (exit status 1)
         ├── MissingFileError    a file or folder does not exist
         ├── UnreadableFileError a file exists but cannot be read: a folder, no permission, no answer
+        │   └── UnsupportedEncodingError  a text is in UTF-16 or UTF-32
         ├── CorruptFileError    a compressed file is truncated or damaged
         ├── TooLargeError       a compressed file, or a line, exceeds the limit
         ├── AmbiguousFileError  several compressed files instead of one
@@ -140,6 +141,10 @@ class UnreadableFileError(DataError):
 
     def __str__(self) -> str:
         return f"{self.what} {named(self.path)}: {visible(self.reason)}"
+
+
+class UnsupportedEncodingError(UnreadableFileError):
+    """A file is text in UTF-16 or UTF-32, not in UTF-8."""
 
 
 class CorruptFileError(DataError):

@@ -32,6 +32,7 @@ from geval_py.errors import (
     SchemeError,
     TooLargeError,
     UnreadableFileError,
+    UnsupportedEncodingError,
     UsageError,
 )
 from geval_py.reading.config import OPTIONS, said_option
@@ -184,6 +185,10 @@ ERRORS = {  # one or more of each class, with its sentence
     "unreadable": (
         UnreadableFileError(path=BAD_NAME, reason="Permission\x1b denied"),
         f"Cannot read `{SAFE_NAME}`: Permission\\x1b denied",
+    ),
+    "in another encoding": (
+        UnsupportedEncodingError(path="o", reason="it is UTF-16"),
+        "Cannot read `o`: it is UTF-16",
     ),
     "corrupt": (
         CorruptFileError(path=BAD_NAME, compression="gzip", reason="it ends before its end mark"),

@@ -28,7 +28,14 @@ from geval_py.checking.rules import (
 )
 from geval_py.checking.targets import CANNOT_BE_READ, Target, find_targets
 from geval_py.checking.word_checks import Findings, check_words
-from geval_py.errors import CorruptFileError, DataError, MissingPackageError, TooLargeError, UnreadableFileError
+from geval_py.errors import (
+    CorruptFileError,
+    DataError,
+    MissingPackageError,
+    TooLargeError,
+    UnreadableFileError,
+    UnsupportedEncodingError,
+)
 from geval_py.reading import lines, sources, wordprobs
 from geval_py.reading.formats import notes_on
 from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
@@ -216,7 +223,9 @@ def check_output(
         is_part = sources.is_part_of(error.path, target.output)
         if error.path != target.output and not is_part:
             raise
-        if isinstance(error, UnreadableFileError):
+        if isinstance(error, UnsupportedEncodingError):
+            problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1, column=1)
+        elif isinstance(error, UnreadableFileError):
             mend = MEND_FIRST if sources.format_ending(target.output) else READ_FORMATS
             problem = _unreadable(target.output, error.reason, mend)
         else:

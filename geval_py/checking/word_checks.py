@@ -37,7 +37,6 @@ from geval_py.text import shorten, visible
 NO_CHOICE_OF_SCALE = (
     kernel.MALFORMED | kernel.ALL_ZERO | kernel.LOOKS_LIKE_PROBABILITIES | kernel.REST_ALONE | kernel.VECTOR
 )
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 HEAD_LINES = 2000  # of the beginning, compared with the expected words one line up and down
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
 _ODD_BYTES = (
@@ -139,7 +138,7 @@ def begin_block(block: Block, lines: BlockLines, findings: Findings, *, all_malf
     findings.words += lines.words[: len(head)] if head else []
     if block.first_line == 1:
         data = bytes(block.outputs)
-        findings.is_binary = all_malformed and (b"\0" in data or data.startswith(UTF_16_MARKS))
+        findings.is_binary = all_malformed and b"\0" in data
 
 
 def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Findings:

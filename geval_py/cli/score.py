@@ -19,6 +19,7 @@ from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, sho
 from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
+from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, is_utf8
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, answers_in, locate, locate_others
@@ -262,9 +263,11 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Sequ
         if columns > 1:
             whole = f"CharMatch compares the whole line of {named(split.input)}, which has {columns} columns"
             note(f"{whole}; `CharMatch:s<.*\\t><>` compares the last one alone")
+    note(*_notes_on_encoding(split.expected))
     notes: dict[str, list[str]] = {}
     for one in evaluations:
         output, own = one.output, notes.setdefault(one.output.path, [])
+        own += _notes_on_encoding(output.path)
         # An output beside other answers, in another folder of the challenge.
         folder = os.path.dirname(sources.absolute(output.path))
         ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)
@@ -284,6 +287,14 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Sequ
                 how = "tuned" if "tuned" in output.parameters else "mixed"
                 own.append(f"{named(output.path)} was {how} on these lines: on others it would score a little worse")
     note_outputs(notes)
+
+
+def _notes_on_encoding(path: str) -> Iterator[str]:
+    """Yield a note if the beginning of a file is not UTF-8; other formats refuse such a file when they read it."""
+    if sources.can_be_reread(path) and not isinstance(path, sources.VirtualFile):
+        with LineReader(path) as reader:
+            if not is_utf8(reader.block(READ_AHEAD_BYTES)):
+                yield f"{named(path)} is not UTF-8: its other bytes are read as U+FFFD; write it as UTF-8"
 
 
 def _note_unknown_words(evaluations: Iterable[ScoredOutput]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias
 
-from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
+from geval_py.errors import EmptyFileError, UsageError
 from geval_py.reading.lines import LineReader
 from geval_py.text import visible
 
@@ -17,20 +17,17 @@ TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
 
 BLOCK_BYTES = 1 << 20
 SENTENCES_AT_A_TIME = 10_000
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 
 
 def text_blocks(path: str) -> Iterator[TextBlock]:
     """Yield a text in blocks of whole lines, each with the path and the number of its first line.
 
-    A byte order mark is dropped, and a missing last line end added. Raises UnreadableFileError, also for UTF-16.
+    A byte order mark is dropped, and a missing last line end added. Raises as LineReader.
     """
     line = 1
     with LineReader(path) as reader:
         while block := reader.block(BLOCK_BYTES):
-            if line == 1 and block.startswith(UTF_16):
-                raise UnreadableFileError(path=path, reason="it is UTF-16; write it as UTF-8")
             yield path, line, block
             line += block.count(b"\n")
 

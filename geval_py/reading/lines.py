@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeAlias
 
-from geval_py.errors import LineCountError, TooLargeError
+from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
 from geval_py.reading.remote import read_bytes
 from geval_py.reading.sources import (
     ListedRows,
@@ -35,15 +35,18 @@ LF = 0x0A
 DEFAULT_MAX_BYTES = 20 * 10**9  # that a file from a stranger may unpack to
 MAX_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+IN_UTF_16 = "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)"
+NUL_SHARE = 1 / 3  # of the first line: in UTF-16 and UTF-32, ASCII has a NUL before or after each character
 
 
 class LineReader(AbstractContextManager["LineReader"]):
     """Reads one file, or its parts one after another, in blocks of whole lines, each ended by LF.
 
     ``header`` is the first name of the header line to skip, if the file, or a part, begins with it. With ``digest``,
-    ``sha256`` is the digest of all decompressed bytes. Raises TooLargeError for a compressed file that unpacks to
-    more than ``max_bytes``, and for a line longer than MAX_LINE_BYTES. ``source`` is the part that is being read.
-    ``takes_rows`` is whether who reads takes rows in buffers, too.
+    ``sha256`` is the digest of all decompressed bytes. ``source`` is the part that is being read. ``takes_rows`` is
+    whether who reads takes rows in buffers, too. Raises TooLargeError for a compressed file that unpacks to more than
+    ``max_bytes``, and for a line longer than MAX_LINE_BYTES, and UnsupportedEncodingError.
     """
 
     source: Source
@@ -73,6 +76,14 @@ class LineReader(AbstractContextManager["LineReader"]):
         self._stream = io.BufferedReader(source.stream, READ_AHEAD_BYTES)
         try:
             line = self._read_line()
+            head = line[:READ_AHEAD_BYTES]
+            if head.startswith(UTF_16_MARKS):
+                head += self._stream.peek(1)  # the first NUL may be in the line end
+                has_nuls = b"\0" in head
+            else:
+                has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
+            if has_nuls:
+                raise UnsupportedEncodingError(path=self.path, reason=IN_UTF_16)
             if line.startswith(BYTE_ORDER_MARK):
                 self.has_byte_order_mark = True
                 line = line[len(BYTE_ORDER_MARK) :]

@@ -131,7 +131,9 @@ FILES = [
     ("E105", lzma.compress(GOOD)[:-8], None, "corrupt xz file: it ends before its end mark", lzma.compress(GOOD)),
     ("E105", bz2.compress(GOOD) + b"x", None, "corrupt bzip2 file: something else follows its end mark", bz2.compress(GOOD)),
     ("E105", zstd.compress(GOOD)[:-2], None, "corrupt zstd file: it ends before its end mark", zstd.compress(GOOD)),
-    ("E106", GOOD.decode().encode("utf-16"), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", GOOD),
+    ("E106", GOOD.decode().encode("utf-16"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
+    ("E106", GOOD.decode().encode("utf-16-be"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
+    ("E106", GOOD.decode().encode("utf-32-le"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", b"k\0a:0.5 :0.5\n"),
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
@@ -576,7 +578,8 @@ def test_a_diff_of_what_cannot_be_read(submission, geval):
     assert geval("check", "--diff") == (
         1,
         "",
-        "geval: `./dev-0/out.tsv`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)\n"
+        "geval: `./dev-0/out.tsv`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File "
+        "-Encoding utf8`)\n"
         "geval: `./test-A/out.tsv`: there is no output for this test set\n",
     )
 

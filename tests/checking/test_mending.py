@@ -143,7 +143,6 @@ FILES = {  # before, after, changes
     "a byte order mark elsewhere": (b":1\n" + BOM + b"the:1\n", b":1\n" + BOM + b"the:1\n", {}),
     "not UTF-8": (b"\xff\xfe:1  :1\r\n:1\nthe:1 :1\n", b"\xff\xfe:1  :1\n:1\nthe:0.5 :0.5\n", {"W202": 1, "W210": 1}),
     "not UTF-8 after a byte order mark": (BOM + b"\xe9t\xe9:1 \n", b"\xe9t\xe9:1 \n", {"W211": 1}),
-    "UTF-16": ("the:1 :1\r\n".encode("utf-16"), "the:1 :1\r\n".encode("utf-16"), {}),
     "a NUL": (b"a\0:1  :1\r\n", b"a\0:1  :1\r\n", {}),
     "other line ends": ("a\u2028\x0b\x0c\x85b:1 :1\n".encode(), "a\u2028\x0b\x0c\x85b:0.5 :0.5\n".encode(), {"W202": 1}),
 }  # fmt: skip

@@ -184,7 +184,6 @@ BAD_CSV = [
     ("name", "text", "encoding", "row"),
     [
         ("out.csv", "id,\u0107ma,b\n1,0.5,0.5\n", "cp1250", 1),
-        ("out.csv", "id,a,b\n1,0.5,0.5\n", "utf-16", 1),
         ("out.csv", "id,label,p\n1,\ufffd,0.5\n1,\u0107ma,0.5\n", "utf-8", 0),
         ("out.csv", "id,label,p\n1,a,0.5\n1,\u0107ma,0.5\n", "cp1250", 3),
         ("out.jsonl", '{"words": ["a", "\ufffd"], "probabilities": [1, 0]}\n', "utf-8", 0),

@@ -149,7 +149,8 @@ def test_children_are_interpreters_where_they_cannot_be_forked(look, place, monk
     (b"x\n" * 212, f"`{OUT}`: an entry, or a whole line, without a colon [E113]"),
     (
         b"\xff\xfea\0:\0" * 9,
-        f"`{OUT}`: no line can be read: this is not UTF-8 text (UTF-16, or a binary file?) [E106]",
+        f"`{OUT}`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`) "
+        "[E106]",
     ),
 ], ids=["too-few", "empty", "no-colon", "utf-16"])  # fmt: skip
 def test_an_error_of_the_checker_rejects_and_nothing_is_scored(look, data, reason):
