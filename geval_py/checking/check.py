@@ -306,6 +306,10 @@ def _sum_up(
         for code, (count, marked) in word_checks.find_subwords(target, sample).items():
             counts[code], shares[code] = count, count / len(sample)
             kept[code] = [*marked[: total.max_places]]
+        numbers = [int(match[1]) for text in sample if (match := re.match(r"([0-9]{1,18})\t", text))]
+        if len(sample) > 1 and numbers and numbers == list(range(numbers[0], numbers[0] + len(sample))):
+            add_file("W222", RULES_BY_CODE["W222"].summary, line=1, count=len(sample))
+            shares["W222"] = 1.0
     problems: list[Problem] = []
     for rule in RULES:
         if counts[rule.code] and rule.code in codes:

@@ -284,6 +284,11 @@ RULES = (
         "Leave the fragments out before you write the words.",
     ),
     Rule(
+        "W222", "row-numbers", "each line begins with its number and a TAB",
+        "pandas writes the index as a column, and GEval takes both columns for the first word.",
+        "Write index=False in pandas' to_csv.",
+    ),
+    Rule(
         "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
         "The mean loss, and so the perplexity, of the whole file is infinite.",
         "End every line with a rest, as `:0.01`.",

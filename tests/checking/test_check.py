@@ -139,6 +139,7 @@ FILES = [
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 lines hold probabilities, 1 logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
     ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
+    ("W222", b"0\ta:0.5 :0.5\n1\tb:0.5 :0.5\n", None, "each line begins with its number and a TAB", b"0\ta:0.5 :0.5\n2\tb:0.5 :0.5\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
     ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "1 expected words have capitals, the output never has any", b":1\n:1\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b" ".join([b"-7"] * 1024) + b"\n"),
