@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,8 @@ def evaluate(
     have this version of geval-py, and read the output under the same path. The texts are not kept, but read again
     when they are needed.
 
-    Raises GevalError: UsageError if the call is at fault, DataError if the data are.
+    Warns (UserWarning) of lines whose numbers are neither probabilities nor their logarithms. Raises GevalError:
+    UsageError if the call is at fault, DataError if the data are.
     """
     if not isinstance(test, str):
         if cluster is not None:
@@ -80,11 +82,11 @@ def evaluate(
         from geval_py.scoring.in_memory import score_lists
 
         name = None if out is None else os.fspath(out)
-        return Evaluation.of(
-            score_lists(
-                challenge, test, _texts(metrics), inputs=inputs, tokenizer=tokenizer, vocabulary=vocabulary, name=name
-            )
+        scored = score_lists(
+            challenge, test, _texts(metrics), inputs=inputs, tokenizer=tokenizer, vocabulary=vocabulary, name=name
         )
+        warn_of_numbers(scored)
+        return Evaluation.of(scored)
     pair = challenge if isinstance(challenge, list) and len(challenge) == 2 else [None]
     is_pair = all(isinstance(path, str | os.PathLike) for path in pair)
     if not is_pair and not isinstance(challenge, Challenge | str | os.PathLike | tuple):
@@ -97,7 +99,14 @@ def evaluate(
     (scored,) = evaluations_of(
         evaluate_split(task, split, texts="memory" if keep_texts else None, sign=True, workers=workers)
     )
+    warn_of_numbers(scored)
     return Evaluation.of(scored)
+
+
+def warn_of_numbers(scored: ScoredOutput) -> None:
+    """Warn of lines whose numbers are neither probabilities nor logarithms, as the command's notes do."""
+    if (note := scored.note_on_numbers) is not None:
+        warnings.warn(note, stacklevel=3)
 
 
 def locate_scored(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, SchemeError
-from geval_py.evaluation import GUESSES_OF_TEST, Evaluation, interval_ends, locate_scored
+from geval_py.evaluation import GUESSES_OF_TEST, Evaluation, interval_ends, locate_scored, warn_of_numbers
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.sources import VirtualFile
 from geval_py.scoring.evaluate import evaluate_split
@@ -43,7 +43,11 @@ def evaluate_all(
     results = evaluate_split(
         task, split, texts="memory" if keep_texts else None, sign=True, workers=workers_of(cluster)
     )
-    return Evaluations(Evaluation.of(scored) for scored in evaluations_of(results, on_fault))
+    evaluations = Evaluations()
+    for scored in evaluations_of(results, on_fault):
+        warn_of_numbers(scored)
+        evaluations.append(Evaluation.of(scored))
+    return evaluations
 
 
 class Suite:

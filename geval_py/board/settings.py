@@ -20,7 +20,6 @@ all keys.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable
@@ -507,8 +506,7 @@ def uninformed_score(metric: str) -> float | None:
     >>> uninformed_score("PerplexityHashed"), uninformed_score("Accuracy")
     (1024.0, None)
     """
-    kind = metric_of(metric)
-    return None if kind.bits is None else round(kind.measure.formula((kind.bits * math.log(2),), 1), 12)
+    return metric_of(metric).uninformed_value
 
 
 def names_of(metrics: tuple[str, ...]) -> tuple[str, ...]:

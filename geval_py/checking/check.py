@@ -261,6 +261,7 @@ def _sum_up(
     counts, kept = total.counts, total.places
     shares: dict[str, float] = {}  # of the lines that were looked at, where these are not all
     summaries: dict[str, str] = {}
+    remedies: dict[str, str] = {}  # in place of the rule's
 
     def add_file(code: str, message: str, *, count: int = 1, line: int = 0, token: str = "") -> None:
         counts[code], summaries[code] = count, message
@@ -283,6 +284,15 @@ def _sum_up(
         message = f"the output has {total.lines} lines, there are {items} items"
         message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target))
         add_file("E103" if few else "E104", message, line=total.lines if few else items + 1)
+    numbers = counts["E119"]
+    if 2 * numbers > total.lines and "E119" in codes:
+        summaries["E119"] = wordprobs.far_above_one_note(numbers, total.lines)
+        ((advice, _),) = total.advice.most_common(1)
+        remedies["E119"] = f"{advice[0].upper()}{advice[1:]}."
+    elif numbers:
+        counts["W201"] += numbers
+        kept["W201"] = sorted([*kept.get("W201", ()), *kept["E119"]], key=lambda entry: entry[0])[: total.max_places]
+        del counts["E119"]
     if len(total.scales) == 2:
         (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
         message = f"{probabilities} lines hold probabilities, {logarithms} logarithms"
@@ -326,6 +336,7 @@ def _sum_up(
                     share=shares.get(rule.code, share),
                     summary=summaries.get(rule.code, rule.summary),
                     places=tuple(places),
+                    mend=remedies.get(rule.code, ""),
                 )
             )
     return problems

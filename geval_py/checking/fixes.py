@@ -77,12 +77,8 @@ def _fix_entries(
 ) -> tuple[dict[str, float], frozenset[str]]:
     """Return the fixed mass of each word, in order, and the codes of the rules applied; without codes, no mass."""
     selected, codes = frozenset(rules), UNCHANGED
-    low, high = min(values), max(values)
-    if "W201" in selected and (low < 0.0 or high > 1.0):  # clip values that overshoot [0, 1] by rounding
-        inside = sum(0.0 <= value <= 1.0 for value in values)
-        looks_like_probabilities = high >= 0.5 or (high > 0.0 and 2 * inside > len(values))
-        if looks_like_probabilities and low >= -reference.OVERSHOOT and high <= 1.0 + reference.OVERSHOOT:
-            values, codes = [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
+    if "W201" in selected and not wordprobs.are_probabilities(values) and wordprobs.is_overshoot(values):
+        values, codes = [min(max(value, 0.0), 1.0) for value in values], frozenset({"W201"})
     masses: dict[str, float] = {}  # each word, the rest too, at its first place
     for word, value in zip(words, values, strict=True):
         masses[word] = masses.get(word, 0.0) + value

@@ -44,6 +44,23 @@ def place_of(code: str, text: str, line: int, *more: Any) -> Place:
     return Place(line, column, token, message, text)
 
 
+def place_of_numbers(text: str, line: int) -> tuple[Place, str]:
+    """Return the place of the first number that is no probability, on a line far above one, and advice on them."""
+    if len(text) > MAX_LINE:
+        return place_of("E119", text, line), RULES_BY_CODE["E119"].mend
+    written = wordprobs.parse_line(text, line)
+    advice = wordprobs.number_advice(written.words, written.values)
+    column, token = 1, ""
+    message = "the exponentials of these logarithms total far more than 1"
+    if max(written.values) > 0.0 and written.words is not None:
+        index = next(n for n, value in enumerate(written.values) if not 0.0 <= value <= 1.0)
+        token = text.split(" ")[index]
+        number = token.rpartition(":")[2]
+        column = sum(len(one) + 1 for one in text.split(" ")[:index]) + len(token) - len(number) + 1
+        message = f"`{visible(shorten(number))}` is not in [0,1], so all numbers of the line are read as logarithms"
+    return Place(line, column, token, f"{message}; {advice}", text), advice
+
+
 def odd_character_in(text: str) -> re.Match[str] | None:
     """Find the first odd character; a TAB only if it does not look like a separator of entries."""
     looks_split = any(":" in token and re.search("[0-9]\t", token) for token in text.split(" "))

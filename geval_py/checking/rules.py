@@ -159,10 +159,17 @@ RULES = (
         fixable=True,
     ),
     Rule(
-        "W201", "read-as-logs", "a value outside [0,1] makes GEval read the whole line as logarithms",
+        "E119", "no-probabilities", "most lines have numbers that are neither probabilities nor their logarithms",
+        "GEval reads a line with a number outside [0,1] as logarithms, and normalises their exponentials: of the "
+        "counts 120 and 60, the first has all the mass. The score is not that of your model.",
+        "Write probabilities: divide counts by their sum and percentages by 100, and apply softmax to logits.",
+        ((kernel.FAR_ABOVE_ONE, kernel.ALL_ZERO),),
+    ),
+    Rule(
+        "W201", "read-as-logs", "a number outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
-        "Clip probabilities to [0,1]; a tiny overshoot is mended by --fix.",
-        ((kernel.LOOKS_LIKE_PROBABILITIES, 0),), fixable=True,
+        "Write probabilities from 0 to 1. --fix mends numbers that are outside by 1e-6 at most.",
+        ((kernel.LOOKS_LIKE_PROBABILITIES, kernel.FAR_ABOVE_ONE),), fixable=True,
     ),
     Rule(
         "W202", "sum-above-one", "the probabilities sum to more than one, by more than rounding explains",

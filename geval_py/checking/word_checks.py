@@ -35,7 +35,12 @@ from geval_py.text import shorten, visible
 
 # Lines that do not show whether their author writes probabilities or logarithms; a vector always holds logarithms.
 NO_CHOICE_OF_SCALE = (
-    kernel.MALFORMED | kernel.ALL_ZERO | kernel.LOOKS_LIKE_PROBABILITIES | kernel.REST_ALONE | kernel.VECTOR
+    kernel.MALFORMED
+    | kernel.ALL_ZERO
+    | kernel.LOOKS_LIKE_PROBABILITIES
+    | kernel.FAR_ABOVE_ONE
+    | kernel.REST_ALONE
+    | kernel.VECTOR
 )
 HEAD_LINES = 2000  # of the beginning, compared with the expected words one line up and down
 # Odd characters beyond ASCII, as UTF-8. The patterns begin with fixed bytes, so that the search is fast.
@@ -71,8 +76,8 @@ class Findings:
     ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names. ``places``
     holds the first ``max_places`` lines: number, text, and what else the rule's function of places takes. ``scales``
     are the number of lines with probabilities, and with logarithms, and the number of the first. ``texts`` and
-    ``words`` are those of the lines of the file's head, and of the answers beside them; ``is_binary`` if no line
-    there is text.
+    ``words`` are those of the lines of the file's head, and of the answers beside them; ``advice`` is that on the
+    numbers of the lines that are the places of E119; ``is_binary`` if no line there is text.
     """
 
     max_places: int
@@ -82,6 +87,7 @@ class Findings:
     scales: dict[str, tuple[int, int]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    advice: Counter[str] = field(default_factory=Counter)
     is_binary: bool = False
 
     def add(self, name: str, block: BlockLines, index: int, *more: object, lines: int = 1, code: str = "") -> None:
@@ -105,6 +111,7 @@ class Findings:
             self.scales[scale] = before + lines, first
         self.texts += later.texts
         self.words += later.words
+        self.advice.update(later.advice)
         self.is_binary |= later.is_binary
 
 
@@ -164,7 +171,12 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
                 findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
                 indices = (index for index, kind in enumerate(flags) if kind in breaking)
                 for index in islice(indices, max_places - len(findings.places.get(rule.code, ()))):
-                    findings.add(rule.code, lines, index, lines=0)
+                    if rule.code == "E119":
+                        place, advice = places.place_of_numbers(lines.text(index), block.first_line + index)
+                        findings.places.setdefault("E119", []).append(place)
+                        findings.advice[advice] += 1
+                    else:
+                        findings.add(rule.code, lines, index, lines=0)
         if target.reader is not None and present & kernel.VECTOR:
             for index in _with_flag(flags, kernel.VECTOR):
                 message = f"{target.reader.name} compares words, which a vector of buckets does not have; "

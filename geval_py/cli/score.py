@@ -108,15 +108,17 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
     results = scored(task, split, schemes, settings)
     evaluations = [result for result in results if result.scores]
     _note_unknown_words(evaluations)
-    infinite: dict[str, list[str]] = {}
+    of_outputs: dict[str, list[str]] = {}
     for one in evaluations:
         tables = [score.statistics for score in one.scores if score.statistics.infinite]
         counts = dict.fromkeys((table.infinite, table.lines) for table in tables)
         path = one.output.path
-        infinite[path] = [
+        of_outputs[path] = [
             f"{named(path)}: the loss of {count} of {lines} lines is infinite" for count, lines in counts
         ]
-    note_outputs(infinite)
+        if (uninformed := one.note_on_no_knowledge) is not None:
+            of_outputs[path].append(uninformed)
+    note_outputs(of_outputs)
     if settings.by_score:  # by the first metric, the best first; outputs without a score come last
 
         def badness(result: ScoredOutput) -> tuple[bool, float]:
@@ -268,6 +270,8 @@ def _note_places(task: Task, split: Split, settings: Settings, evaluations: Sequ
     for one in evaluations:
         output, own = one.output, notes.setdefault(one.output.path, [])
         own += _notes_on_encoding(output.path)
+        if (of_numbers := one.note_on_numbers) is not None:
+            own.append(of_numbers)
         # An output beside other answers, in another folder of the challenge.
         folder = os.path.dirname(sources.absolute(output.path))
         ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)

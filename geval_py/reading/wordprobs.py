@@ -23,6 +23,9 @@ TOLERANCE = 1e-8  # a total so little below 1 counts as 1 (GEval's epsilon)
 MIN_TOTAL = 1.0 - TOLERANCE
 MIN_LOG_TOTAL = log1p(-TOLERANCE)
 MAX_LOG_TOTAL = log1p(TOLERANCE)
+OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
+MAX_LOG_PLAUSIBLE = log(1.5)  # the total of logarithms that were rounded to tenths is nearer to 1
+NEARLY_ONE = 1.02  # a total of numbers of which some were rounded
 
 
 def check_bits(bits: int) -> None:
@@ -83,6 +86,31 @@ def vector_masses(values: Sequence[float]) -> list[float]:
 def are_probabilities(values: Sequence[float]) -> bool:
     """Whether a line's values are probabilities rather than natural logarithms."""
     return 0.0 < max(values) <= 1.0 and min(values) >= 0.0
+
+
+def look_like_probabilities(values: Sequence[float]) -> bool:
+    """Whether numbers read as logarithms were meant as probabilities: most are, or all but for rounding."""
+    inside = [value for value in values if 0.0 <= value <= 1.0]
+    return (_overshoot(values) and max(values) >= 0.5) or (any(inside) and 2 * len(inside) > len(values))
+
+
+def is_overshoot(values: Sequence[float]) -> bool:
+    """Whether numbers read as logarithms are probabilities, of which rounding made some leave [0, 1]."""
+    return _overshoot(values) and look_like_probabilities(values)
+
+
+def _overshoot(values: Sequence[float]) -> bool:
+    return min(values) >= -OVERSHOOT and max(values) <= 1.0 + OVERSHOOT
+
+
+def total_far_above_one(values: Sequence[float]) -> bool:
+    """Whether the exponentials of values total too much for logarithms of probabilities."""
+    return log_sum_exp(values) > MAX_LOG_PLAUSIBLE
+
+
+def are_far_above_one(values: Sequence[float]) -> bool:
+    """Whether the values of a line's entries are neither probabilities nor logarithms of probabilities."""
+    return not are_probabilities(values) and not is_overshoot(values) and total_far_above_one(values)
 
 
 def scale_probabilities(values: Sequence[float], whole: bool) -> tuple[float, float]:
@@ -151,6 +179,11 @@ class WordProbs:
 
     words: tuple[str, ...] | None
     values: tuple[float, ...]
+
+    @property
+    def is_far_above_one(self) -> bool:
+        """Whether its numbers are neither probabilities nor logarithms of probabilities."""
+        return total_far_above_one(self.values) if self.words is None else are_far_above_one(self.values)
 
     def normalised(self) -> Distribution:
         """Return the distribution that the line means: each word's mass, and the mass of all other words.
@@ -319,6 +352,54 @@ def number_mistake(number: str) -> tuple[str, str]:
         if re.fullmatch(pattern, number, re.IGNORECASE):
             return kind, advice
     return "text", "digits were expected, such as 0.25, -1.5 or 2.5e-3"
+
+
+UNKNOWN_NUMBERS = "divide percentages by 100, and counts by their sum; apply softmax to logits"
+
+
+def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
+    """Say what numbers look like that are no probabilities, and what to write; ``words`` are those of WordProbs.
+
+    >>> number_advice(["the", "of", ""], [120.0, 60.0, 100.0])
+    'they look like counts: divide each by their sum'
+    """
+    least, greatest, total = min(values), max(values), fsum(values)
+    if words is None:
+        if least >= 0.0 and greatest <= 1.0:
+            return "they look like probabilities: write the natural logarithm of each"
+        return "they look like logits: write their log_softmax"
+    if not any(values):
+        return "all are 0, the logarithm of 1: write `:1` for no guess"
+    listed = [value for word, value in zip(words, values, strict=True) if word]
+    rests = [value for word, value in zip(words, values, strict=True) if not word]
+    if listed and rests and max(listed) <= 0.0 <= min(rests) <= max(rests) <= 1.0:
+        return "the words have logarithms, but the rest has not: write the logarithm of its probability"
+    if greatest <= 0.0:
+        if not total_far_above_one(values):
+            return "they look like logarithms of probabilities: write exp(x) of each"
+        if fsum(10.0**value for value in values) <= NEARLY_ONE:
+            return "they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"
+        return "normalise them: subtract their logsumexp, as log_softmax does"
+    if is_overshoot(values):
+        return "clip rounding errors to the range from 0 to 1"
+    if least < 0.0:
+        if 2 * sum(0.0 <= value <= 1.0 for value in values) > len(values):
+            return "a probability is not negative: replace negative numbers by 0, and divide each by their sum"
+        return "they look like logits: apply softmax"
+    if 99.0 <= total <= 101.0:
+        return "they look like percentages: divide each by 100"
+    if all(value.is_integer() for value in values):
+        return "they look like counts: divide each by their sum"
+    if 0.9 <= fsum(exp(-value) for value in values) <= NEARLY_ONE:
+        return "they look like negative logarithms: write a minus before each"
+    if greatest <= 2.0:
+        return "a probability is at most 1: divide each by their sum"
+    return UNKNOWN_NUMBERS
+
+
+def far_above_one_note(lines: int, of: int) -> str:
+    """Say that so many of some lines are far above one."""
+    return f"{lines} of {of} lines have numbers that are neither probabilities nor their logarithms"
 
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:

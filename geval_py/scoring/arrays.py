@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
-from geval_py.reading.wordprobs import check_line_number
+from geval_py.reading.wordprobs import check_line_number, total_far_above_one
 from geval_py.scoring.blocks import available_cores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit, has_fault
@@ -287,8 +287,11 @@ class Predictions:
             if not 0 <= number < len(vocabulary):
                 return UsageError(message=f"{message}the id {number}; {_known_ids(len(vocabulary))}")
         places = range(len(vocabulary)) if ids is None else ids.tolist()
-        owners = [(vocabulary[place], value) for place, value in zip(places, values, strict=True)]
-        for word, value in [*owners, *([] if rest is None else [(None, rest)])]:
+        owners: list[tuple[str | None, float]] = [
+            (vocabulary[place], value) for place, value in zip(places, values, strict=True)
+        ]
+        owners += [] if rest is None else [(None, rest)]
+        for word, value in owners:
             if self._unit is Unit.PROBABILITIES:
                 try:
                     checked_probability(value, word)
@@ -299,6 +302,9 @@ class Predictions:
                 owner = "the rest" if word is None else repr(word)
                 what = f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}"
                 return UsageError(message=message + what)
+        if self._unit is Unit.LOGARITHMS and total_far_above_one([value for _, value in owners]):
+            what = "the exponentials of its numbers total far more than 1"
+            return UsageError(message=f"{message}{what}\n  for logits give logits=True in place of log=True")
         return UsageError(message=f"{message}a distribution needs some mass: every probability is 0")
 
 

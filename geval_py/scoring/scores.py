@@ -6,17 +6,20 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, LineCountError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import ScoredItem
-from geval_py.reading.lines import Text, Texts
+from geval_py.reading.lines import Text, Texts, read_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import VirtualFile, state_at
+from geval_py.reading.sources import VirtualFile, can_be_reread, state_at
 from geval_py.reading.splits import Split
+from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
+from geval_py.tables.numbers import short
 from geval_py.text import named, shown, visible
 from geval_py.version import __version__
 
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
 # Computes a score's interval, an :class:`geval_py.explaining.significance.Interval`.
 IntervalOf: TypeAlias = "Callable[[MetricScore], Any]"
+
+
+SAMPLED_LINES = 100  # in which the first line far above one is looked for
 
 
 class MetricScore(NamedTuple):
@@ -139,6 +145,35 @@ class ScoredOutput:
         """All distinct errors."""
         errors = (self.error, *(result.error for result in self.results))
         return list({str(error): error for error in errors if error is not None}.values())
+
+    @property
+    def note_on_numbers(self) -> str | None:
+        """How many lines have numbers that are neither probabilities nor logarithms, and advice; None for no line."""
+        counts = [(score.statistics.far_above_one, score.statistics.lines) for score in self.scores]
+        far, lines = max(counts, default=(0, 0))
+        if not far:
+            return None
+        path, advice = self.output.path, UNKNOWN_NUMBERS
+        if can_be_reread(path):
+            # A line that no flag selects may be malformed.
+            with suppress(MalformedLineError), closing(read_lines(path, header=self.split.output_header)) as texts:
+                heads = map(parse_line, islice(texts, SAMPLED_LINES))
+                samples = (one for one in heads if one.is_far_above_one)
+                advice = next((number_advice(one.words, one.values) for one in samples), advice)
+        return f"{named(path)}: {far_above_one_note(far, lines)}; {advice}"
+
+    @property
+    def note_on_no_knowledge(self) -> str | None:
+        """That a score of all lines is worse than that of an output that knows nothing; None if none is."""
+        for score in self.scores:
+            nothing = score.metric.uninformed_value
+            if nothing is None or score.line_numbers is not None or score.statistics.infinite:
+                continue
+            is_worse = (score.value > nothing) == (score.direction == "lower")
+            if is_worse and not math.isclose(score.value, nothing):
+                what = f"{score.name} is {short(score.value)}, and {short(nothing)} for an output that knows nothing"
+                return f"{named(self.output.path)}: {what} (`:1` on each line)"
+        return None
 
     def each_score(self, metrics: int) -> list[MetricScore | None]:
         """Return the score by each metric, None where there is none; ``metrics`` is their number."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
 from geval_py.errors import UsageError
 from geval_py.reading import compression, rewriting
+from geval_py.reading.wordprobs import number_advice
 from geval_py.scoring.kernel import backends
 from geval_py.text import shorten
 
@@ -154,7 +155,8 @@ def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str],
     except UsageError as error:
         with suppress(TypeError, ValueError):  # something is no number
             if min(map(float, values), default=0.0) < 0:
-                raise UsageError(message=f"{error}\n  {_OTHER_NUMBERS}") from error
+                first, _, _ = str(error).partition("\n")
+                raise UsageError(message=f"{first}\n  {_OTHER_NUMBERS}") from error
         raise
 
 
@@ -217,7 +219,15 @@ def _fault_of_word(word: Hashable) -> str | None:
 
 def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> array[float]:
     """Return the probabilities of words as floats; raises UsageError for the first that is none."""
-    return array("d", (checked_probability(value, word) for word, value in zip(words, values, strict=True)))
+    try:
+        return array("d", (checked_probability(value, word) for word, value in zip(words, values, strict=True)))
+    except UsageError as error:
+        with suppress(TypeError, ValueError, OverflowError):
+            numbers = [float(value) for value in values if not isinstance(value, str | bytes)]
+            if len(numbers) == len(words) and all(map(math.isfinite, numbers)):
+                advice = number_advice([str(word) for word in words], numbers)
+                raise UsageError(message=f"{error}\n  {advice}") from error
+        raise
 
 
 def checked_probability(value: SupportsFloat, word: Hashable | None) -> float:

@@ -57,6 +57,23 @@ def first(problem):
 
 GOOD = b"the:0.5 of:0.25 :0.25\n"
 
+AS_LOGARITHMS = "is not in [0,1], so all numbers of the line are read as logarithms"
+FAR_ABOVE_ONE = "the exponentials of these logarithms total far more than 1"
+NUMBERS = {  # that are neither probabilities nor their logarithms
+    b"the:120 of:60 a:30 :100\n": (1, 5, "the:120", f"`120` {AS_LOGARITHMS}; they look like counts: divide each by their sum"),
+    b"the:5.3 of:3.2 and:-1.2 :-2\n": (1, 5, "the:5.3", f"`5.3` {AS_LOGARITHMS}; they look like logits: apply softmax"),
+    b"the:45.2 of:14.8 :40\n": (1, 5, "the:45.2", f"`45.2` {AS_LOGARITHMS}; they look like percentages: divide each by 100"),
+    b"the:12.5 of:14.8\n": (1, 5, "the:12.5", f"`12.5` {AS_LOGARITHMS}; divide percentages by 100, and counts by their sum; apply softmax to logits"),
+    b"the:1.2 :0.1\n": (1, 5, "the:1.2", f"`1.2` {AS_LOGARITHMS}; a probability is at most 1: divide each by their sum"),
+    b"the:0.69 of:2.3 :0.92\n": (1, 13, "of:2.3", f"`2.3` {AS_LOGARITHMS}; they look like negative logarithms: write a minus before each"),
+    b"the:0.7 a:-0.1 :0.4\n": (1, 11, "a:-0.1", f"`-0.1` {AS_LOGARITHMS}; a probability is not negative: replace negative numbers by 0, and divide each by their sum"),
+    b"the:-0.7 of:-1.2 :0.3\n": (1, 5, "the:-0.7", f"`-0.7` {AS_LOGARITHMS}; the words have logarithms, but the rest has not: write the logarithm of its probability"),
+    b"the:-0.301 of:-1 :-0.398\n": (1, 1, "", f"{FAR_ABOVE_ONE}; they look like logarithms to base 10: multiply each by 2.302585 (ln 10)"),
+    b"the:-0.1 of:-0.1 :-0.1\n": (1, 1, "", f"{FAR_ABOVE_ONE}; normalise them: subtract their logsumexp, as log_softmax does"),
+    b" ".join([b"0.5"] * 1024) + b"\n": (1, 1, "", f"{FAR_ABOVE_ONE}; they look like probabilities: write the natural logarithm of each"),
+    b" ".join([b"2.5"] * 1024) + b"\n": (1, 1, "", f"{FAR_ABOVE_ONE}; they look like logits: write their log_softmax"),
+}  # fmt: skip
+
 # rule, output, first place (line, column, token, message), an output that nearly breaks it
 LINES = [
     ("E111", GOOD + b"\n", (2, 1, "", "the line is empty; write `:1` where there is no guess"), GOOD + b":1\n"),
@@ -71,6 +88,8 @@ LINES = [
     ("E114", b" ".join([b"-7"] * 1023) + b" nan\n", (1, 3070, "nan", "`nan` is not a number (NaN); your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
     ("E115", b"-1 -2\n", (1, 1, "-1 -2", "a line without a colon holds a log probability for each of 1024 buckets, this one holds 2; were `word:probability` entries meant?"), b" ".join([b"-7"] * 1024) + b"\n"),
     ("E116", b"a:1e400\n", (1, 3, "1e400", "`1e400` is too large for a double (the largest is about 1.8e308)"), b"a:1e308\n"),
+    *(("E119", line, place, GOOD) for line, place in NUMBERS.items()),
+    ("W201", GOOD + b"the:50 of:20 :30\n", (2, 5, "the:50", "`50` is not in [0,1], so all numbers of the line are read as logarithms; they look like percentages: divide each by 100"), GOOD + b"the:-1 of:-2 :-0.7\n"),
     ("W201", b"a:0.5 b:0.25 c:-1e-9\n", (1, 16, "c:-1e-9", "`-1e-9` is not in [0,1], so all values of the line are read as logarithms"), b"a:-0.5 b:-2 c:0.1\n"),
     ("W202", b"a:0.9 b:0.2 :0.1\n", (1, 1, "", "the probabilities sum to 1.2000000000000002; they are divided by it"), b"a:0.9 b:0.1 :0.000000009\n"),
     ("W202", b"a:0.333334 b:0.333334 :0.333334\n", (1, 1, "", "the probabilities sum to 1.000002; they are divided by it"), b"a:0.333334 b:0.333333 :0.333334\n"),
@@ -93,7 +112,6 @@ LINES = [
     ("W212", b"k\xffa:0.5 :0.5\n", (1, 2, "\ufffd", "bytes that are not UTF-8, read as U+FFFD"), "k\ufffda:0.5 :0.5\n".encode()),
     ("W206", b"a:0.5 :0.25 :0.25\n", (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up"), b"a:0.5 :0.5\n"),
     ("W208", "the:0.5\tof:0.2 a\xa0b:0.3 :0.2\n".encode(), (1, 17, "\xa0", "a no-break space (U+00A0), which is a part of the word"), b"the:0.5\tof:0.2 :0.2\n"),
-    ("W201", b"a:0 b:1 c:1.5\n", (1, 11, "c:1.5", "`1.5` is not in [0,1], so all values of the line are read as logarithms"), b"a:1e-7 b:-1e-7\n"),
     ("E114", b"caf\xe9:0,5 :0.5\n", (1, 6, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"caf\xe9:0.5 :0.5\n"),
     ("W214", b":1\n", (1, 1, ":1", "the rest alone: no word is more likely than another"), b"a:0.1 :0.9\n"),
 ]  # fmt: skip
@@ -103,7 +121,12 @@ LINES = [
 def test_rules_of_lines(code, output, place, nearly, check):
     problem = check(output)[code]
     assert first(problem) == place
-    assert problem.summary == RULES_BY_CODE[code].summary
+    if code == "E119":
+        advice = place[3].partition("; ")[2]
+        assert problem.mend == f"{advice[0].upper()}{advice[1:]}."
+        assert problem.summary == "1 of 1 lines have numbers that are neither probabilities nor their logarithms"
+    else:
+        assert problem.summary == RULES_BY_CODE[code].summary
     assert code not in check(nearly)
 
 

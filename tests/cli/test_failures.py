@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import warnings
 
 import pytest
 
@@ -290,3 +291,51 @@ def test_nothing_is_left_to_compare(outputs, number, challenge, geval):
     status, out, err = geval("compare", "-t", "dev-0", *(f"out-n={n}.tsv" for n in outputs))
     assert (status, out) == (1, "")
     assert err.endswith(f"\ngeval: {number} outputs could be scored: there is nothing to compare\n")
+
+
+FAR_ABOVE_ONE = "1 of 2 lines have numbers that are neither probabilities nor their logarithms"
+NUMBERS = {
+    "counts": ("a:120 b:60 :100\n:1\n", "they look like counts: divide each by their sum"),
+    "logits": ("a:5.3 b:3.2 c:-1.2\n:1\n", "they look like logits: apply softmax"),
+    "good": ("a:0.5 :0.5\na:-1 b:-1.5 :-0.9\n", None),
+}
+
+
+@pytest.mark.parametrize(("output", "advice"), NUMBERS.values(), ids=NUMBERS)
+def test_numbers_that_are_no_probabilities_have_a_note(challenge, geval, output, advice):
+    (challenge / "dev-0/out-n=1.tsv").write_text(output)
+    command = ("-t", "dev-0", "-o", "out-n=1.tsv")
+    message = advice and f"`./dev-0/out-n=1.tsv`: {FAR_ABOVE_ONE}; {advice}"
+    note = f"geval: note: {message}\n" if message else ""
+    assert [geval(*command)[::2], geval(*command, "-l")[::2]] == [(0, note)] * 2
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        geval_py.evaluate(challenge, "dev-0", out="out-n=1.tsv")
+        geval_py.evaluate(output.splitlines(), ["a", "a"], metrics="PerplexityHashed")
+    names = f"{challenge}/dev-0/out-n=1.tsv", "predictions"
+    messages = [f"`{name}`: {FAR_ABOVE_ONE}; {advice}" for name in names if advice]
+    assert [str(one.message) for one in warned] == messages
+
+
+def test_numbers_of_a_stream_have_a_note(challenge, geval, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a:120 b:60\n:1\n")))
+    advice = "divide percentages by 100, and counts by their sum; apply softmax to logits"
+    status, _, err = geval("-t", "dev-0", "-o", "-")
+    assert (status, err) == (0, f"geval: note: standard input: {FAR_ABOVE_ONE}; {advice}\n")
+
+
+@pytest.mark.parametrize(
+    ("output", "metric", "value"),
+    [
+        ("b:0.9 :0.1\n" * 2, "PerplexityHashed", "10240"),
+        ("b:0.9 :0.1\n" * 2, "LikelihoodHashed", "9.76562e-05"),
+        (":1\n" * 2, "PerplexityHashed", None),
+        ("a:0.9 :0.1\n" * 2, "LogLossHashed", None),
+    ],
+)
+def test_a_score_worse_than_that_of_no_knowledge_has_a_note(challenge, geval, output, metric, value):
+    (challenge / "dev-0/out-n=1.tsv").write_text(output)
+    nothing = {"PerplexityHashed": "1024", "LikelihoodHashed": "0.000976562"}.get(metric)
+    what = f"{metric} is {value}, and {nothing} for an output that knows nothing (`:1` on each line)"
+    note = f"geval: note: `./dev-0/out-n=1.tsv`: {what}\n" if value else ""
+    assert geval("-t", "dev-0", "-o", "out-n=1.tsv", "-a", metric)[::2] == (0, note)

@@ -71,10 +71,11 @@ def test_both_backends_bound_losses_alike(lines, bits):
     """The bound is the loss of a word in a bucket that no word of the line is in, or of a vector's least bucket."""
     outputs, unlisted = "".join(f"{line}\n" for line in lines).encode(), b"unlisted\xf0\x9f\x9c\x82\n" * len(lines)
     try:
-        losses, bound = reference.bounded_losses(outputs, unlisted, bits, 1)
+        losses, bound, far_above_one = reference.bounded_losses(outputs, unlisted, bits, 1)
     except errors.MalformedLineError:
         return
-    native_bound = native.bounded_losses(outputs, unlisted, bits, 1)[1]
+    _, native_bound, native_count = native.bounded_losses(outputs, unlisted, bits, 1)
+    assert native_count == far_above_one
     assert native_bound == pytest.approx(bound, rel=1e-12, abs=1e-12)
     assert bound >= max(losses) - 1e-12
     if bits == 24:
@@ -137,6 +138,7 @@ def test_what_is_no_number(text):
     assert _native.read_number(text.encode()) is None
 
 
+ABOVE_LOGARITHMS = flags.LOGARITHMS | flags.ABOVE_ONE | flags.FAR_ABOVE_ONE
 FLAGGED = [
     ("the:0.5 :0.5", flags.HAS_REST),
     ("the:0.5 of:0.5", 0),
@@ -144,7 +146,7 @@ FLAGGED = [
     (":0", flags.HAS_REST | flags.REST_ALONE | flags.LOGARITHMS | flags.ALL_ZERO),
     ("a:0.5 :0", flags.HAS_REST | flags.ZERO_REST | flags.BELOW_ONE),
     ("a:0 b:0.5 :0.5", flags.HAS_REST | flags.ZERO_ENTRY),
-    ("a:0 b:0", flags.LOGARITHMS | flags.ABOVE_ONE | flags.ZERO_ENTRY | flags.ALL_ZERO),
+    ("a:0 b:0", ABOVE_LOGARITHMS | flags.ZERO_ENTRY | flags.ALL_ZERO),
     ("a:0.5 b:0.25 a:0.25", flags.REPEATED),
     ("longer-than-eight:0.5 longer-than-eighty:0.5", 0),
     (":0.5 :0.5", flags.HAS_REST | flags.REST_ALONE | flags.REPEATED),
@@ -153,7 +155,11 @@ FLAGGED = [
     ("a:0.90000000 b:0.10000002", flags.ABOVE_ONE | flags.ROUNDED),
     ("a:0.5", flags.BELOW_ONE),
     ("a:-1e-9 b:0.5", flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
-    ("a:-1e-9 b:-0.5", flags.LOGARITHMS | flags.ABOVE_ONE),
+    ("a:-1e-9 b:-0.5", ABOVE_LOGARITHMS),
+    ("a:-1e-9 b:-0.7", flags.LOGARITHMS | flags.ABOVE_ONE),
+    ("a:120 :60", flags.HAS_REST | ABOVE_LOGARITHMS),
+    ("a:0.5 b:0.5 c:-0.5", ABOVE_LOGARITHMS | flags.LOOKS_LIKE_PROBABILITIES),
+    ("0 -0.5", flags.VECTOR | ABOVE_LOGARITHMS),
     ("a:-1e-9 b:0.5 :0.5", flags.HAS_REST | flags.LOGARITHMS | flags.ABOVE_ONE | flags.LOOKS_LIKE_PROBABILITIES),
     ("a:-3", flags.LOGARITHMS | flags.BELOW_ONE),
     ("-1 -1", flags.VECTOR | flags.LOGARITHMS | flags.BELOW_ONE),

@@ -96,10 +96,10 @@ MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas
 NUMBERS = "\n  numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
 NOT_WRITTEN = {
     "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
-    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1"),
-    "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1"),
+    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1\n  they look like logarithms of probabilities: write exp(x) of each"),
+    "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
     "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
-    "the second": (([("the", 0.5), ("a", 2)],), "the probability of 'a' is 2, which is not between 0 and 1"),
+    "the second": (([("the", 0.5), ("a", 2)],), "the probability of 'a' is 2, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
     "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
     "the rest is negative": (({"the": 1.0}, -1e-9),
         "the probability of the rest is -1e-09, which is not between 0 and 1"),
@@ -109,11 +109,11 @@ NOT_WRITTEN = {
     "a carriage return": (({"the\r": 0.5},),
         "the word 'the\\r' contains a carriage return, which would split the line"),
     "a surrogate": (({"\udcff": 0.5},), "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed"),
-    "counts": (({"the": 12},), "the probability of 'the' is 12, which is not between 0 and 1"),
+    "counts": (({"the": 12},), "the probability of 'the' is 12, which is not between 0 and 1\n  they look like counts: divide each by their sum"),
     "too large for a double": (({"the": Fraction(10**400)},),
         f"the probability of 'the' is {Fraction(10**400)!r}, which is not between 0 and 1"),
     "a Decimal too much": (({"the": Decimal("1.5")},),
-        "the probability of 'the' is Decimal('1.5'), which is not between 0 and 1"),
+        "the probability of 'the' is Decimal('1.5'), which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
     "Decimal's NaN": (({"the": Decimal("NaN")},),
         "the probability of 'the' is Decimal('NaN'), which is not between 0 and 1"),
     "digits in a string": (({"the": "0.5"},), "the probability of 'the' is a str, not a number"),
@@ -180,7 +180,8 @@ BAD_LINES = {
     "a surrogate": (["a:1", "b:1", "\udcff:1"], "lines[2] cannot be written as UTF-8: surrogates not allowed"),
     "a mapping that format_line refuses": (
         ["a:1", {"b": 2}],
-        "lines[1]: the probability of 'b' is 2, which is not between 0 and 1",
+        "lines[1]: the probability of 'b' is 2, which is not between 0 and 1"
+        "\n  they look like counts: divide each by their sum",
     ),
     "a number": ([0.5], f"lines[0]: {MADE_FROM} a float"),
     "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} a bytes"),

@@ -30,4 +30,5 @@ NOT_A_NUMBER = 1 << 21
 WRONG_LENGTH = 1 << 22  # a vector that has not one number a bucket
 NUMBER_TOO_LARGE = 1 << 23  # a number is too large for a double
 TINY = 1 << 24  # a word or the rest has a value above 0 and below 1e-280, which a division might lose
+FAR_ABOVE_ONE = 1 << 25  # read as logarithms, which total more than 1.5, but not for an overshoot of 1e-6
 ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE

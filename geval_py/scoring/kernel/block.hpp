@@ -11,11 +11,12 @@
 
 namespace {
 
-// Indices of lines, and the greatest loss that any of them could have had.
+// Indices and numbers of lines, and the greatest loss that any of them could have had.
 struct BlockResult {
     bool equal = true;  // whether there are as many lines as expected ones
     std::ptrdiff_t malformed = NONE, undecided = NONE;  // the first malformed line, and the first without a kind of error
     double bound = 0;
+    std::size_t far_above_one = 0;  // lines
 };
 
 // Scores the lines, of which there must be as many as expected ones.
@@ -37,6 +38,7 @@ BlockResult score_block(Text outputs, Text expected, std::size_t lines, int bits
     }
     result.equal = outputs.begin == outputs.end;
     result.bound = line.bound();
+    result.far_above_one = line.far_above_one();
     return result;
 }
 

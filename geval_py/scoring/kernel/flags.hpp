@@ -32,6 +32,7 @@ enum Flag : std::uint32_t {
     WRONG_LENGTH = 1 << 22,
     NUMBER_TOO_LARGE = 1 << 23,
     TINY = 1 << 24,
+    FAR_ABOVE_ONE = 1 << 25,
     ERROR_KINDS = EMPTY_LINE | STRAY_SPACE | NO_COLON | NOT_A_NUMBER | WRONG_LENGTH | NUMBER_TOO_LARGE,
 };
 

@@ -32,6 +32,7 @@ constexpr double OVERSHOOT = 1e-6;
 constexpr double MIN_DIVIDED = 1e-280;
 constexpr double MIN_TOTAL = 1.0 - TOLERANCE;
 const double MIN_LOG_TOTAL = std::log1p(-TOLERANCE);
+const double MAX_LOG_PLAUSIBLE = std::log(1.5);
 
 // Numbers that outlive a line, so that their memory is reused for the next one.
 class Numbers {
@@ -259,6 +260,7 @@ class Line {
     // The greatest loss that any of the lines read could have had, with a word whose bucket has no more than its share
     // of the rest.
     double bound() const { return std::max(bound_, least_mass_ > 0 ? loss_of_log(std::log(least_mass_)) : INFINITE); }
+    std::size_t far_above_one() const { return far_above_one_; }  // lines with the flag
     bool are_probabilities() const { return probabilities_; }
     double total() const { return total_; }
 
@@ -404,7 +406,8 @@ class Line {
         const double log_share = std::log(share_);
         const double log_total = values_.log_sum_exp(0);
         const bool below = log_total < MIN_LOG_TOTAL;
-        flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities();
+        flags |= LOGARITHMS | logarithm_flags(log_total) | looks_like_probabilities(log_total);
+        far_above_one_ += (flags & FAR_ABOVE_ONE) != 0;
         if (log_total > 0 || (below && !rests_.empty())) {
             const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
             const double log_rest = rests_.log_sum_exp(greatest) + log_share;
@@ -418,7 +421,8 @@ class Line {
 
     double vector_loss(std::uint32_t bucket, unsigned& flags) {
         const double log_total = values_.log_sum_exp(0);
-        flags |= LOGARITHMS | logarithm_flags(log_total);
+        flags |= LOGARITHMS | logarithm_flags(log_total) | flag_if(log_total > MAX_LOG_PLAUSIBLE, FAR_ABOVE_ONE);
+        far_above_one_ += (flags & FAR_ABOVE_ONE) != 0;
         if (log_total > 0 || log_total < MIN_LOG_TOTAL) {
             const double greatest = values_.greatest(), log_divisor = values_.log_sum_exp(greatest);
             bound_ = std::max(bound_, log_divisor - (values_.least() - greatest));
@@ -428,7 +432,7 @@ class Line {
         return loss_of_log(values_[bucket]);
     }
 
-    unsigned looks_like_probabilities() const {
+    unsigned looks_like_probabilities(double log_total) const {
         std::size_t inside = 0, positive = 0;
         double least = INFINITE, most = -INFINITE;
         for (std::size_t i = 0; i < values_.size(); ++i) {
@@ -437,8 +441,10 @@ class Line {
             positive += is_inside && values_[i] > 0;
             least = std::min(least, values_[i]), most = std::max(most, values_[i]);
         }
-        const bool overshoots = most >= 0.5 && most <= 1 + OVERSHOOT && least >= -OVERSHOOT;
-        return flag_if(overshoots || (positive && 2 * inside > values_.size()), LOOKS_LIKE_PROBABILITIES);
+        const bool overshoots = most <= 1 + OVERSHOOT && least >= -OVERSHOOT;  // by rounding
+        const bool looks = (overshoots && most >= 0.5) || (positive && 2 * inside > values_.size());
+        return flag_if(looks, LOOKS_LIKE_PROBABILITIES) |
+               flag_if(!(overshoots && looks) && log_total > MAX_LOG_PLAUSIBLE, FAR_ABOVE_ONE);
     }
 
     static unsigned logarithm_flags(double log_total) {
@@ -460,6 +466,7 @@ class Line {
     std::array<Numbers, SEED_LANES> hits_under_;
     double total_ = 0, rounding_ = 0;
     double least_mass_ = 1, bound_ = 0;
+    std::size_t far_above_one_ = 0;
     bool probabilities_ = false;
     std::string line_copy_, expected_copy_;
 };

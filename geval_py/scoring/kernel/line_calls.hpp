@@ -33,7 +33,8 @@ struct BlockArguments {
     PyObject* raise(std::ptrdiff_t malformed) const { return raise_malformed(outputs, bits, first_line, malformed); }
 };
 
-// Gives the losses and their bound or, if thorough, the losses and flags of all lines, and which is undecided.
+// Gives the losses, their bound and the number of lines far above one or, if thorough, the losses and flags of all
+// lines, and which is undecided.
 template <bool thorough>
 PyObject* score_lines(PyObject*, PyObject* arguments) {
     BlockArguments block;
@@ -54,7 +55,7 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
         return Py_BuildValue("(NNn)", array_of(losses.get(), lines), array_of(flags.get(), lines),
                              static_cast<Py_ssize_t>(result.undecided));
     if (result.malformed != NONE) return block.raise(result.malformed);
-    return Py_BuildValue("(Nd)", array_of(losses.get(), lines), result.bound);
+    return Py_BuildValue("(Ndn)", array_of(losses.get(), lines), result.bound, static_cast<Py_ssize_t>(result.far_above_one));
 }
 
 PyObject* reseeded_losses(PyObject*, PyObject* arguments) {

@@ -65,6 +65,7 @@ class ListedScorer {
     }
 
     double bound() const { return line_.bound(); }
+    std::size_t far_above_one() const { return line_.far_above_one(); }
 
   private:
     bool score_row(std::size_t start, std::size_t count, Text wanted, const char* limit, std::uint32_t seed, double& loss) {

@@ -16,27 +16,28 @@ from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel.reference import bounded_losses
 
 
-def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:
     """Score rows against as many lines of expected words; ``bits`` and ``first_line`` are those of the lines.
 
-    Returns the losses in nats, in [0, inf], their bound (see :func:`reference.bounded_losses`), and the index of the
-    first row that is no line, whose loss and the following are not computed; -1 if there is none. A row is no line if
-    it is empty, if its words or numbers are not in the buffers, if a word has a space or line end in it or is not
-    UTF-8, or if its numbers are not finite, or would be read in the other unit.
+    Returns the losses in nats, in [0, inf], their bound and the number of rows far above one, as
+    :func:`reference.bounded_losses` does, and the index of the first row that is no line, whose loss and the
+    following are not computed; -1 if there is none. A row is no line if it is empty, if its words or numbers are not
+    in the buffers, if a word has a space or line end in it or is not UTF-8, or if its numbers are not finite, or
+    would be read in the other unit.
 
     Raises ValueError for another number of expected words.
     """
-    losses, bound = array("d", bytes(8 * (len(rows.offsets) - 1))), 0.0
+    losses, bound, far_above_one = array("d", bytes(8 * (len(rows.offsets) - 1))), 0.0, 0
     for n, word in zip(range(len(losses)), decode_lines(expected), strict=True):
         line = _line(rows, n)
         if line is None:
-            return losses, bound, n
+            return losses, bound, far_above_one, n
         try:
-            (losses[n],), of_row = bounded_losses(line, word.encode() + b"\n", bits, first_line + n)
+            (losses[n],), of_row, is_far = bounded_losses(line, word.encode() + b"\n", bits, first_line + n)
         except MalformedLineError:
-            return losses, bound, n
-        bound = max(bound, of_row)
-    return losses, bound, -1
+            return losses, bound, far_above_one, n
+        bound, far_above_one = max(bound, of_row), far_above_one + is_far
+    return losses, bound, far_above_one, -1
 
 
 def _line(rows: ListedRows, n: int) -> bytes | None:

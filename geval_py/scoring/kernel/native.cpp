@@ -20,7 +20,7 @@ PyMethodDef METHODS[] = {
     {"reseeded_losses", reseeded_losses, METH_VARARGS,
      "reseeded_losses(outputs, expected, bits, first_line, seeds) -> the losses under each seed"},
     {"bounded_losses", score_lines<false>, METH_VARARGS,
-     "bounded_losses(outputs, expected, bits, first_line) -> (losses, bound)"},
+     "bounded_losses(outputs, expected, bits, first_line) -> (losses, bound, far_above_one)"},
     {"score_lines", score_lines<true>, METH_VARARGS,
      "score_lines(outputs, expected, bits, first_line) -> (losses, flags, index of the first line whose kind of error the "
      "reference must tell, -1 for none)"},
@@ -43,7 +43,7 @@ PyMethodDef METHODS[] = {
      "array_losses(words, values, ids, offsets, rests, expected, lines, bits, unit) -> (losses, bound, index of the first "
      "row at fault or -1)"},
     {"row_losses", row_losses, METH_VARARGS,
-     "row_losses(offsets, starts, text, values, probabilities, expected, bits, first_line) -> (losses, bound, index "
+     "row_losses(offsets, starts, text, values, probabilities, expected, bits, first_line) -> (losses, bound, far_above_one, index "
      "of the first row that is no line or -1)"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},
     {"table_words", table_words, METH_O, "table_words(table) -> the words, each with an LF behind it"},

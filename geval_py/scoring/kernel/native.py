@@ -55,7 +55,7 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     return EntryMasses(*_native.read_guesses(outputs, expected, bits, first_line))
 
 
-def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:
     buffers = rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities
     return _native.row_losses(*buffers, expected, bits, first_line)
 

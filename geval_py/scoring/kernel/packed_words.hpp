@@ -373,6 +373,7 @@ class RowScorer {
         if (greatest != -INFINITE)
             log_sum = std::log(loops_.sum_exp(values, size, greatest) + std::exp(listed - greatest));
         const double log_total = greatest + log_sum;
+        if (unit_ == Unit::logarithms && log_total > MAX_LOG_PLAUSIBLE) return false;
         const bool below = log_total < MIN_LOG_TOTAL;
         const bool divides = unit_ == Unit::logits || log_total > 0 || (below && rest);
         const double shift = divides ? greatest : 0, log_divisor = divides ? log_sum : 0;

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.reading.lines import decode_lines
-from geval_py.reading.wordprobs import log_sum_exp, word_buckets
+from geval_py.reading.wordprobs import log_sum_exp, total_far_above_one, word_buckets
 from geval_py.scoring.kernel.reference import logarithm_loss, probability_loss
 
 Ids: TypeAlias = NDArray[np.int64]
@@ -95,7 +95,8 @@ def array_losses(
 
     Returns the losses in nats, in [0, inf], their bound (see :func:`reference.bounded_losses`), and the index of the
     first row at fault, whose loss and the following are not computed; -1 if there is none. A row is at fault if an id
-    is not in the vocabulary, a number is NaN or out of its range, or no word has any mass, though no mass is missing.
+    is not in the vocabulary, a number is NaN or out of its range, or no word has any mass, though no mass is missing;
+    logarithms also if their exponentials total far more than 1.
     """
     rows: Iterable[tuple[Ids | None, Numbers]] = ((None, row) for row in values)
     if ids is not None and offsets is not None:
@@ -125,6 +126,8 @@ def has_fault(size: int, ids: Ids | None, values: Sequence[float], rest: float |
     if unit is Unit.PROBABILITIES:
         return not all(0.0 <= value <= 1.0 for value in numbers) or (rest is not None and not any(numbers))
     if any(isnan(value) or value == inf for value in numbers):
+        return True
+    if unit is Unit.LOGARITHMS and total_far_above_one(numbers):
         return True
     return (rest is not None or unit is Unit.LOGITS) and max(numbers, default=-inf) == -inf
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 Doubles: TypeAlias = "array[float] | NDArray[np.float64]"
 
-OVERSHOOT = 1e-6  # how far outside [0, 1] a badly rounded probability may be
 MIN_DIVIDED = 1e-280  # a smaller value may become subnormal when a line is divided by its total
 HALF_UNITS = (0.0, *(float(f"5e-{places + 1}") for places in range(1, 17)))  # by the number of decimal places
 _CONTROL = re.compile(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]")
@@ -37,22 +36,24 @@ def is_split(word: str) -> bool:
     return ":" in word and _SEPARATOR.search(word) is not None
 
 
-def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float]:
-    """Score a block of output lines against as many expected words; also return a bound of the losses.
+def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int]:
+    """Score a block of output lines; return the losses, a bound of them, and the number of lines far above one.
 
-    ``outputs`` and ``expected`` are UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
+    ``outputs`` and ``expected`` are as many UTF-8 lines, each ended by LF (the last one may lack it); ``bits`` is the
     binary logarithm of the number of buckets, 1 to 24; ``first_line`` is the number, from 1, of the first line in
     its file, which seeds the hash. The losses are in nats, in [0, inf].
 
     The bound is the greatest loss, in nats, possibly inf, that any of the lines could have had: for a word whose
-    bucket has only its share of the rest, or the smallest value of a vector; 0 for no lines.
+    bucket has only its share of the rest, or the smallest value of a vector; 0 for no lines. Lines far above one have
+    the flag FAR_ABOVE_ONE: their numbers are hardly logarithms of probabilities.
 
     Raises MalformedLineError, with the line's number in the file, at the first line that is not in the format,
     and ValueError if the two blocks differ in their number of lines.
     """
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-    both = [_loss_and_bound(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)]
-    return array("d", (loss for loss, _ in both)), max((bound for _, bound in both), default=0.0)
+    of_lines = [_score_line(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)]
+    losses = array("d", (loss for loss, _, _ in of_lines))
+    return losses, max((bound for _, bound, _ in of_lines), default=0.0), sum(far for _, _, far in of_lines)
 
 
 def reseeded_losses(
@@ -98,7 +99,8 @@ def distribution_flags(text: str, line: int) -> int:
     """Return the flags that follow from the entries of a well-formed line."""
     if ":" not in text:
         values = wordprobs.parse_vector(text, line)
-        return kernel.VECTOR | kernel.LOGARITHMS | _logarithm_flags(values)
+        far_above_one = kernel.FAR_ABOVE_ONE * wordprobs.total_far_above_one(values)
+        return kernel.VECTOR | kernel.LOGARITHMS | far_above_one | _logarithm_flags(values)
     words, values = wordprobs.parse_entries(text, line)
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     flags = (
@@ -111,9 +113,8 @@ def distribution_flags(text: str, line: int) -> int:
         | kernel.SEPARATOR * any(map(is_split, words))
     )
     if not wordprobs.are_probabilities(values):
-        inside = [value for value in values if 0.0 <= value <= 1.0]
-        overshoots = 0.5 <= max(values) <= 1.0 + OVERSHOOT and min(values) >= -OVERSHOOT
-        looks = kernel.LOOKS_LIKE_PROBABILITIES * (overshoots or (any(inside) and 2 * len(inside) > len(values)))
+        looks = kernel.LOOKS_LIKE_PROBABILITIES * wordprobs.look_like_probabilities(values)
+        looks |= kernel.FAR_ABOVE_ONE * wordprobs.are_far_above_one(values)
         return flags | looks | kernel.LOGARITHMS | _logarithm_flags(values)
     total = wordprobs.sum_in_order(values)
     off = kernel.ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | kernel.BELOW_ONE * (total < wordprobs.MIN_TOTAL)
@@ -207,10 +208,11 @@ def count_lines(text: Bytes) -> int:
 
 def line_loss(text: str, expected: str, bits: int, line: int) -> float:
     """Compute the loss of one output line, in nats; see :func:`bounded_losses`."""
-    return _loss_and_bound(text, expected, bits, line)[0]
+    return _score_line(text, expected, bits, line)[0]
 
 
-def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[float, float]:
+def _score_line(text: str, expected: str, bits: int, line: int) -> tuple[float, float, bool]:
+    """Return a line's loss, the greatest loss that it could have had, and whether it is far above one."""
     if ":" not in text:
         values = wordprobs.parse_vector(text, line)
         if len(values) != 1 << bits:
@@ -218,7 +220,7 @@ def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[flo
         (bucket,) = wordprobs.word_buckets([expected], bits, line)
         shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
         loss, bound = (max(0.0, log_divisor - (value - shift)) for value in (values[bucket], min(values)))
-        return loss, bound
+        return loss, bound, wordprobs.total_far_above_one(values)
     words, values = wordprobs.parse_entries(text, line)
     hits: list[float] = []
     rests: list[float] = []
@@ -229,7 +231,8 @@ def _loss_and_bound(text: str, expected: str, bits: int, line: int) -> tuple[flo
         elif own == bucket:
             hits.append(value)
     share = 1 / (1 << bits)
-    return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share)
+    far_above_one = wordprobs.are_far_above_one(values)
+    return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share), far_above_one
 
 
 def mixture_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:

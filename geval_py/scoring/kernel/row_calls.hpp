@@ -132,14 +132,16 @@ PyObject* row_losses(PyObject*, PyObject* arguments) {
     std::vector<double> losses;
     std::ptrdiff_t fault = NONE;
     double bound = 0;
+    std::size_t far_above_one = 0;
     if (!without_gil([&] {
             ListedScorer scorer(rows, bits);
             losses.resize(count);
             fault = scorer.score(expected.text(), first_line, losses.data());
-            bound = scorer.bound();
+            bound = scorer.bound(), far_above_one = scorer.far_above_one();
         }))
         return nullptr;
-    return Py_BuildValue("(Ndn)", array_of(losses), bound, static_cast<Py_ssize_t>(fault));
+    return Py_BuildValue("(Ndnn)", array_of(losses), bound, static_cast<Py_ssize_t>(far_above_one),
+                         static_cast<Py_ssize_t>(fault));
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ class LineStatistics:
     Accuracy from 0 (a hit) to 1 (a miss). ``classes`` has each line's class, a number or a text, if the metric
     averages over classes. ``details`` has what a corpus-level metric needs of each line beside the columns, such as
     its labels. ``out_of_vocabulary`` counts the expected words that the vocabulary of a metric on exact words lacks.
-    ``bound`` is the greatest loss that any line could have had, for metrics on hashed words, and 0 for others.
+    For metrics on hashed words, ``bound`` is the greatest loss that any line could have had, and ``far_above_one``
+    counts the lines whose numbers are neither probabilities nor their logarithms; both are 0 for others.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class LineStatistics:
         out_of_vocabulary: int = 0,
         details: list[Any] | None = None,
         bound: float = 0.0,
+        far_above_one: int = 0,
     ) -> None:
-        self.columns, self.out_of_vocabulary, self.bound = columns, out_of_vocabulary, bound
+        self.columns, self.out_of_vocabulary = columns, out_of_vocabulary
+        self.bound, self.far_above_one = bound, far_above_one
         self.classes, self.details = classes or [], details or []
 
     def __eq__(self, other: object) -> bool:
@@ -83,6 +86,7 @@ class LineStatistics:
         self.details.extend(following.details)
         self.out_of_vocabulary += following.out_of_vocabulary
         self.bound = max(self.bound, following.bound)
+        self.far_above_one += following.far_above_one
 
     def only(self, places: Sequence[int]) -> LineStatistics:
         """Return the table of some lines, by their places from 0."""
@@ -191,6 +195,11 @@ class Metric(NamedTuple):
         return f"<Metric {self.name}: {self.unit}, {self.direction} is better>"
 
     @property
+    def uninformed_value(self) -> float | None:
+        """The score of an output that gives every bucket of words the same; None for a metric without buckets."""
+        return None if self.bits is None else round(self.measure.formula((self.bits * math.log(2),), 1), 12)
+
+    @property
     def unit(self) -> str:
         """The unit of its values: nats, bits, words, a probability or a share."""
         return self.measure.unit
@@ -292,9 +301,9 @@ class HashedColumn(NamedTuple):
 
     def statistics(self, outputs: Bytes | ListedRows, expected: bytes, first_line: int) -> LineStatistics:
         if isinstance(outputs, ListedRows):
-            losses, bound, fault = backends.row_losses(outputs, expected, self.bits, first_line)
+            losses, bound, far_above_one, fault = backends.row_losses(outputs, expected, self.bits, first_line)
             if fault < 0:
-                return LineStatistics(columns=(losses,), bound=bound)
+                return LineStatistics(columns=(losses,), bound=bound, far_above_one=far_above_one)
             outputs = outputs.lines(len(losses))  # has the error
-        losses, bound = backends.bounded_losses(outputs, expected, self.bits, first_line)
-        return LineStatistics((losses,), bound=bound)
+        losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
+        return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)
