@@ -261,7 +261,13 @@ def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) ->
     nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
     reason = CANNOT_BE_READ if unreadable else nothing
     expected, inputs = paths
-    return target._replace(expected=expected, input=inputs, without_count=reason, unreadable=tuple(unreadable))
+    return target._replace(
+        output=splits.by_ids(output, expected),
+        expected=expected,
+        input=inputs,
+        without_count=reason,
+        unreadable=tuple(unreadable),
+    )
 
 
 # The folders of challenges and submissions

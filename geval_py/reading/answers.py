@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet, rows
-from geval_py.reading.rows import KEYS, PROBABILITIES, WORDS
+from geval_py.reading.rows import ID, KEYS, PROBABILITIES, WORDS
 from geval_py.reading.sources import PARQUET_ENDINGS, name_of, naming, parts_of
-from geval_py.text import some_of
+from geval_py.text import named, some_of
 
 Typed = TypeVar("Typed")
 Answer: TypeAlias = tuple[rows.Row, str, Any]  # a row, its column, and the value there
@@ -126,6 +126,32 @@ def _column_values(path: str, column: str, batches: Iterable[Any], classes: Sequ
                         raise row.error(column, f"there is no class {value}; there are {len(classes)}")
                     value = classes[value]
                 yield row, column, value
+
+
+# Outputs whose lines have the ids of answers
+
+
+def has_ids(path: str) -> bool:
+    """Whether the rows of answers have a column with the name id."""
+    try:
+        return next(read_answers(path, ID), None) is not None
+    except UnreadableFileError:
+        return False
+
+
+def read_by_ids(path: str, expected: str, *, max_bytes: int | None = None) -> rows.Lines:
+    """Yield the lines of a CSV in the order of the answers' ids or, if it has other ids, in its own."""
+    lines, ids = list(rows.csv_lines(path, max_bytes)), list(read_answers(expected, ID))
+    by_id = dict(lines)
+    is_ordered = len(by_id) == len(ids) and by_id.keys() == set(ids)
+    yield from map(by_id.__getitem__, ids) if is_ordered else (line for _, line in lines)
+
+
+def notes_on_ids(path: str, expected: str) -> Iterator[str]:
+    """Yield what a user should know of a CSV for answers with ids: whether it has others."""
+    ids = [identity for identity, _ in rows.csv_lines(path)]
+    if any(ids) and sorted(ids) != sorted(read_answers(expected, ID)):
+        yield f"its ids are not those of {named(expected)}, and its lines are scored in the order of the file"
 
 
 # Folders that Dataset.save_to_disk wrote

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from geval_py.errors import DataError, EmptyFileError, MissingFileError, UsageError
-from geval_py.reading import parquet, rewriting, rows, tool_files
+from geval_py.reading import answers, parquet, rewriting, rows, tool_files
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import Lines, Parsed
@@ -63,7 +63,7 @@ _PARQUET = Format(
 FORMATS = (
     *(_JSON_LINES, _JSON_LINES._replace(ending=".ndjson"), _PARQUET, _PARQUET._replace(ending=".pq")),
     Format(name="JSON", ending=".json", read=tool_files.read_json_lines, notes=tool_files.notes_on_json),
-    Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv),
+    Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv, notes=rows.notes_on_csv),
     Format(name="words of n-best lists", ending=".words.nbest", read=tool_files.read_nbest_words),
     Format(name="n-best lists", ending=".nbest", read=tool_files.read_best),
     Format(
@@ -94,10 +94,11 @@ def as_lines(path: str) -> str:
 def notes_on(path: str) -> list[str]:
     """Return what a user should know of an output that was read, as which parts of it are left out."""
     format = format_of(path)
-    if format is None or format.notes is None or not isinstance(path, VirtualFile) or not can_be_reread(path):
+    if format is None or not isinstance(path, VirtualFile) or not can_be_reread(path):
         return []
+    notes = answers.notes_on_ids if path.options else format.notes  # with answers that have ids, or without
     with suppress(DataError):  # which those who read it have met before
-        return [f"{named(path)}: {note}" for note in format.notes(str(path), *path.options)]
+        return [f"{named(path)}: {note}" for note in notes(str(path), *path.options)] if notes else []
     return []
 
 

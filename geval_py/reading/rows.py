@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
@@ -289,8 +290,14 @@ def read_csv(path: str, *, max_bytes: int | None = None) -> Lines:
     With ``id,label,p``, or ``id,label,logprob``, the rows of one id, which follow each other, are a line. With a
     column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line; a first column with the
     name id, in capitals or not, or without a name, is left out. A row whose sum is above MAX_SUM is refused: it may
-    have a column that is of no label.
+    have a column that is of no label. An id that is there twice is refused, too.
     """
+    for _, line in csv_lines(path, max_bytes):
+        yield line
+
+
+def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the id and the line of each row of a CSV, or of each id; "" for a file without ids."""
     rows = _csv_rows(path, max_bytes)
     row, header = next(rows, (None, None))
     if row is None or header is None:
@@ -312,7 +319,12 @@ def read_csv(path: str, *, max_bytes: int | None = None) -> Lines:
     if twice is not None:
         raise row.error("", f"there are two columns {quoted(twice)}")
     keys = [f"column {quoted(label)}" for label in labels]
+    has_ids, seen = header[0].lower() == ID, dict[int, int]()
     for row, fields in rows:
+        identity = fields[0] if has_ids and fields else ""
+        if has_ids and (first_row := seen.setdefault(hash(identity), row.number)) != row.number:
+            reason = f"{quoted(identity)} is in row {first_row}, too; each item has one row"
+            raise row.error(f"column {quoted(header[0])}", reason)
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
         numbers = [parsed_number(field, row, key) for field, key in zip(fields[first:], keys, strict=True)]
@@ -320,11 +332,30 @@ def read_csv(path: str, *, max_bytes: int | None = None) -> Lines:
         if (total := math.fsum(numbers)) > MAX_SUM:
             reason = "a column may be of no label: leave it out; or divide the row by its sum"
             raise row.error("", f"the probabilities sum to {total:.4g}; {reason}")
-        yield line
+        yield identity, line
 
 
-def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> Lines:
-    """Yield a line for the rows of each id."""
+def notes_on_csv(path: str) -> Iterator[str]:
+    """Yield what a user should know of a CSV: whether its ids are numbers that do not ascend."""
+    rows = _csv_rows(path, None)
+    _, header = next(rows, (None, None))
+    if not header or header[0].lower() not in ("", ID):
+        return
+    before = 0
+    for row, fields in rows:
+        if not fields or not re.fullmatch("[0-9]{1,18}", fields[0]):
+            return
+        number = int(fields[0])
+        if number < before:
+            sort = f"frame.sort_values({header[0]!r}, kind='stable')" if header[0] else "frame.sort_index()"
+            what = f"its ids do not ascend (row {row.number} has {number} after {before})"
+            yield f"{what}, and its lines are scored in the order of the file; {sort} sorts them"
+            return
+        before = number
+
+
+def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> Iterator[tuple[str, str]]:
+    """Yield each id, and a line for its rows."""
     unit = PROBABILITIES if number_column == P else LOGARITHMS
     seen: set[int] = set()  # hashes, since strangers' ids may be long
 
@@ -344,7 +375,7 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> 
         seen.add(hash(name))
         words = [fields[1] for _, fields in entries]
         numbers = [parsed_number(fields[2], entry, f"column `{number_column}`") for entry, fields in entries]
-        yield line_of_entries(row, words, numbers, unit, lambda n: f"entry {n + 1}, column {number_column}")
+        yield name, line_of_entries(row, words, numbers, unit, lambda n: f"entry {n + 1}, column {number_column}")
 
 
 def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]]]:

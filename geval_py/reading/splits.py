@@ -181,7 +181,7 @@ def _checked(split: Split, task: Task) -> Split:
     if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
-        return split
+        return split._replace(outputs=tuple(o._replace(path=by_ids(o.path, expected)) for o in split.outputs))
     from geval_py.reading.selector import selected_split
 
     return selected_split(split, task.selector)
@@ -218,6 +218,17 @@ def find_answers(path: str) -> str | None:
     from geval_py.reading.answers import files_of, read_answers
 
     return sources.VirtualFile(place, read_answers, (column,) if column else (), files_of)
+
+
+def by_ids(path: str, expected: str | None) -> str:
+    """Return an output's path or, in its place, a CSV in the order of the ids that the answers have."""
+    if not isinstance(expected, sources.VirtualFile) or sources.format_ending(path) != ".csv":
+        return path
+    from geval_py.reading.answers import has_ids, read_answers, read_by_ids
+
+    if expected.read is not read_answers or not has_ids(str(expected)):
+        return path
+    return sources.VirtualFile(str(path), read_by_ids, (str(expected),))
 
 
 def answers_in(folder: str) -> list[str]:

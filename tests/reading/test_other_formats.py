@@ -169,6 +169,7 @@ BAD_CSV = [
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
     ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
     ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
+    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4, column `ID`: `2` is in row 2, too; each item has one row"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
     ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),
@@ -207,6 +208,49 @@ def test_rounded_probabilities_of_csv_and_spaces_around_them(tmp_path):
     ):
         (tmp_path / "out.csv").write_text(text)
         assert [row.values for row in read_output(tmp_path / "out.csv")] == [values]
+
+
+IDS = [  # the CSV, and the note on it
+    ("id,a,b\n1,0.75,0.25\n2,0.5,0.5\n", ""),
+    ("id,a,b\n9,0.75,0.25\n10,0.5,0.5\n", ""),
+    ("id,a,b\nx2,0.75,0.25\nx1,0.5,0.5\n", ""),
+    (",a,b\n0,0.75,0.25\n0,0.5,0.5\n", ""),
+    ("a,b\n0.75,0.25\n0.5,0.5\n", ""),
+    ("Id,a,b\n2,0.75,0.25\n1,0.5,0.5\n", "3 has 1 after 2), {}; frame.sort_values('Id', kind='stable') sorts them"),
+    (",a,b\n1,0.75,0.25\n0,0.5,0.5\n", "3 has 0 after 1), {}; frame.sort_index() sorts them"),
+    ("id,label,p\n2,a,0.75\n2,b,0.25\n1,a,0.5\n1,b,0.5\n",
+     "4 has 1 after 2), {}; frame.sort_values('id', kind='stable') sorts them"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "note"), IDS, ids=range(len(IDS)))
+def test_ids_of_csv(text, note, tmp_path, capsys, monkeypatch):
+    """The answers have no ids, or those of the CSV in another order, or others."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed")
+    (tmp_path / "out.csv").write_text(text)
+    (tmp_path / "expected.tsv").write_text("a\nb\n")
+
+    def printed(expected):
+        assert main(["-o", "out.csv", "-e", expected]) == 0
+        return capsys.readouterr()
+
+    order = "and its lines are scored in the order of the file"
+    warning = f"geval: note: `out.csv`: its ids do not ascend (row {note.format(order)}\n" if note else ""
+    before = printed("expected.tsv")
+    assert before.err == warning
+    assert main(["check", "out.csv", "--challenge", ".", "--ignore", "W204"]) == 0
+    assert warning in capsys.readouterr().err
+    first, last = text.splitlines()[1].split(",")[0], text.splitlines()[-1].split(",")[0]
+    if text.lower().startswith("id"):
+        answers = [{"id": last, "expected": "b"}, {"id": first, "expected": "a"}]
+        (tmp_path / "ids.json").write_text(json.dumps(answers))
+        found = evaluate(("out.csv", "ids.json"), metrics="LogLoss", vocabulary=["a", "b"])
+        assert [item.output.split()[0] for item in found.read_items()] == ["a:0.5", "a:0.75"]
+        assert printed("ids.json").err == ""
+        (tmp_path / "ids.json").write_text(json.dumps([{"id": "0", "expected": "a"}, {"id": "1", "expected": "b"}]))
+        others = printed("ids.json")
+        assert others == (before.out, f"geval: note: `out.csv`: its ids are not those of `ids.json`, {order}\n")
 
 
 def test_parquet_that_was_compressed(tmp_path):
