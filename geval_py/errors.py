@@ -8,7 +8,7 @@
     └── DataError               the data are at fault (exit status 1)
         ├── MissingFileError    a file or folder does not exist
         ├── UnreadableFileError a file exists but cannot be read: a folder, no permission, no answer
-        │   └── UnsupportedEncodingError  a text is in UTF-16 or UTF-32
+        │   └── UnsupportedEncodingError  it is in UTF-16 or UTF-32, or a zip archive
         ├── CorruptFileError    a compressed file is truncated or damaged
         ├── TooLargeError       a compressed file, or a line, exceeds the limit
         ├── AmbiguousFileError  several compressed files instead of one
@@ -144,7 +144,7 @@ class UnreadableFileError(DataError):
 
 
 class UnsupportedEncodingError(UnreadableFileError):
-    """A file is text in UTF-16 or UTF-32, not in UTF-8."""
+    """A file is not text in UTF-8, but in UTF-16 or UTF-32, or it is a zip archive."""
 
 
 class CorruptFileError(DataError):

@@ -37,6 +37,8 @@ MAX_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 IN_UTF_16 = "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)"
+ZIP_MARK = b"PK\x03\x04"
+IN_ZIP = "it is a zip archive or a spreadsheet; unpack it, or save it as text (gzip may compress it)"
 NUL_SHARE = 1 / 3  # of the first line: in UTF-16 and UTF-32, ASCII has a NUL before or after each character
 
 
@@ -82,8 +84,9 @@ class LineReader(AbstractContextManager["LineReader"]):
                 has_nuls = b"\0" in head
             else:
                 has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
-            if has_nuls:
-                raise UnsupportedEncodingError(path=self.path, reason=IN_UTF_16)
+            is_zip = head.startswith(ZIP_MARK)
+            if has_nuls or is_zip:
+                raise UnsupportedEncodingError(path=self.path, reason=IN_ZIP if is_zip else IN_UTF_16)
             if line.startswith(BYTE_ORDER_MARK):
                 self.has_byte_order_mark = True
                 line = line[len(BYTE_ORDER_MARK) :]

@@ -157,6 +157,7 @@ FILES = [
     ("E106", GOOD.decode().encode("utf-16"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
     ("E106", GOOD.decode().encode("utf-16-be"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
     ("E106", GOOD.decode().encode("utf-32-le"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", b"k\0a:0.5 :0.5\n"),
+    ("E106", gzip.compress(b"PK\x03\x04\x14" + b"\0" * 9 + GOOD), None, "it is a zip archive or a spreadsheet; unpack it, or save it as text (gzip may compress it)", b"PK\x03:0.5 :0.5\n"),
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
