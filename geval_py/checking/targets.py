@@ -23,6 +23,7 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading import compression, config, sources, splits, wordprobs
+from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs
 from geval_py.reading.preparation import Preparation
@@ -403,6 +404,10 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
             reason = "names no metric" if sources.exists(path) else "is not there"
             notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
             return target._replace(notes=tuple(notes))
+        needing = [metric.name for metric in metrics if metric.needs_candidates]
+        if needing and lists_answers_alone(target.output):
+            reason = f"{some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
+            target = target._replace(notes=(*notes, f"{named(target.output)}: {reason}"))
         of_shares = any(metric.answers == "shares" for metric in metrics)
         target = target._replace(
             words_are_plain=not (schemes[0].text_flags or of_shares),

@@ -180,7 +180,7 @@ def blaming_config(task: Task) -> Iterator[None]:
         config = config_task(task.directory)
         texts = config.alt_metrics if task.alt_metrics else config.metrics
         schemes = (scheme for text in texts for scheme in parse_schemes(text))
-        if not any(error.scheme in (scheme.text, scheme.metric) for scheme in schemes):
+        if error.path or not any(error.scheme in (scheme.text, scheme.metric) for scheme in schemes):
             raise
         path = os.path.join(task.directory, CONFIG_FILE)
         raise ConfigError(path=path, message=error.message) from error

@@ -27,6 +27,7 @@ from geval_py.explaining.documents import choose_documents, notes_on_documents
 from geval_py.explaining.significance import NORMAL
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config, sources
+from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COUNTS
@@ -229,6 +230,8 @@ def calibration_schemes(schemes: Sequence[evaluate.Named]) -> list[evaluate.Name
 
 def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
+    if lists_answers_alone(evaluation.output.path):
+        raise UsageError(message=f"{named(evaluation.output.path)} has no calibration: {ANSWERS_ALONE}")
     statistics = profile_of(evaluation)
     gaps = statistics.column("loss") - statistics.column("entropy")
     of_file, dependence = choose_documents([evaluation], documents, values=[gaps])

@@ -102,6 +102,19 @@ def notes_on(path: str) -> list[str]:
     return []
 
 
+ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
+
+
+def lists_answers_alone(path: str) -> bool:
+    """Whether an output is of harnesses' rows with one candidate, the answer: it has losses, but no ranks."""
+    if isinstance(path, VirtualFile) and can_be_reread(path):
+        with suppress(DataError):  # which those who read it meet again
+            if path.read is tool_files.read_json_lines:
+                return tool_files.logs_answers_alone(str(path))
+            return path.read is parquet.read_parquet and parquet.logs_answers_alone(str(path))
+    return False
+
+
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
     """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
 

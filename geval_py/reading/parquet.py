@@ -189,6 +189,14 @@ def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
         yield from lines_of_batches(path, batches)
 
 
+def logs_answers_alone(path: str) -> bool:
+    """Whether the rows are lighteval's details with one candidate, as the first one shows."""
+    with opened_columns(path) as (names, batches, _):
+        batch = next(batches, None) if names[0].startswith(f"{DOC}.") else None
+        doc = batch.slice(0, 1).to_pylist()[0][DOC] if batch else None
+        return doc is not None and len(doc[CHOICES] or ()) == 1
+
+
 def lines_of_batches(path: str, batches: Iterable[Any], number: int = 1) -> Iterator[str]:
     """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
     for batch in batches:

@@ -45,6 +45,13 @@ def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
             yield rows.line_of(row, values)
 
 
+def logs_answers_alone(path: str) -> bool:
+    """Whether the rows are samples of lm-evaluation-harness with one candidate, as the first one shows."""
+    _, first = next(rows.json_rows(path, kinds=(dict, list)), (None, None))
+    resps = first.get(LM_EVAL) if isinstance(first, dict) else None
+    return isinstance(resps, list) and len(resps) == 1
+
+
 def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
     """Write a sample of a multiple-choice task that lm-evaluation-harness logs (``--log_samples``) as a line.
 

@@ -19,7 +19,7 @@ from geval_py.reading.config import Task
 from geval_py.reading.lines import LineReader, Text, Texts, decode_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import can_be_reread, is_part_of
+from geval_py.reading.sources import can_be_reread, format_ending, is_part_of
 from geval_py.reading.splits import Split, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads, Workers, map_blocks
 from geval_py.scoring.metrics import column_of, find_metric
@@ -195,6 +195,11 @@ def score_output(
     all_lines = [(None, column) for column in work.columns]
     tables: dict[Any, LineStatistics | SchemeError] = dict(zip(all_lines, statistics, strict=True))
     results = []
+    has_candidates = True
+    if format_ending(output.path) and any(plan.metric.needs_candidates for plan in plans):
+        from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
+
+        has_candidates = not lists_answers_alone(output.path)
     for plan in plans:
         key, chosen = (plan.choice, plan.column), None if plan.choice is None else selections[plan.choice]
         if chosen is not None and key not in tables:
@@ -207,7 +212,12 @@ def score_output(
             except MalformedLineError as malformed:
                 malformed.metrics = _names(plans, plan)
                 raise
-        results.append(score_of(plan, tables[key], None if chosen is None else chosen.line_numbers))
+        table = tables[key]
+        if not has_candidates and plan.metric.needs_candidates:
+            name = plan.metric.name
+            message = f"{name} needs several candidates: {ANSWERS_ALONE}; use LogLoss, Likelihood or Perplexity"
+            table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
+        results.append(score_of(plan, table, None if chosen is None else chosen.line_numbers))
     scores = tuple(result for result in results if result.error is None)
     error = next((result.error for result in results if result.error is not None), None)
     if error is not None and not scores:

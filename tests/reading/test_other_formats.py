@@ -564,6 +564,32 @@ def test_samples_of_lm_evaluation_harness(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["out.jsonl", "out.parquet"])
+def test_log_likelihoods_of_the_answers_alone(name, tmp_path, capsys, monkeypatch):
+    """As lm-evaluation-harness and lighteval log LAMBADA: the answer would always come first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "expected.tsv").write_text("door\nboat\n")
+    if name == "out.jsonl":
+        rows = [sample(n, (f" {word}",), ("-1.5",)) for n, word in enumerate(("door", "boat"))]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        of_rows = [details([f" {word}"], [-1.5]) for word in ("door", "boat")]
+        pq.write_table(pa.table({key: [*of_rows[0][key], *of_rows[1][key]] for key in of_rows[0]}), name)
+    files = ["-o", name, "-e", "expected.tsv"]
+    alone = "each row lists one candidate, the answer, with its log-likelihood"
+    message = f"needs several candidates: {alone}; use LogLoss, Likelihood or Perplexity\n  in `{name}`\n"
+    assert main([*files, "-m", "LogLossHashed", "-m", "MRR", "-m", "Hit@3"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1:] == ["MRR\terror", "Hit@3\terror"]
+    assert printed.err == f"geval: MRR {message}geval: Hit@3 {message}"
+    assert main([*files, "-a", "Accuracy", "-l"]) == 1
+    assert capsys.readouterr().err == f"geval: Accuracy {message}"
+    assert main(["calibration", *files, "-m", "LogLossHashed"]) == 2
+    assert capsys.readouterr().err == f"geval: `{name}` has no calibration: {alone}\n"
+    assert main(["check", name, "-m", "LogLossHashed", "-m", "MRR"]) == 0
+    assert f"note: `{name}`: MRR cannot be computed, since {alone}\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_damaged_files_are_errors(ending, tmp_path):
     (tmp_path / "out.tsv").write_text("the:0.5 a:0.25 :0.25\n" * 30)

@@ -209,6 +209,11 @@ class Metric(NamedTuple):
         """Which values are better: "higher" or "lower"."""
         return self.measure.direction
 
+    @property
+    def needs_candidates(self) -> bool:
+        """Whether it compares the answer with other words, and so is not made from the answers' probabilities."""
+        return "loss" not in self.measure.columns or (self.unit == "share" and not self.needs_input)
+
     def value(self, statistics: LineStatistics) -> float:
         """Compute the score of a table: of all lines or, if it has classes, the mean over its classes."""
         if self.measure.corpus_score is not None:
