@@ -215,7 +215,7 @@ RULES = (
     Rule(
         "W208", "odd-character", "a no-break space, a control character or a byte order mark inside a word",
         "It is a part of the word, which is then another word.",
-        "Clean the words before writing them.",
+        "Write word.strip() in Python, and remove such characters inside of words.",
     ),
     Rule(
         "W209", "wrong-separator", "two entries look split by a comma, a semicolon or a TAB",
@@ -238,7 +238,7 @@ RULES = (
     Rule(
         "W212", "not-utf-8", "bytes that are not UTF-8",
         "They are replaced by U+FFFD, and the word is then another word.",
-        "Write the file as UTF-8.",
+        "Write the file as UTF-8: open(path, \"w\", encoding=\"utf-8\") in Python.",
     ),
     Rule(
         "W213", "mixed-scales", "some lines hold probabilities, others logarithms",
@@ -276,7 +276,7 @@ RULES = (
         "W219", "subword-marks", "many lines have words with the marks of a subword tokenizer, as `Ġthe` or `##ing`",
         "The mark is a part of the word, which is then another word. Marks that the training set has too are fine, "
         "and so are a few such words.",
-        "Join the tokens to words, and write the words without marks.",
+        "Join the tokens to words, and write these without marks: tokenizer.decode(ids).strip() in transformers.",
     ),
     Rule(
         "W220", "special-token", "a special token of a language model, such as `<unk>` or `[SEP]`, has an entry",
