@@ -284,13 +284,13 @@ def _sum_up(
         message = f"the output has {total.lines} lines, there are {items} items"
         message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target))
         add_file("E103" if few else "E104", message, line=total.lines if few else items + 1)
-    numbers = counts["E119"]
-    if 2 * numbers > total.lines and "E119" in codes:
-        summaries["E119"] = wordprobs.far_above_one_note(numbers, total.lines)
+    far_above_one = counts["E119"]
+    if 2 * far_above_one > total.lines and "E119" in codes:
+        summaries["E119"] = wordprobs.far_above_one_note(far_above_one, total.lines)
         ((advice, _),) = total.advice.most_common(1)
         remedies["E119"] = f"{advice[0].upper()}{advice[1:]}."
-    elif numbers:
-        counts["W201"] += numbers
+    elif far_above_one:
+        counts["W201"] += far_above_one
         kept["W201"] = sorted([*kept.get("W201", ()), *kept["E119"]], key=lambda entry: entry[0])[: total.max_places]
         del counts["E119"]
     if len(total.scales) == 2:

@@ -316,7 +316,7 @@ def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
 
     The probabilities of a word and of a fragment differ; most words are repeated by a mixture of models.
     """
-    lines, is_large, kept, has_capitals = 0, 0, list[Place](), False  # without capitals, `the` may be `The`
+    lines, is_large, kept, cases = 0, 0, list[Place](), set[bool]()  # in one case alone, `the` may be `The`
     for line, text in repeated:
         try:
             words, values = parse_entries(text, line)
@@ -329,7 +329,7 @@ def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
         by_word: dict[str, list[float]] = {}
         for word, value in zip(words, values, strict=True):
             by_word.setdefault(word, []).append(value)
-        has_capitals = has_capitals or any(word != word.lower() for word in words)
+        cases.update(word == word.lower() for word in words if word.lower() != word.upper())
         again = [word for word, masses in by_word.items() if word and len(masses) > 1]
         if again and 2 * len(again) < len(by_word) and min(by_word[again[0]]) > 0:
             word, masses = again[0], by_word[again[0]]
@@ -339,7 +339,7 @@ def _fragments(repeated: Sequence[tuple[int, str]]) -> tuple[int, list[Place]]:
             name = visible(shorten(word))
             message = f"`{name}` stands at column {first + 1} already; one of the two may be a fragment"
             kept.append(Place(line, column, word, message, text))
-    are_fragments = has_capitals and len(kept) >= max(MIN_LINES, 0.8 * lines) and 2 * is_large >= len(kept)
+    are_fragments = len(cases) == 2 and len(kept) >= max(MIN_LINES, 0.8 * lines) and 2 * is_large >= len(kept)
     return lines, kept if are_fragments else []
 
 

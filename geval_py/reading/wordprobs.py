@@ -251,9 +251,10 @@ def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
     word, colon, number = entries[index]
     column = _column(text, index)
     if colon:
-        raise _malformed_number(text, line, column + len(word) + 1, number)
+        raise _malformed_number(text, line, column + len(word) + 1, number, word=word)
     if number:
-        hint = f"`{visible(shorten(number))}` has no probability; an entry is `word:probability`"
+        name = visible(shorten(number))
+        hint = f"`{name}` has no probability; an entry is `word:probability`, and a word cannot contain a space"
     else:
         place = "leading" if index == 0 else "trailing" if column > len(text) else "double"
         hint = f"a {place} space; entries are separated by exactly one space"
@@ -296,24 +297,32 @@ def _column(text: str, index: int) -> int:
     return 1 + sum(len(token) + 1 for token in text.split(" ", index)[:index])
 
 
-OTHER_FORMATS = (  # by the beginning of a line
-    ('{"', "JSON", ".jsonl"),
-    ('[{"', "JSON", ".json"),
-    ('[[{"', "JSON", ".json"),
-    ("PAR1\x15", "Parquet", ".parquet"),
+_WRITES_LINES = "write geval_py.format_line(guess), or entries such as `the:0.5`"
+_WRITES_ARRAYS = "write geval_py.format_line(numbers, vocabulary=words)"
+LINE_MISTAKES = (  # the beginning and the end of a malformed line, and what it is
+    ('{"', "", "the line looks like JSON, which is read from a file that ends in .jsonl"),
+    ('[{"', "", "the line looks like JSON, which is read from a file that ends in .json"),
+    ('[[{"', "", "the line looks like JSON, which is read from a file that ends in .json"),
+    ("PAR1\x15", "", "the line looks like Parquet, which is read from a file that ends in .parquet"),
+    ('"', '"', "quotes are around the line, as pandas' to_csv writes them: give it quoting=csv.QUOTE_NONE"),
+    ("{", "}", f"the line looks like a Python dict; {_WRITES_LINES}"),
+    ("[(", ")]", f"the line looks like a list of pairs; {_WRITES_LINES}"),
+    ("[", "]", f"the line looks like an array; {_WRITES_ARRAYS}"),
+    ("tensor(", ")", f"the line looks like a tensor; {_WRITES_ARRAYS}"),
 )
 
 
 def _malformed(text: str, line: int, column: int, reason: str, token: str, hint: str) -> MalformedLineError:
-    """Return the error for a line; the hint is at the file's name if the line is in another format."""
-    for beginning, what, ending in OTHER_FORMATS:
-        if text.startswith(beginning):
-            hint = f"the line looks like {what}, which is read from a file that ends in {ending}"
+    """Return the error for a line; the hint is at the whole line if that shows what went wrong."""
+    for beginning, end, mistake in LINE_MISTAKES:
+        if text.startswith(beginning) and text.endswith(end):
+            hint = mistake
+            break
     return MalformedLineError(line=line, column=column, reason=reason, token=token, hint=hint, text=text)
 
 
 def _malformed_number(
-    text: str, line: int, column: int, number: str, *, no_colon: bool = False
+    text: str, line: int, column: int, number: str, *, word: str = "", no_colon: bool = False
 ) -> MalformedLineError:
     reason = TEXT_AFTER_NUMBER if NUMBER.match(number) else NO_DIGIT
     shown = visible(shorten(number))
@@ -324,13 +333,17 @@ def _malformed_number(
     elif no_colon and reason == NO_DIGIT:
         hint = f"`{shown}` is not an entry; an entry is `word:probability`, with a colon"
     elif not number:
-        hint = "a number should follow the colon"
+        hint = "a number should follow the colon" + ", without a space" * (len(text) >= column)
+    elif word and NUMBER.fullmatch(word) and number_mistake(number)[0] == "text":
+        hint = (
+            f"`{shown}` is not a number; the word stands first: `{visible(shorten(number))}:{visible(shorten(word))}`"
+        )
     else:
         hint = f"`{shown}` is not a number; {number_mistake(number)[1]}"
     return _malformed(text, line, column, reason, number, hint)
 
 
-# Common mistakes in numbers: the kind, its pattern, and what to write.
+# Common mistakes in numbers: the kind, its pattern, and what to write. mistakes.hpp has the same.
 NUMBER_MISTAKES = (
     ("decimal comma", r"[+-]?\d+,\d+([eE].*)?", "write a decimal point, not a comma"),
     ("percent", r"[+-]?[\d.,]+\s*%", "write a fraction, not a percentage: 0.5, not 50%"),
@@ -344,11 +357,18 @@ NUMBER_MISTAKES = (
     ("several signs", r"[+-]{2,}.*", "write one sign at most"),
     ("digits of another script", r"(?=.*[^\x00-\x7f])[+-]?[\d.]+([eE].*)?", "write the digits 0 to 9"),
 )
+TEXT_MISTAKES = (
+    ("comma after it", rf"{_NUMBER}[,;]", "separate entries by one space alone"),
+    ("Python object", r"[a-z_][\w.]*\(.*", "write the number itself: float(p)"),
+    ("fraction", rf"{_NUMBER}/{_NUMBER}", "write a decimal number: 0.6, not 6/10"),
+)
 
 
-def number_mistake(number: str) -> tuple[str, str]:
+def number_mistake(
+    number: str, mistakes: Iterable[tuple[str, str, str]] = (*NUMBER_MISTAKES, *TEXT_MISTAKES)
+) -> tuple[str, str]:
     """Return the kind of a mistake in place of a number, and advice on what to write."""
-    for kind, pattern, advice in NUMBER_MISTAKES:
+    for kind, pattern, advice in mistakes:
         if re.fullmatch(pattern, number, re.IGNORECASE):
             return kind, advice
     return "text", "digits were expected, such as 0.25, -1.5 or 2.5e-3"

@@ -140,7 +140,7 @@ BROKEN = {
      "0.8366600265340756", name, "Likelihood") for name in ("dev-0", "test-A")]),
     "words with a space": (write("dev-0/expected.tsv", "the end\nriver\n"),
      ["Line 1: Unexpected data [colon expected]\n"
-     "  `C/dev-0/expected.tsv`, line 1, column 1: `the` has no probability; an entry is `word:probability`\n"
+     "  `C/dev-0/expected.tsv`, line 1, column 1: `the` has no probability; an entry is `word:probability`, and a word cannot contain a space\n"
      "    the end:1.0\n    ^"]),
     "a train.tsv alone": (both(remove("train/expected.tsv"), write("train/train.tsv", "x\n")), []),
     "no answers of train": (remove("train/expected.tsv"),
@@ -156,7 +156,7 @@ BROKEN = {
      "Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2",
      "Found space at the end of line: `C/README.md`\n  line 1"]),
     "train's answers": (write("train/expected.tsv", "a b\nc\nd\ne\n"), ["Line 1: Unexpected data [colon expected]\n"
-     "  `C/train/expected.tsv`, line 1, column 1: `a` has no probability; an entry is `word:probability`\n"
+     "  `C/train/expected.tsv`, line 1, column 1: `a` has no probability; an entry is `word:probability`, and a word cannot contain a space\n"
      "    a b:1.0\n    ^"]),
     "several": (both(remove("README.md", "dev-0/in.tsv"), write("test-A/out.tsv", ":1\n")),
      ["No README.md file: `C/README.md`", "No file with the input: `C/dev-0/in.tsv`",
@@ -283,7 +283,7 @@ NEAR = {
      "answers are from 0 to 1, and not all 0; divide counts by their sum\n    tea:3 milk:2\n    ^"),
     "no baseline": ("LogSkillScore", "in", "6 May\tdry:0.5 rain",
      "Line 2: Unexpected data [colon expected]\n  `C/dev-0/in.tsv`, line 2, column 15: `rain` has no probability; an "
-     "entry is `word:probability`\n    6 May\\tdry:0.5 rain\n                   ^"),
+     "entry is `word:probability`, and a word cannot contain a space\n    6 May\\tdry:0.5 rain\n                   ^"),
 }  # fmt: skip
 
 

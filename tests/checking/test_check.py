@@ -81,7 +81,7 @@ LINES = [
     ("E112", b"a:0.5  :0.5\n", (1, 6, "", "a double space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
     ("E112", b" a:1\n", (1, 1, "", "a leading space; entries are separated by exactly one space"), b"\xc2\xa0a:0.5 :0.5\n"),
     ("E112", b"a:1 \n", (1, 4, "", "a trailing space; entries are separated by exactly one space"), b"a:0.5 :0.5\n"),
-    ("E113", b"a:0.5 b :0.5\n", (1, 7, "b", "`b` has no probability; an entry is `word:probability`"), b"a:0.5 b:0 :0.5\n"),
+    ("E113", b"a:0.5 b :0.5\n", (1, 7, "b", "`b` has no probability; an entry is `word:probability`, and a word cannot contain a space"), b"a:0.5 b:0 :0.5\n"),
     ("E113", b"guess\n", (1, 1, "guess", "`guess` is not an entry; an entry is `word:probability`, with a colon"), b"guess:0.5 :0.5\n"),
     ("E114", b"a:0,5\n", (1, 3, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"0,5:0.5 :0.5\n"),
     ("E114", b"a:\n", (1, 3, "", "a number should follow the colon"), b"a:1\n"),

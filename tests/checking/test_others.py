@@ -297,7 +297,12 @@ def test_the_rules_of_labels(submission, metric):
     found = problems(submission(metric, "en:0.5 pl:0.5\nen\n\nEN:0.7 pl:0.3\n", "en\n" * 4, train="en\npl\nde\n"))
     assert found == {
         "E117": [
-            (2, 1, "en", "`en` has no probability; an entry is `word:probability`"),
+            (
+                2,
+                1,
+                "en",
+                "`en` has no probability; an entry is `word:probability`, and a word cannot contain a space",
+            ),
             (3, 1, "", "the line is empty; write `:1` where there is no guess"),
         ],
         "W216": [(4, 1, "EN", "the training set has no class `EN`")],

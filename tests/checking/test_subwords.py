@@ -127,6 +127,7 @@ def test_a_word_and_its_fragment_of_logarithms(check):
     ("the:0.3 The:0.1 of:0.1 the:0.2 :0.3", 0),
     ("the:0.5 The:0.2 the:0.02 The:0.01 :0.27", 0),
     ("the:0.5 an:0.1 of:0.1 the:0.02 :0.28", 0),
+    ("THE:0.5 AN:0.1 OF:0.1 THE:0.02 :0.28", 0),
     ("the:0.5 The:0.1 of:0.1 :0.02 :0.28", 0),
 ])  # fmt: skip
 def test_repeated_words_that_are_no_fragments(line, others, check):

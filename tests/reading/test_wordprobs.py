@@ -183,7 +183,7 @@ REFUSED = {
     ":": (2, NO_DIGIT, "a number should follow the colon"),
     "::": (3, NO_DIGIT, "a number should follow the colon"),
     "ka:0.5 :": (9, NO_DIGIT, "a number should follow the colon"),
-    "ka: 0.5": (4, NO_DIGIT, "a number should follow the colon"),
+    "ka: 0.5": (4, NO_DIGIT, "a number should follow the colon, without a space"),
     "ka:lo": (4, NO_DIGIT, f"`lo` is not a number; {DIGITS_EXPECTED}"),
     "ka:- 1": (4, NO_DIGIT, f"`-` is not a number; {DIGITS_EXPECTED}"),
     "ka:0.5f": (4, AFTER, f"`0.5f` is not a number; {DIGITS_EXPECTED}"),
@@ -203,8 +203,8 @@ REFUSED = {
     "ka:1e400 :0.1": (4, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.1 :-1e309": (9, "number too large", "`-1e309` is too large for a double (the largest is about 1.8e308)"),
     "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
-    "ka:0.5 lo": (8, COLON, "`lo` has no probability; an entry is `word:probability`"),
-    "New York:0.5 :0.5": (1, COLON, "`New` has no probability; an entry is `word:probability`"),
+    "ka:0.5 lo": (8, COLON, "`lo` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
+    "New York:0.5 :0.5": (1, COLON, "`New` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
     " ka:0.5": (1, COLON, f"a leading space; {ONE_SPACE}"),
     "ka:0.5 ": (7, COLON, f"a trailing space; {ONE_SPACE}"),
     "ka:0.5  lo:0.5": (7, COLON, f"a double space; {ONE_SPACE}"),
@@ -234,7 +234,7 @@ def test_lines_that_are_refused(text, expected):
 def test_a_refused_line_is_safe_to_show_and_not_too_long():
     assert str(malformed("ka:0.5\t:0.5 lo\t")) == (
         "Line 7: Unexpected data [colon expected]\n"
-        "  line 7, column 13: `lo\\t` has no probability; an entry is `word:probability`\n"
+        "  line 7, column 13: `lo\\t` has no probability; an entry is `word:probability`, and a word cannot contain a space\n"
         "    ka:0.5\\t:0.5 lo\\t\n"
         "                 ^"
     )

@@ -361,8 +361,12 @@ OUTPUTS = [metric.name for metric in NEAR_METRICS.values()]
     ("output", "column", "hint"),
     [
         ("", 1, "the line is empty; write `:1` where there is no guess"),
-        ("a", 1, "`a` has no probability; an entry is `word:probability`"),
-        ("-1.5 -2", 1, "`-1.5` has no probability; an entry is `word:probability`"),
+        ("a", 1, "`a` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
+        (
+            "-1.5 -2",
+            1,
+            "`-1.5` has no probability; an entry is `word:probability`, and a word cannot contain a space",
+        ),
         ("a:0.5 b:x", 9, "`x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3"),
         ("a:0.5 b:0,5", 9, "`0,5` is not a number; write a decimal point, not a comma"),
         ("a:0.5  b:0.5", 6, "a double space; entries are separated by exactly one space"),
@@ -382,7 +386,7 @@ OTHERS = {
     "no share": ("RankCorrelation", "tea:0", "", "expected", 1,
                  "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"),
     "a word alone": ("CrossEntropyToNormsHashed", "tea:0.5 milk", "", "expected", 9,
-                     "`milk` has no probability; an entry is `word:probability`"),
+                     "`milk` has no probability; an entry is `word:probability`, and a word cannot contain a space"),
     "an empty norm": ("RankCorrelation", "", "", "expected", 1,
                       "the line is empty; write `:1` where there is no guess"),
     "no option": ("ChoiceLogLoss", "d", "x\ta b c", "expected", 1,

@@ -193,7 +193,7 @@ def error_kind(error: MalformedLineError) -> int:
     is_bad_number = (  # in a line without a colon, which was meant as a vector
         bool(several)
         and wordprobs.NUMBER.fullmatch(first) is not None
-        and wordprobs.number_mistake(error.token)[0] != "text"
+        and wordprobs.number_mistake(error.token, wordprobs.NUMBER_MISTAKES)[0] != "text"
     )
     if error.reason == wordprobs.COLON_EXPECTED or (is_vector and not is_bad_number):
         return kernel.NO_COLON
