@@ -230,18 +230,19 @@ class EmptyFileError(DataError):
 
 
 class LineCountError(DataError):
-    """The output or the input (``what``) and the expected file differ in their number of lines."""
+    """The output or the input (``what``) and the expected file differ in their number of lines; ``hint`` advises."""
 
     what: str
     lines: int
     expected_path: str
     expected_lines: int
+    hint: str = ""
 
     def __str__(self) -> str:
         few = "few" if self.lines < self.expected_lines else "many"
         return (  # "Too few lines in the output file" are GEval's words
             f"Too {few} lines in the {self.what} file: {named(self.path)} has {self.lines}, "
-            f"{named(self.expected_path)} has {self.expected_lines}"
+            f"{named(self.expected_path)} has {self.expected_lines}" + (f"\n  {self.hint}" if self.hint else "")
         )
 
 

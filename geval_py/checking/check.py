@@ -37,6 +37,7 @@ from geval_py.errors import (
     UnsupportedEncodingError,
 )
 from geval_py.reading import lines, sources, wordprobs
+from geval_py.reading.challenge import sets_of_length
 from geval_py.reading.formats import notes_on
 from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
 from geval_py.text import named, nearest, shorten, visible
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_PLACES = 20
 CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer
+NO_METRIC = (
+    "no line has words with probabilities, as in word gaps; if another task is scored, name its metric with "
+    "--metric, or the folder of its config.txt with --challenge"
+)
+MEND_NO_METRIC = "Add --metric Accuracy, or what else is scored, or --challenge DIR. For word gaps:"
 MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
 
 
@@ -311,15 +317,24 @@ def _sum_up(
         answers = " and ".join(f"`{visible(shorten(label))}`" for label in sorted(labels)[:2])
         message = f"no label of the output is among the answers, such as {answers}"
         add_file("W303", message, count=total.lines)
+    without_colon = counts["E113"] + counts["E115"]
+    if without_colon == total.lines > 0 and not target.has_metric and not any(":" in text for text in total.texts):
+        for code in ("E113", "E115"):
+            summaries[code], remedies[code] = NO_METRIC, f"{MEND_NO_METRIC} {RULES_BY_CODE[code].mend}"
+    if not target.is_of_words:
+        remedies["E103"] = RULES_BY_CODE["E103"].mend.replace(", `:1` for no guess", "")
     if target.is_of_words:
         sample = total.texts[: word_checks.SAMPLED_LINES]
         for code, (count, marked) in word_checks.find_subwords(target, sample).items():
             counts[code], shares[code] = count, count / len(sample)
             kept[code] = [*marked[: total.max_places]]
-        numbers = [int(match[1]) for text in sample if (match := re.match(r"([0-9]{1,18})\t", text))]
-        if len(sample) > 1 and numbers and numbers == list(range(numbers[0], numbers[0] + len(sample))):
+        first_numbers = [int(match[1]) for text in sample if (match := re.match(r"([0-9]{1,18})\t", text))]
+        start = next(iter(first_numbers), 0)
+        if len(sample) > 1 and first_numbers == list(range(start, start + len(sample))):
             add_file("W222", RULES_BY_CODE["W222"].summary, line=1, count=len(sample))
             shares["W222"] = 1.0
+    if counts["W221"]:
+        remedies["W206"] = "Leave the fragments out (W221); --fix would add them to the words, and so does not."
     problems: list[Problem] = []
     for rule in RULES:
         if counts[rule.code] and rule.code in codes:
@@ -366,6 +381,9 @@ def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[
             yield f'the input has {point}, at which str.splitlines splits: read lines by open(path, newline="\\n")'
     if total.lines == 2 * items > 2:
         yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'
+    test_set = os.path.basename(os.path.dirname(os.path.abspath(target.expected or target.input or "")))
+    if question := sets_of_length(target.challenge, total.lines, test_set):
+        yield question
     texts, words = total.texts, total.words
     hits = {
         "": sum(map(_lists_word, texts, words)),

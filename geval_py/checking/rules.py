@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, UsageError
+from geval_py.reading.outputs import READ_ENDINGS
 from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
@@ -317,7 +318,6 @@ RULES = (
     ),
 )  # fmt: skip
 COMMAND = "geval check"
-READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
 READ_FORMATS = (  # the remedy for an output that cannot be read
     f"Make it readable, or write it in another format: {READ_ENDINGS} are read, compressed or not, "
     "and geval convert writes each."

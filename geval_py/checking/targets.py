@@ -7,12 +7,11 @@ challenge.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from geval_py.checking.rules import READ_ENDINGS, RULES_BY_CODE, Problem, file_problem
+from geval_py.checking.rules import RULES_BY_CODE, Problem, file_problem
 from geval_py.errors import (
     DataError,
     MalformedLineError,
@@ -25,7 +24,7 @@ from geval_py.errors import (
 from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.outputs import OUTPUT_FILE, Output, find_outputs
+from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
@@ -50,7 +49,8 @@ class Target(NamedTuple):
     challenge's metric changes the lines before it compares words, as the flag ``l`` (lower case) does: the lines as
     they are do not show then whether a word is found. ``metric`` is the challenge's first metric if none is of word
     gaps: other rules apply then; ``preparation`` changes lines before that metric reads them. ``is_text``: the metric
-    is not known, and lines are no distributions. ``training`` is the file with the training set's answers.
+    is not known, and lines are no distributions; not ``has_metric``: no metric is named, and the rules of word gaps
+    apply. ``training`` is the file with the training set's answers.
     ``reader`` is a metric that cannot read vectors, ``pointless`` are the rules without a meaning for the metrics.
     ``challenge`` is the folder of the options, ``notes`` say what is not known of them, and what is checked instead.
     """
@@ -69,6 +69,7 @@ class Target(NamedTuple):
     training: str | None = None
     preparation: Preparation | None = None
     is_text: bool = False
+    has_metric: bool = True
     reader: Metric | None = None
     pointless: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
@@ -231,12 +232,8 @@ def _folder_targets(
         return
     if not outputs:
         names = sources.names_in(folder, "file") if sources.is_folder(folder) else []
-        alike = [name for name in names if re.match(r"out[-.]", name) and name != splits.OUT_HEADER_FILE]
-        message = _NO_OUTPUT
-        if alike:
-            files = some_of(sorted(alike, key=natural_order))
-            message += f"; {files} is none by its ending: {READ_ENDINGS} are read"
-        yield _missing(os.path.join(folder, OUTPUT_FILE), message)
+        advice = advice_on_names(name for name in names if name != splits.OUT_HEADER_FILE)
+        yield _missing(os.path.join(folder, OUTPUT_FILE), f"{_NO_OUTPUT}; {advice}" if advice else _NO_OUTPUT)
     for output in outputs:
         yield _fault_of(output, submission) or _with_test_set(output.path, challenge, test, doubt)
 
@@ -403,7 +400,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         if not schemes:
             reason = "names no metric" if sources.exists(path) else "is not there"
             notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
-            return target._replace(notes=tuple(notes))
+            return target._replace(notes=tuple(notes), has_metric=False)
         needing = [metric.name for metric in metrics if metric.needs_candidates]
         if needing and lists_answers_alone(target.output):
             reason = f"{some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"

@@ -206,12 +206,13 @@ def run_perplexity(args: argparse.Namespace) -> None:
         raise UsageError(message="--seed goes with --bootstrap")
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    score = _loaded(args.model).score_blocks(blocks_of_files(args.texts), bos=args.marks, eos=args.marks)
+    model = _loaded(args.model)
+    score = model.score_blocks(blocks_of_files(args.texts), bos=args.marks, eos=args.marks)
     unknown = int(score.oov.sum())
     if unknown:
-        terminal.note(
-            f"{unknown} of {score.tokens.sum()} tokens are <unk>, with the probability that the model gives to it"
-        )
+        has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
+        given = ", with the probability that the model gives to it" if has_unknown else ""
+        terminal.note(f"{unknown} of {score.tokens.sum()} tokens are <unk>{given}")
     if args.sentences:
         columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name="OOVs")]
         terminal.write_table(Table(columns, zip(score.logs.tolist(), score.oov.tolist(), strict=True)))

@@ -19,7 +19,7 @@ from geval_py.reading import challenge, compression, rewriting, schemes, splits,
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, find_file
-from geval_py.text import named
+from geval_py.text import named, visible
 
 LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
 Shares: TypeAlias = Mapping[
@@ -396,5 +396,6 @@ def find_output(test: challenge.DataSet, output: Output) -> str:
     place = os.path.join(test.directory, output.name)
     path = find_file(place)
     if path is None:
-        raise errors.MissingFileError(what="No file with the test results", path=place)
+        hint = f"run your model on {visible(test.name)} first"
+        raise errors.MissingFileError(what="No file with the test results", path=place, hint=hint)
     return path

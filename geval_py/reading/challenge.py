@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
@@ -20,7 +21,7 @@ from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import find_answers
 from geval_py.tables.table import Column, Table
-from geval_py.text import shorten, suggestion, visible
+from geval_py.text import shorten, some_of, suggestion, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,6 +133,17 @@ class DataSet:
 
     def _without_files(self) -> errors.MissingFileError:
         return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)
+
+
+def sets_of_length(directory: str, lines: int, but: str) -> str:
+    """Return a question about an output of so many lines, which other sets than ``but`` have; "" for none."""
+    names = []
+    with suppress(errors.DataError, errors.UsageError):
+        challenge = Challenge(path=directory, task=config.config_task(directory))
+        for name in challenge.split_names:
+            with suppress(errors.DataError):
+                names += [name] if name != but and len(challenge[name]) == lines else []
+    return f"the number of lines is that of {some_of(names)}: is this its output?" if names else ""
 
 
 def _not_opened() -> config.Task:

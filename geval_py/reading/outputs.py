@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -13,11 +13,15 @@ from geval_py.reading import sources
 from geval_py.text import natural_order, nearest, some_of, visible
 
 OUTPUT_FILE = "out.tsv"
+READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
 _ANY_FORMAT = "|".join((".tsv", *sources.FORMAT_ENDINGS)).replace(".", r"\.")
 _NOT_KEPT = r"(?<!\.tuning\.json)(?<!\.model\.json)"  # what geval tune and geval predict write beside outputs
 _ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
 OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT}){_NOT_KEPT}){_ANY_COMPRESSION}"
+
+
+_MISNAMED = r"(?i)(?:out|pred|result|submi|hyp|guess).*?(\.[^.]*|)"  # with its ending
 
 
 class Output(NamedTuple):
@@ -66,6 +70,23 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
         if path is not None:  # otherwise it was removed meanwhile
             outputs.append(output_at(path)._replace(fault=fault))
     return tuple(outputs)
+
+
+def advice_on_names(names: Iterable[str]) -> str:
+    """Return what to do with the files of a test set without an output that seem to be outputs; "" without any.
+
+    >>> advice_on_names(["expected.tsv", "output.tsv"])
+    'output.tsv is not scored; rename it to out-NAME.tsv'
+    """
+    for name in sorted(names, key=natural_order):
+        whole, ending = sources.name_of(name), sources.format_ending(name)
+        match = re.fullmatch(_MISNAMED, whole)
+        if match and (ending or match[1] in ("", ".tsv", ".txt", ".out")):
+            new = f"out-NAME{ending or '.tsv'}{name.removeprefix(whole)}"
+            return f"{visible(name)} is not scored; rename it to {new}"
+        if re.match(r"out[-.]", name):
+            return f"{visible(name)} is none by its ending: {READ_ENDINGS} are read"
+    return ""
 
 
 def parse_parameters(name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from geval_py import errors
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task
 from geval_py.reading.lines import Text, read_lines
-from geval_py.reading.outputs import OUTPUT_FILE, Output, by_accepted_names, find_outputs, output_at
+from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
@@ -299,6 +299,8 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     except errors.UnreadableFileError as error:
         return missing(hint=str(error))
     close = suggestion(name, suggested or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
+    advice = advice_on_names(names) if what == RESULTS and not accepted and not find_outputs(directory) else ""
+    close += f"{advice}\n  " if advice else ""
     hint, above = f"{close}{named(directory)} holds {some_of(names) or 'no file'}", os.path.join(directory, os.pardir)
     if name == EXPECTED_FILE and not sources.is_remote(above):  # the answers of other sets may be there
         sets = [one for one in sets_in(above) if one != TRAINING_SET and find_answers(os.path.join(above, one, name))]

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import Task
 from geval_py.reading.lines import LineReader, Text, Texts, decode_lines
 from geval_py.reading.outputs import Output
@@ -64,6 +64,10 @@ def evaluate_split(
             except (DataError, SchemeError) as error:
                 if error.path != output.path and not is_part_of(error.path, output.path):
                     raise
+                if isinstance(error, LineCountError) and error.what == "output" and task.directory:
+                    from geval_py.reading.challenge import sets_of_length  # which few runs need
+
+                    error.hint = sets_of_length(task.directory, error.lines, split.name)
                 result = ScoredOutput(split=split, output=output, input=how["inputs"], error=error)
         yield result
 

@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -387,6 +388,7 @@ def test_causes_of_a_wrong_number_of_lines_in_the_input(inputs, lines, cause, su
     """They are named if they explain the number exactly."""
     (submission / "test-A/in.tsv").write_text(inputs, encoding="utf-8", newline="")
     (submission / "test-A/out.tsv").write_bytes(GOOD * lines)
+    shutil.rmtree(submission / "dev-0")
     _, out, _ = geval("check", "--format", "json", "-t", "test-A")
     _, _, causes = json.loads(out)["problems"][0]["summary"].partition(" items")
     assert causes == (f"; {cause}" if cause else "")

@@ -195,6 +195,34 @@ def test_what_is_not_known_is_said(submission, capsys, config, output, note):
     assert (json.loads(shown.out)["notes"], shown.err) == ([note], "")
 
 
+NO_METRIC = (
+    "no line has words with probabilities, as in word gaps; if another task is scored, name its metric with "
+    "--metric, or the folder of its config.txt with --challenge"
+)
+WITHOUT_METRIC = {  # an output, and what is said of it if there is no config.txt
+    "numbers": ("3.5\n-2\n", {"E115": NO_METRIC}),
+    "tags": ("B-per O\nO\n", {"E113": NO_METRIC}),
+    "classes, some of them numbers": ("1990\nnever\n", {"E113": NO_METRIC, "E115": NO_METRIC}),
+    "some word gaps": ("noun\nthe:0.5 :0.5\n", {"E113": "an entry, or a whole line, without a colon"}),
+    "spaces in words": ("New York:1 :0\nNew York:1 :0\n", {"E113": "an entry, or a whole line, without a colon"}),
+}
+
+
+@pytest.mark.parametrize(("output", "summaries"), WITHOUT_METRIC.values(), ids=WITHOUT_METRIC)
+def test_other_tasks_without_a_metric(output, summaries, submission):
+    path = submission("Accuracy", output)
+    assert "E113" not in problems(path)
+    (path / "config.txt").unlink()
+    found = check_submission(path, rules=["E11"]).problems
+    assert {problem.rule.code: problem.summary for problem in found} == summaries
+    assert all("--metric" in problem.mend for problem in found if problem.summary == NO_METRIC)
+
+
+def test_too_few_lines_that_are_no_word_gaps(submission):
+    (problem,) = check_submission(submission("Accuracy", "0\n", "0\n1\n"), rules=["E103"]).problems
+    assert problem.mend == "Write one line for each line of in.tsv; read in.tsv with QUOTE_NONE."
+
+
 def test_what_can_be_checked_of_an_unknown_metric(submission, capsys):
     submission("Nonsense", b"a b\r\nc\xff\n", "x\n")
     assert main(["check", "--fix", "-t", "dev-0"]) == 1

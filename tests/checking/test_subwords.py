@@ -3,6 +3,7 @@
 import pytest
 
 from geval_py.checking.check import check_output
+from geval_py.checking.fixes import fix_file
 from geval_py.checking.rules import RULES
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import SPECIAL_TOKENS
@@ -115,6 +116,19 @@ def test_a_word_and_its_fragment_without_marks(check):
     assert {code: (problem.count, first(problem)) for code, problem in found.items()} == {
         "W221": (5, (1, 24, "the", message))
     }
+
+
+def test_fragments_are_not_added_to_words(check, tmp_path):
+    line = "the:0.5 The:0.1 of:0.1 the:0.02 :0.28"
+    check(*[line] * 5)
+    output = str(tmp_path / "out.tsv")
+    (repeated,) = check_output(Target(output=output), ["W206"])
+    assert repeated.mend == "Leave the fragments out (W221); --fix would add them to the words, and so does not."
+    assert fix_file(output).changes == {}
+    check(*[line.replace("of", "the")] * 5)  # three of a word
+    assert fix_file(output).changes == {}
+    check(*[line] * 4)
+    assert fix_file(output).changes == {"W206": 4}
 
 
 def test_a_word_and_its_fragment_of_logarithms(check):

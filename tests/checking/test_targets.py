@@ -249,12 +249,24 @@ def test_one_output_of_several_test_sets(folder, geval):
 
 # Other formats
 
-XML = "; out.xml is none by its ending: .tsv, .jsonl, .parquet and .csv are read"
+MISNAMED = {
+    "out.xml": "; out.xml is none by its ending: .tsv, .jsonl, .parquet and .csv are read",
+    "output.tsv": "; output.tsv is not scored; rename it to out-NAME.tsv",
+    "Predictions.jsonl.gz": "; Predictions.jsonl.gz is not scored; rename it to out-NAME.jsonl.gz",
+    "out.txt": "; out.txt is not scored; rename it to out-NAME.tsv",
+    "out": "; out is not scored; rename it to out-NAME.tsv",
+    "results.png": "",
+    "notes.txt": "",
+}
 
 
-def test_an_unknown_ending_is_no_output(folder):
-    (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0/out.xml")
-    assert found("single") == [f"single/dev-0/out.tsv: there is no output for this test set{XML}"]
+@pytest.mark.parametrize("name", MISNAMED)
+def test_other_names_are_no_outputs(name, folder, geval):
+    (folder / "single/dev-0" / BIGRAM).rename(folder / "single/dev-0" / name)
+    (folder / "single/dev-0/expected.tsv").write_text("the\n")
+    assert found("single") == [f"single/dev-0/out.tsv: there is no output for this test set{MISNAMED[name]}"]
+    _, _, advice = geval("--challenge", "single", "-t", "dev-0")[2].partition("`single/dev-0/out.tsv`\n  ")
+    assert advice.partition("`single/dev-0` holds ")[0] == MISNAMED[name][2:] + "\n  " * bool(MISNAMED[name])
     (folder / "single/out.tsv").write_text(GOOD)
     assert len(found("single")) == 2
 
@@ -323,8 +335,11 @@ def test_metrics_where_the_challenge_names_none(folder, geval):
 # Standard input
 
 
+AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
+
+
 @pytest.mark.parametrize(("words", "status", "problems", "reason"), [
-    (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines, there are 3 items"], None),
+    (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines, there are 3 items; " + AS_OTHERS], None),
     (["-t", "dev-0", "--challenge", "real"], 0, [], None),
     (["--challenge", "single"], 0, [], None),
     (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
