@@ -13,6 +13,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, DEFAULT_TEST, Task
 from geval_py.reading.items import input_columns
 from geval_py.reading.outputs import only_output
+from geval_py.reading.sources import format_ending
 from geval_py.reading.splits import Split, locate
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
@@ -73,8 +74,9 @@ def evaluate(
     have this version of geval-py, and read the output under the same path. The texts are not kept, but read again
     when they are needed.
 
-    Warns (UserWarning) of lines whose numbers are neither probabilities nor their logarithms. Raises GevalError:
-    UsageError if the call is at fault, DataError if the data are.
+    Warns (UserWarning) of lines whose numbers are neither probabilities nor their logarithms, of ids of a CSV that do
+    not ascend, and of what a file has that is left out. Raises GevalError: UsageError if the call is at fault,
+    DataError if the data are.
     """
     if not isinstance(test, str):
         if cluster is not None:
@@ -85,7 +87,7 @@ def evaluate(
         scored = score_lists(
             challenge, test, _texts(metrics), inputs=inputs, tokenizer=tokenizer, vocabulary=vocabulary, name=name
         )
-        warn_of_numbers(scored)
+        warn_of_notes(scored)
         return Evaluation.of(scored)
     pair = challenge if isinstance(challenge, list) and len(challenge) == 2 else [None]
     is_pair = all(isinstance(path, str | os.PathLike) for path in pair)
@@ -99,13 +101,18 @@ def evaluate(
     (scored,) = evaluations_of(
         evaluate_split(task, split, texts="memory" if keep_texts else None, sign=True, workers=workers)
     )
-    warn_of_numbers(scored)
+    warn_of_notes(scored)
     return Evaluation.of(scored)
 
 
-def warn_of_numbers(scored: ScoredOutput) -> None:
-    """Warn of lines whose numbers are neither probabilities nor logarithms, as the command's notes do."""
-    if (note := scored.note_on_numbers) is not None:
+def warn_of_notes(scored: ScoredOutput) -> None:
+    """Warn of lines whose numbers are no probabilities, and of how a file was read, as the command's notes do."""
+    notes = [] if scored.note_on_numbers is None else [scored.note_on_numbers]
+    if format_ending(scored.output.path):
+        from geval_py.reading.formats import notes_on
+
+        notes += notes_on(scored.output.path)
+    for note in notes:
         warnings.warn(note, stacklevel=3)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, SchemeError
-from geval_py.evaluation import GUESSES_OF_TEST, Evaluation, interval_ends, locate_scored, warn_of_numbers
+from geval_py.evaluation import GUESSES_OF_TEST, Evaluation, interval_ends, locate_scored, warn_of_notes
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.sources import VirtualFile
 from geval_py.scoring.evaluate import evaluate_split
@@ -45,7 +45,7 @@ def evaluate_all(
     )
     evaluations = Evaluations()
     for scored in evaluations_of(results, on_fault):
-        warn_of_numbers(scored)
+        warn_of_notes(scored)
         evaluations.append(Evaluation.of(scored))
     return evaluations
 

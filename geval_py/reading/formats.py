@@ -96,7 +96,9 @@ def notes_on(path: str) -> list[str]:
     format = format_of(path)
     if format is None or not isinstance(path, VirtualFile) or not can_be_reread(path):
         return []
-    notes = answers.notes_on_ids if path.options else format.notes  # with answers that have ids, or without
+    notes = format.notes if path.read is format.read else None
+    if path.read is answers.read_by_ids:
+        notes = answers.notes_on_ids
     with suppress(DataError):  # which those who read it have met before
         return [f"{named(path)}: {note}" for note in notes(str(path), *path.options)] if notes else []
     return []

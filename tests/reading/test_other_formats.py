@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from random import Random
 
@@ -236,11 +237,16 @@ def test_ids_of_csv(text, note, tmp_path, capsys, monkeypatch):
         return capsys.readouterr()
 
     order = "and its lines are scored in the order of the file"
-    warning = f"geval: note: `out.csv`: its ids do not ascend (row {note.format(order)}\n" if note else ""
+    message = f"`out.csv`: its ids do not ascend (row {note.format(order)}" if note else ""
+    warning = f"geval: note: {message}\n" if note else ""
     before = printed("expected.tsv")
     assert before.err == warning
     assert main(["check", "out.csv", "--challenge", ".", "--ignore", "W204"]) == 0
     assert warning in capsys.readouterr().err
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluate(("out.csv", "expected.tsv"), metrics="LogLossHashed")
+    assert [str(one.message) for one in caught] == [message][: bool(note)]
     first, last = text.splitlines()[1].split(",")[0], text.splitlines()[-1].split(",")[0]
     if text.lower().startswith("id"):
         answers = [{"id": last, "expected": "b"}, {"id": first, "expected": "a"}]
