@@ -3,7 +3,9 @@
 import json
 import lzma
 import math
+import operator
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +230,21 @@ def test_correlations_of_far_numbers_keep_their_digits():
     """Sums of squares would have lost them all."""
     numbers = [1e9 + n for n in range(5)]
     assert score("Pearson", [f"{n:.0f}" for n in numbers], ["0", "1", "2", "3", "4"]) == pytest.approx(1)
+
+
+@PROPERTY
+@given(NUMBERS, st.tuples(*[st.integers(-900, 900)] * 2))
+def test_a_correlation_does_not_depend_on_the_scale(pairs, powers):
+    """The squares of most such numbers are beyond the range of a double."""
+    sides = [[math.ldexp(pair[side], powers[side]) for pair in pairs] for side in (0, 1)]
+    exact = [[Fraction(number) - sum(map(Fraction, side)) / len(side) for number in side] for side in sides]
+    squares = math.prod(sum(number * number for number in side) for side in exact)
+    ours = score("Pearson", *[list(map(repr, side)) for side in sides])
+    if not squares:
+        assert math.isnan(ours)
+    else:
+        both = sum(map(operator.mul, *exact))
+        assert ours == pytest.approx((-1) ** (both < 0) * math.sqrt(both * both / squares), abs=1e-12)
 
 
 # By hand

@@ -137,10 +137,11 @@ def correlation(
 
     def score(lines: NDArray[np.intp]) -> float:
         chosen = table[:, lines]
-        with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 overflow
-            if not np.ptp(chosen, axis=1).all():
-                return math.nan
-            return float(np.asarray(np.corrcoef(chosen if prepare is None else prepare(chosen)))[0, 1])
+        # Powers of two, which change no digit, bring each row to at most 1, so that no square overflows or vanishes.
+        chosen = np.ldexp(chosen, -np.frexp(np.abs(chosen).max(axis=1, keepdims=True))[1])
+        if not np.ptp(chosen, axis=1).all():
+            return math.nan
+        return float(np.asarray(np.corrcoef(chosen if prepare is None else prepare(chosen)))[0, 1])
 
     return score
 
