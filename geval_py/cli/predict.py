@@ -22,9 +22,10 @@ from geval_py.explaining import mixing, tuning
 from geval_py.modelling import baselines, corpus, gap_models, predicting
 from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
+from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.writing import write_output
 from geval_py.tables.numbers import counted, number
-from geval_py.text import named
+from geval_py.text import named, visible
 from geval_py.version import __version__
 
 JOURNAL_ENDING, KEPT_ENDING = ".journal", ".model.json"
@@ -152,6 +153,7 @@ def run_baseline(args: argparse.Namespace) -> None:
     short = kind + ("-" + re.sub(r"[^\w.-]", "-", os.path.basename(path)) if path else "")
     challenge, test, output = _located(args, f"out-model={short}.tsv")
     contexts = args.left, args.right
+    _note_one_context(short, model, test, contexts)
     _fit(model, challenge, contexts, keep=not args.no_cache)
     os.makedirs(test.directory, exist_ok=True)
     size = len(test)
@@ -184,6 +186,7 @@ def run_predict(args: argparse.Namespace) -> None:
         if first < size:
             settings = {name: getattr(args, name) for name in ("parallel", "dtype", "threads")}
             model = predicting.open_model(args.model, asked, **settings)
+            _note_one_context(args.model, model, test, contexts, asked.right or asked.candidates)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
             if not needs_none or (train and train.input and train.expected):
                 _fit(model, challenge, contexts, keep=True)
@@ -268,6 +271,23 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
 def _gaps(test: DataSet, contexts: tuple[str, str]) -> Iterator[items.Item]:
     """Return the items of a test set with their contexts, without the answers, which no model may see."""
     return corpus.with_contexts(replace(test, expected=None), contexts)
+
+
+def _note_one_context(
+    name: str, model: object, test: DataSet, contexts: tuple[str, str], is_of_both: object = False
+) -> None:
+    """Note that a model of both contexts has only one, unless the user named the columns."""
+    is_of_both = is_of_both or isinstance(model, baselines.FrequentWordScorer) or getattr(model, "sides", 1) == 2
+    item = next(_gaps(test, contexts), None)
+    if any(contexts) or not is_of_both or item is None:
+        return
+    left, right = find_contexts(list(item.columns))
+    if not (left and right):
+        missing, column = ("right", left) if left else ("left", right)
+        others = visible(", ".join(one for one in item.columns if one != column))
+        advice = f"\n  --left and --right name the columns of both; the other columns are {others}" if others else ""
+        alone = f"{visible(name)} uses column {visible(column)} alone"
+        terminal.note(f"no column is the {missing} context: {alone}{advice}")
 
 
 def _fit(model: baselines.WordModel, challenge: Challenge, contexts: tuple[str, str], *, keep: bool) -> None:

@@ -27,6 +27,21 @@ def test_the_default_is_written_into_the_folder_of_the_test(geval, folder):
     assert len(OUTPUT.read_text().splitlines()[0].split()) == 301
 
 
+def test_a_baseline_of_both_contexts_says_that_it_has_one(geval):
+    header = Path("in-header.tsv")
+    header.write_text(header.read_text().replace("RightContext", "copyright"))
+    others = header.read_text().strip().replace("LeftContext\t", "").replace("\t", ", ")
+    note = (
+        "geval: note: no column is the right context: ngram-both uses column LeftContext alone\n"
+        f"  --left and --right name the columns of both; the other columns are {others}\n"
+    )
+    assert geval("baseline", "-t", "dev-0") == (0, f"wrote `./{OUTPUT}`\n", note)
+    assert geval("baseline", "-t", "dev-0", "ngram")[2] == ""
+    columns = ("--left", "LeftContext", "--right", "copyright")
+    assert geval("baseline", "-t", "dev-0", "--force", *columns) == (0, f"wrote `./{OUTPUT}`\n", "")
+    assert geval("-t", "dev-0", "-o", OUTPUT.name) == (0, "66.22\n", "")
+
+
 def test_an_output_is_not_written_over(geval):
     OUTPUT.write_text("mine\n")
     status, out, err = geval("baseline", "-t", "dev-0")
