@@ -19,7 +19,7 @@ COMMANDS = {
         "-t dev-0", f"{ONE} -B 10 --documents FileId", f"{ONE} -B 10 --no-documents", "-t dev-0 -o three",
         "-t dev-0 -o infinite.tsv -a PerplexityHashed -a Perplexity",
         f"{ONE} -a PerplexityHashed:f<exp:the> -a PerplexityHashed:f<out:theodolite>",
-        "-t one -a SacreBLEU -a Pearson",
+        "-t one -a SacreBLEU -a BLEU -a Pearson",
     ],
     "lines": [
         f"{ONE} -l", f"{ONE} -d unigram", "-t dev-0 -o infinite.tsv -l", "-t one -a BLEU -l",

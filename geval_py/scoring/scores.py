@@ -60,6 +60,11 @@ class MetricScore(NamedTuple):
         """Which values are better: "higher" or "lower"."""
         return self.metric.measure.direction
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """What else belongs to the score: of BLEU its precisions, its brevity penalty and both lengths."""
+        return {} if self.error or self.metric.details is None else self.metric.details(self.statistics)
+
     def greatest_first(self, *, worst: bool) -> bool:
         """Whether the greatest values come first if the worst values, or the best ones, should."""
         return (self.direction == "lower") == worst
@@ -67,13 +72,13 @@ class MetricScore(NamedTuple):
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
         """Return what ``--format json`` shows of one metric: its value, or its error.
 
-        It has ``lines`` only if flags select some, and a signature only if a library signs the score.
+        It has ``lines`` only if flags select some, a signature only if a library signs the score, and its details.
         """
         document: dict[str, Any] = {"name": self.name, "value": None if self.error else self.value}
         document |= {"unit": self.unit, "direction": self.direction}
         if self.error is not None:
             return document | {"error": error_document(self.error)}
-        document["infinite_losses"] = self.statistics.infinite
+        document |= {"infinite_losses": self.statistics.infinite, **self.details}
         if self.metric.signature is not None:
             document["signature"] = self.metric.signature(self.statistics)
         if self.scheme.selecting_flags:

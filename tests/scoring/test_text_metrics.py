@@ -181,6 +181,17 @@ def test_sacrebleus_scores_are_sacrebleus(name, pairs, others, space):
     assert score(name, outputs, both) == pytest.approx(theirs.score, rel=1e-12, abs=1e-12)
 
 
+@PROPERTY
+@given(PAIRS)
+def test_the_parts_of_bleu_are_those_of_sacrebleu(pairs):
+    outputs, answers = map(list, zip(*pairs, strict=True))
+    for name, unit, how in (("SacreBLEU", 1, {}), ("BLEU", 100, {"tokenize": "none", "smooth_method": "none"})):
+        parts = find_metric(name).details(statistics_of(name, outputs, answers))
+        theirs = sacrebleu.corpus_bleu(outputs, [answers], force=True, **how)
+        assert [unit * precision for precision in parts.pop("precisions")] == pytest.approx(theirs.precisions)
+        assert list(parts.values()) == pytest.approx([theirs.bp, theirs.sys_len, theirs.ref_len])
+
+
 def test_sacrebleus_signature():
     (version,) = {sacrebleu.__version__}
     one, both = (statistics_of("SacreBLEU", ["a b", "c"], lines) for lines in (["a b", "c"], ["a b\tb", "c"]))

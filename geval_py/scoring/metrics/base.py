@@ -167,7 +167,7 @@ class Metric(NamedTuple):
     ``has_curve``: its statistics have a curve of calibration. ``perfect`` makes the right output line of an expected
     one, where it is another. ``matching`` holds the names before Accuracy or MultiLabel-F that say how answers are
     compared. ``parse`` reads an output line with its number and raises MalformedLineError. ``signature`` makes the
-    signature of the library that computes the metric.
+    signature of the library that computes the metric, and ``details`` what else belongs to a score.
     """
 
     name: str
@@ -190,6 +190,7 @@ class Metric(NamedTuple):
     perfect: Callable[[str], str] | None = None
     parse: Callable[[str, int], object] | None = None
     signature: Callable[[LineStatistics], str] | None = None
+    details: Callable[[LineStatistics], dict[str, Any]] | None = None
 
     def __repr__(self) -> str:
         return f"<Metric {self.name}: {self.unit}, {self.direction} is better>"

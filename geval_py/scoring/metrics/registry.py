@@ -242,7 +242,8 @@ def find_in_family(name: str) -> Metric | None:
 def _of_sacrebleu(name: str, summary: str, *columns: str, unit: str = "points", **ends: Any) -> Metric:
     measure = _sums(Partial(texts.sacre_score, (name,)), "references", *columns, unit=unit, **{"best": 100.0} | ends)
     return Metric(name, texts.SacreColumn(name), measure, summary, is_of_words=False, answers="any",
-                  needs=("sacrebleu",), signature=Partial(texts.sacre_signature, (name,)))  # fmt: skip
+                  needs=("sacrebleu",), signature=Partial(texts.sacre_signature, (name,)),
+                  details=texts.sacre_details if name == "SacreBLEU" else None)  # fmt: skip
 
 
 _ON_EXACT_WORDS = "the same, on exact words and a vocabulary"
@@ -282,7 +283,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
              "share of a baseline's loss that is avoided", needs_input=True),
     # Of texts
     _tokens("BLEU", texts.bleu_row, _sums(texts.bleu, *_RIGHT_NGRAMS, "reference_words", *_NGRAMS),
-            "precision of n-grams, as GEval has it", answers="any"),
+            "precision of n-grams, as GEval has it", answers="any", details=texts.bleu_details),
     _tokens("GLEU", texts.gleu_row, _sums(classes.ratio, "right", "all"), "share of n-grams that are right",
             answers="any"),
     _of_sacrebleu("SacreBLEU", "sacreBLEU's BLEU, with its tokens and smoothing", "words", "reference_words",

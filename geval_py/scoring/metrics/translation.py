@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics, total
 from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
 
@@ -99,11 +99,26 @@ def bleu(*counts: float) -> float:
 
     The brevity penalty is exp(1 - r/c) for an output of c words and references of r words, if r is greater; else 1.
     """
+    precisions, penalty, *_ = _parts_of_bleu(*counts)
+    return math.prod(precisions) ** (1 / LONGEST) * penalty
+
+
+def _parts_of_bleu(*counts: float) -> tuple[list[float], float, float, float]:
     right, answer_words, every = counts[:LONGEST], counts[LONGEST], counts[LONGEST + 1 :]
     words, penalty = every[0], 1.0
     if words < answer_words:
         penalty = math.exp(1 - answer_words / words) if words else 0.0
-    return math.prod(map(ratio, right, every)) ** (1 / LONGEST) * penalty
+    return list(map(ratio, right, every)), penalty, words, answer_words
+
+
+def bleu_details(statistics: LineStatistics) -> dict[str, Any]:
+    """Return the precisions, the brevity penalty and the lengths in words that make BLEU."""
+    return _details(*_parts_of_bleu(*map(total, statistics.columns)))
+
+
+def _details(precisions: list[float], penalty: float, words: float, answer_words: float) -> dict[str, Any]:
+    details = {"precisions": precisions, "brevity_penalty": penalty}
+    return details | {"system_length": int(words), "reference_length": int(answer_words)}
 
 
 def gleu_row(text: str, expected: str) -> tuple[float, ...]:
@@ -159,6 +174,12 @@ def sacre_score(name: str, references: float, *counts: float) -> float:
     del references
     score: float = _metric(name)._compute_score_from_stats(list(counts)).score
     return score
+
+
+def sacre_details(statistics: LineStatistics) -> dict[str, Any]:
+    """Return what sacreBLEU shows beside its BLEU; the precisions are smoothed, in percent."""
+    score = _metric("SacreBLEU")._compute_score_from_stats(list(map(total, statistics.columns[1:])))
+    return _details(score.precisions, score.bp, score.sys_len, score.ref_len)
 
 
 def sacre_signature(name: str, statistics: LineStatistics) -> str:
