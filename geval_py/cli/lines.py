@@ -150,7 +150,12 @@ def show_lines(task: Task, settings: Settings) -> None:
         rows = (row for row in rows if row.differs)
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
-        rows = sorted(rows, key=attrgetter("difference" if others else "score"), reverse=greatest_first)
+        value = attrgetter("difference" if others else "score")
+
+        def nan_last(row: line_by_line.ScoredLine) -> tuple[bool, float]:
+            return math.isnan(value(row)) != greatest_first, value(row)
+
+        rows = sorted(rows, key=nan_last, reverse=greatest_first)
     lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else iter(rows)
     first = list(islice(lines, 1))
     if not first:

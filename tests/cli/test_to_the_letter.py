@@ -229,6 +229,19 @@ def test_lines_without_a_score_differ(metric, geval):
     assert oracle == (0, NUMBERS["dev-0/out-a.tsv"], "")
 
 
+def test_lines_without_a_score_are_the_last(geval):
+    """In GEval 1.42.2 they stay where its sort leaves them, and other lines behind them are out of order."""
+    files = {
+        "dev-0/in.tsv": "x\ny\nz\n",
+        "dev-0/expected.tsv": "a:1\n\nb:3\n",
+        "dev-0/out.tsv": "a:1\n\nb:4\n",
+    }
+    words = ("-t", "dev-0", "--metric", "SegmentAccuracy", "-l")
+    lines = ["1.0\tx\ta:1\ta:1\n", "0.0\tz\tb:3\tb:4\n", "NaN\ty\t\t\n"]
+    assert geval(*words, "-r", **files) == (0, "".join(lines), "")
+    assert geval(*words, "-s") == (0, "".join([lines[1], lines[0], lines[2]]), "")
+
+
 def test_features_of_lines_without_a_score(geval):
     """GEval 1.42.2 shows none, since each p is NaN."""
     words = ("-t", "dev-0", "-o", "out-a.tsv", "--metric", "NMI")
