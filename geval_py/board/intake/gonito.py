@@ -15,6 +15,7 @@ from geval_py.board import strict_yaml
 from geval_py.board.strict_yaml import Fields, Reader, WrongValueError, YamlDocument, read_mapping
 from geval_py.board.submission import Details, RejectedError
 from geval_py.errors import ConfigError
+from geval_py.reading.wordprobs import NUMBER
 from geval_py.text import visible
 
 GONITO_FILE = "gonito.yaml"
@@ -144,6 +145,8 @@ def _written(node: yaml.Node) -> str:
         value = f"[{', '.join(map(_written, node.value))}]"
     elif isinstance(node, yaml.MappingNode):
         value = f"{{{', '.join(f'{_written(key)}: {_written(one)}' for key, one in node.value)}}}"
+    elif isinstance(node, yaml.ScalarNode) and node.style and NUMBER.fullmatch(node.value):
+        value = f"'{node.value}'"  # text, which Gonito tells from a number
     else:
         value = str(node.value)
     if len(value) > MAX_VALUE:
@@ -157,7 +160,10 @@ def _params(node: yaml.Node, _: YamlDocument) -> dict[str, str]:
     if len(node.value) > MAX_PARAMS:
         raise WrongValueError(f"has {len(node.value)} parameters; at most {MAX_PARAMS} are taken")
     try:
-        pairs = [(_written(key), _written(value).strip()) for key, value in node.value]
+        pairs = [
+            (str(key.value) if isinstance(key, yaml.ScalarNode) else _written(key), _written(value).strip())
+            for key, value in node.value
+        ]
     except RecursionError:
         raise WrongValueError("has a value that holds itself, or is too deep") from None
     if any(len(key) > MAX_NAME for key, _ in pairs):

@@ -15,6 +15,8 @@ params:
   epochs: 10
   learning-rate: 0.010
   layers: [1, {a: b}]
+  version: "10.4"
+  "7": 'x'
 unwanted-params:
   - model-file
 param-files:
@@ -26,11 +28,13 @@ links:
   - url: "https://example.net/bare-link-without-text"
 affiliation: " Wydział Informatyki "
 mlrun-path: mlruns
+dependencies:
+  - 6f1ed002ab5595859014ebf0951522d9e2c1b5d4
 """
 
 
 def test_all_that_gonito_reads(receiving, folder):
-    """The example of Gonito's page "How to"; ``mlrun-path`` means nothing here."""
+    """The example of Gonito's page "How to", and more; ``mlrun-path`` and ``dependencies`` mean nothing here."""
     parcel = receiving(
         folder(
             {
@@ -49,6 +53,8 @@ def test_all_that_gonito_reads(receiving, folder):
         "epochs": "12",  # Gonito: what param-files say goes before params
         "learning-rate": "0.010",
         "layers": "[1, {a: b}]",
+        "version": "'10.4'",  # as Data.Yaml.encode writes it, which keeps text apart from numbers
+        "7": "x",
         "seed": "1",  # and the first file before the others
         "beam": "4",
     }
