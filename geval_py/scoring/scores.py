@@ -17,7 +17,6 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import VirtualFile, can_be_reread, state_at
 from geval_py.reading.splits import Split
-from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.tables.numbers import short
 from geval_py.text import named, shown, visible
@@ -158,6 +157,8 @@ class ScoredOutput:
         far, lines = max(counts, default=(0, 0))
         if not far:
             return None
+        from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
+
         path, advice = self.output.path, UNKNOWN_NUMBERS
         if can_be_reread(path):
             # A line that no flag selects may be malformed.
