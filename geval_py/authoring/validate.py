@@ -6,9 +6,10 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
-from geval_py.errors import DataError, GevalError, MissingPackageError, UsageError
+from geval_py.errors import DataError, GevalError, MissingFileError, MissingPackageError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, sources, splits
 from geval_py.reading.lines import LineReader, is_utf8, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output
@@ -16,9 +17,11 @@ from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
 from geval_py.tables.numbers import shortest
-from geval_py.text import named
+from geval_py.text import named, shorten, visible
 
 TOLERANCE = 1e-4
+MAX_FIRST_LINES, MIN_NUMBERS = 1000, 5  # by which a header in the data is known
+NO_VALUE = {"", "-", "?", "NA", "N/A", "null", "NULL", "None"}
 OLD_TRAIN_FILE = "train.tsv"
 OLD_TRAIN_WARNINGS = (  # GEval's words, but for a slip of the pen
     "WARNING: Found old-style train file `train.tsv`, whereas the same convention as in",
@@ -154,12 +157,14 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
     names = (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
     head = [os.path.join(directory, name) for name in names]
     faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
+    before = len(faults)
     task, schemes = _read_config(directory, options or config.Task(), faults)
+    is_read = os.path.isfile(head[0]) and len(faults) == before
     if task.selector is not None:
         raise UsageError(
             message=f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored"
         )
-    if not any(scheme.priority == 1 for scheme, _ in schemes):
+    if (schemes or is_read) and not any(scheme.priority == 1 for scheme, _ in schemes):
         faults.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):
         faults += text_faults(path)[0]
@@ -179,7 +184,15 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
     files: dict[str, list[str]] = {splits.INPUT_FILE: [], splits.EXPECTED_FILE: []}
     for name in sets:
         faults += _set_faults(directory, name, task, schemes, files)
-    faults += _header_faults(directory, task, files)
+    headers: dict[str, str | None] = {splits.INPUT_FILE: task.in_header, splits.EXPECTED_FILE: task.out_header}
+    for file, header in headers.items():
+        path = os.path.join(directory, header or "")
+        if header is not None:
+            more_faults, more_warnings = _header_faults(path, files[file])
+            faults += more_faults
+            warnings += (*more_warnings,)
+        for items in files[file]:
+            warnings += (*_warnings_of_first_line(items, path if os.path.isfile(path) else None, file),)
     return list(dict.fromkeys(faults)), warnings
 
 
@@ -260,21 +273,56 @@ def _set_faults(
         yield from _score_faults(task, name, expected[0], schemes)
 
 
-def _header_faults(directory: str, task: config.Task, files: dict[str, list[str]]) -> Iterator[Fault]:
-    """Find the faults of the files of headers, which GEval does not look at; a missing one is found in scoring."""
-    for header, file in ((task.in_header, splits.INPUT_FILE), (task.out_header, splits.EXPECTED_FILE)):
-        path = os.path.join(directory, header or "")
-        if not os.path.isfile(path):
-            continue
-        faults, lines = text_faults(path)
-        yield from faults
-        if lines is not None and lines > 1:
-            yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
-        width = _first_width(path)
-        for items in files[file]:
-            if width is not None and (own := _first_width(items)) is not None and own != width:
-                detail = f"the header has {width}, line 1 has {own}"
-                yield Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
+def _header_faults(path: str, files: Sequence[str]) -> tuple[list[Fault], list[str]]:
+    """Return the faults of a file with the header of some files, which GEval does not look at, and warnings.
+
+    GEval's own ``--init`` writes more names than columns for some metrics.
+    """
+    if not os.path.isfile(path):
+        return [Fault(str(MissingFileError(what=splits.NO_HEADER, path=path)))], []
+    faults, lines = text_faults(path)
+    found, warnings = [*faults], []
+    if lines is not None and lines > 1:
+        found.append(
+            Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
+        )
+    width = _first_width(path)
+    for items in files:
+        if width is not None and (own := _first_width(items)) is not None and own != width:
+            detail = f"the header has {width}, line 1 has {own}"
+            fault = Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
+            if own > width:
+                found.append(fault)
+            else:
+                warnings += [f"WARNING: {line}" for line in str(fault).split("\n")]
+    return found, warnings
+
+
+def _warnings_of_first_line(path: str, header: str | None, file: str) -> Iterator[str]:
+    """Yield warnings if the first line alone is no number in some column: it may be a header."""
+    try:
+        names = [] if header is None else [*islice(read_lines(header), 1)]
+        name = names[0].split("\t")[0] if names else None
+        first, *others = (line.split("\t") for line in islice(read_lines(path, header=name), MAX_FIRST_LINES))
+    except (DataError, ValueError):  # there may be no line
+        return
+    for column, field in enumerate(first):
+        fields = [line[column] for line in others if column < len(line)]
+        are_numbers = len(fields) >= MIN_NUMBERS and all(map(_is_number, fields))
+        if are_numbers and not _is_number(field) and field not in NO_VALUE:
+            option = "--in-header in-header.tsv" if file == splits.INPUT_FILE else "--out-header out-header.tsv"
+            name = f"`{visible(shorten(field))}`"
+            yield f"WARNING: {named(path)}: the first line has {name} where all others have numbers"
+            yield f"WARNING: If it is a header, move it to the file of a header, with {option} in config.txt"
+            return
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _first_width(path: str) -> int | None:

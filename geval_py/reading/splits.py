@@ -25,6 +25,7 @@ OTHER_FILES, FOLDER = tuple(f"expected{ending}" for ending in OTHER_ENDINGS), "e
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
+NO_HEADER = "No file with header specification"
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
@@ -314,7 +315,7 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
         return ()
     path = sources.join(directory, name)
     if not sources.exists(path):
-        raise errors.MissingFileError(what="No file with header specification", path=path)
+        raise errors.MissingFileError(what=NO_HEADER, path=path)
     if (first := next(read_lines(path), None)) is None:
         raise errors.EmptyFileError(what="header", path=path)
     return tuple(first.split("\t"))

@@ -73,19 +73,19 @@ NO_UTF8 = (
 )
 HINT = "\n  hidden answers that lie in a folder of their own are validated there"
 BROKEN = {
-    "no config.txt": (remove("config.txt"), ["No config.txt file: `C/config.txt`", "No metric has priority 1"]),
+    "no config.txt": (remove("config.txt"), ["No config.txt file: `C/config.txt`"]),
     "no .gitignore": (remove(".gitignore"), ["No .gitignore file: `C/.gitignore`"]),
     "no README": (remove("README.md"), ["No README.md file: `C/README.md`"]),
     "all three": (remove("config.txt", ".gitignore", "README.md"), ["No config.txt file: `C/config.txt`",
-     "No .gitignore file: `C/.gitignore`", "No README.md file: `C/README.md`", "No metric has priority 1"]),
+     "No .gitignore file: `C/.gitignore`", "No README.md file: `C/README.md`"]),
     "no metric": (write("config.txt", CONFIG.strip()), ["No metric has priority 1"]),
     "no metric of priority 1": (write("config.txt", f"{CONFIG}--metric LogLossHashed:P<2>"),
      ["No metric has priority 1"]),
     "an unknown metric": (write("config.txt", f"{CONFIG}--metric Foo"),
      ["Unknown or broken metric definition: Foo\n  geval --list-metrics shows those that are known\n"
-     "  in `C/config.txt`", "No metric has priority 1"]),
+     "  in `C/config.txt`"]),
     "a broken config.txt": (write("config.txt", "--metrics LogLossHashed"),
-     ["Invalid option `--metrics'\n  did you mean --metric?\n  in `C/config.txt`", "No metric has priority 1"]),
+     ["Invalid option `--metrics'\n  did you mean --metric?\n  in `C/config.txt`"]),
     "an empty .gitignore": (write(".gitignore", ""), ["Empty file: `C/.gitignore`"]),
     "an empty README": (write("README.md", ""), ["Empty file: `C/README.md`"]),
     "an empty config.txt": (write("config.txt", ""), ["No metric has priority 1", "Empty file: `C/config.txt`"]),
@@ -99,9 +99,11 @@ BROKEN = {
      ["A header is one line, with a name for each column: `C/in-header.tsv`\n  it has 2"]),
     "a header with a carriage return": (write("in-header.tsv", "LeftContext\tRightContext\r\n"),
      ["Found CR (Carriage Return, 0x0D) character: `C/in-header.tsv`\n  line 1"]),
-    "a header with another number of columns": (write("out-header.tsv", "Word\tProbability\n"),
-     [f"A header and a file differ in their columns: `C/out-header.tsv`, `C/{name}/expected.tsv`\n"
-     "  the header has 2, line 1 has 1" for name in ("dev-0", "test-A", "train")]),
+    "a header with too few columns": (write("in-header.tsv", "LeftContext\n"),
+     [f"A header and a file differ in their columns: `C/in-header.tsv`, `C/{name}/in.tsv`\n"
+     "  the header has 1, line 1 has 2" for name in ("dev-0", "test-A", "train")]),
+    "no headers": (remove("in-header.tsv", "out-header.tsv"),
+     ["No file with header specification: `C/in-header.tsv`", "No file with header specification: `C/out-header.tsv`"]),
     "no UTF-8": (write("README.md", b"a\n\xff\n"), [NO_UTF8.format("ff")]),
     "no train": (lambda folder: shutil.rmtree(folder / "train"), []),
     "no challenge": (shutil.rmtree, ["No challenge directory: `C`"]),
@@ -148,9 +150,7 @@ BROKEN = {
     "train's input": (write("train/in.tsv", "a\r\n"),
      ["Found CR (Carriage Return, 0x0D) character: `C/train/in.tsv`\n  line 1",
      "The number of lines in input and expected file is not the same\n"
-     "  `C/train/in.tsv` has 1; `C/train/expected.tsv` has 4",
-     "A header and a file differ in their columns: `C/in-header.tsv`, `C/train/in.tsv`\n"
-     "  the header has 2, line 1 has 1"]),
+     "  `C/train/in.tsv` has 1; `C/train/expected.tsv` has 4"]),
     "in GEval's order": (write("README.md", "a \nb\r\nc\xa0\n".encode("latin-1")),
      [NO_UTF8.format("a0").replace("line 2", "line 3"),
      "Found CR (Carriage Return, 0x0D) character: `C/README.md`\n  line 2",
@@ -168,6 +168,36 @@ BROKEN = {
 def test_faults(change, messages, challenge):
     change(challenge)
     assert faults() == messages
+
+
+def test_a_header_of_more_names_than_columns(challenge):
+    """GEval's --init writes 19 names for the 18 columns of F1."""
+    write("out-header.tsv", "Word\tProbability\n")(challenge)
+    first = "WARNING: A header and a file differ in their columns: `C/out-header.tsv`, `C/{}/expected.tsv`"
+    second = "WARNING:   the header has 2, line 1 has 1"
+    warnings = [line for name in ("dev-0", "test-A", "train") for line in (first.format(name), second)]
+    assert validate_challenge("C") == ([], (*warnings,))
+
+
+NUMBERED = "".join(f"{n}\tleft\n" for n in range(5))
+FIRST_LINES = {
+    "a header": ("minute\tfoot\n" + NUMBERED, "minute"),
+    "a header of another column": ("foot\t minute\n" + NUMBERED.replace("\tleft", "\t3"), "foot"),
+    "few lines": ("minute\tfoot\n" + NUMBERED[:-7], ""),
+    "no number": ("NA\tleft\n" + NUMBERED, ""),
+    "not all others": ("a\tleft\n" + NUMBERED + "b\tleft\n", ""),
+    "the header of config.txt": ("LeftContext\tRightContext\n" + NUMBERED, ""),
+}
+
+
+@pytest.mark.parametrize(("text", "field"), FIRST_LINES.values(), ids=FIRST_LINES)
+def test_a_first_line_unlike_all_others(text, field, challenge):
+    write("dev-0/in.tsv", text)(challenge)
+    said = (
+        f"WARNING: `C/dev-0/in.tsv`: the first line has `{field}` where all others have numbers",
+        "WARNING: If it is a header, move it to the file of a header, with --in-header in-header.tsv in config.txt",
+    )
+    assert validate_challenge("C")[1] == (said if field else ())
 
 
 def test_an_old_train_file(challenge):
