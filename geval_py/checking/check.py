@@ -14,7 +14,6 @@ from geval_py.checking import word_checks
 from geval_py.checking.places import place_of
 from geval_py.checking.rules import (
     COUNTED,
-    MEND_FIRST,
     READ_FORMATS,
     RULES,
     RULES_BY_CODE,
@@ -135,7 +134,7 @@ def check_targets(
                 except MissingPackageError as error:
                     if not keep_going:
                         raise
-                    of_output = [_unreadable(target.output, str(error), READ_FORMATS)]
+                    of_output = [_unreadable(target.output, str(error))]
                 except DataError as error:  # of a file of the test set, which is left out
                     if error.path not in (target.expected, target.input) or not os.path.isfile(target.output):
                         raise  # a stream can be read only once
@@ -162,8 +161,9 @@ def check_targets(
     )
 
 
-def _unreadable(path: str, reason: str, mend: str) -> Problem:
-    return file_problem(RULES_BY_CODE["E101"], path, f"the output cannot be read: {visible(reason)}", mend=mend)
+def _unreadable(path: str, reason: str) -> Problem:
+    message = f"the output cannot be read: {visible(reason)}"
+    return file_problem(RULES_BY_CODE["E101"], path, message, mend=READ_FORMATS)
 
 
 def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
@@ -171,7 +171,7 @@ def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Pr
     try:
         problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
     except MissingPackageError as error:
-        return _unreadable(path, str(error), READ_FORMATS)
+        return _unreadable(path, str(error))
     return problems[0] if problems else None
 
 
@@ -232,8 +232,9 @@ def check_output(
         if isinstance(error, UnsupportedEncodingError):
             problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1, column=1)
         elif isinstance(error, UnreadableFileError):
-            mend = MEND_FIRST if sources.format_ending(target.output) else READ_FORMATS
-            problem = _unreadable(target.output, error.reason, mend)
+            problem = _unreadable(target.output, error.reason)
+            if sources.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:
+                problem = replace(problem, rule=RULES_BY_CODE["E108"], mend="")  # it is there
         else:
             if isinstance(error, CorruptFileError):
                 message = f"corrupt {error.compression} file: {visible(error.reason)}"

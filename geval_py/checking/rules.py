@@ -113,6 +113,11 @@ RULES = (
         "Move it into the folder of its test set, such as dev-0.",
     ),
     Rule(
+        "E108", "wrong-format", "the output is not in the format that its ending names",
+        "Nothing of it is scored: `Cannot read` names the row.",
+        "Mend this first: in another format than TSV, nothing is checked while a row cannot be read.",
+    ),
+    Rule(
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
         "Write `:1` for no guess; write no blank line at the end.",
@@ -322,10 +327,9 @@ READ_FORMATS = (  # the remedy for an output that cannot be read
     f"Make it readable, or write it in another format: {READ_ENDINGS} are read, compressed or not, "
     "and geval convert writes each."
 )
-MEND_FIRST = "Mend this first: in another format than TSV, nothing is checked while a row cannot be read."
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 FLAG_RULES = tuple(rule for rule in RULES if rule.flags)
-UNREADABLE = frozenset({"E101", "E105", "E106"})  # broken by a file that cannot be read
+UNREADABLE = frozenset({"E101", "E105", "E106", "E108"})  # broken by a file that cannot be read
 COUNTED = frozenset({"E103", "E104"})  # need the number of items
 
 
@@ -349,7 +353,7 @@ def select_rules(
     selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'W214', 'W301', 'W302', 'W303']
+    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W303']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:

@@ -121,6 +121,18 @@ def test_errors_name_a_few_of_many_outputs(command, challenge, geval):
     assert geval(*words)[2] == f"geval: {ERRORS_ABOUT_MANY[command]}\n"
 
 
+def test_answers_that_cannot_be_read_either_are_blamed(challenge, geval):
+    (challenge / "dev-0/out.tsv").write_text("1\nb\nc\n")
+    (challenge / "dev-0/expected.tsv").write_text("1\nyes\nno\n")
+    status, _, err = geval("-t", "dev-0", "--alt-metric", "RMSE")
+    assert (status, err) == (
+        1,
+        "geval: Line 2: Unexpected data [input does not start with a digit]\n"
+        "  `./dev-0/expected.tsv`, line 2, column 1: `yes` is not a number; digits were expected, such as 0.25, -1.5 or "
+        "2.5e-3\n    yes\n    ^\n",
+    )
+
+
 @pytest.fixture
 def standard_input(monkeypatch):
     """Replace standard input by bytes."""

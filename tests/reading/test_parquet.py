@@ -138,7 +138,7 @@ def test_files_that_are_damaged(here):
     for data in (whole[:-1], whole[-20:], whole[:-8] + (1 << 30).to_bytes(4, "little") + b"PAR1", b"PAR1" * 9):
         (here / "out.parquet").write_bytes(data)
         assert reason_of("out.parquet").startswith("it is not well-formed Parquet: ")
-        assert unreadable_output(output_at("out.parquet").path).rule.code == "E101"
+        assert unreadable_output(output_at("out.parquet").path).rule.code == "E108"
 
 
 def test_words_that_are_no_text(here, capsys):

@@ -56,20 +56,25 @@ class RowColumn(NamedTuple):
         ]
         columns = tuple(array("d") for _ in range(self.width))
         beside: list[Any] = []
-        for place, values in enumerate(zip(*sides, strict=True)):
-            try:
-                result = row(*values)
-            except MalformedLineError as error:
-                error.line = first_line + place
-                if not error.text:
-                    error.text = texts[error.role][place]
-                    error.token = error.token or error.text
-                raise
-            if self.beside is not None:
-                result, of_line = result
-                beside.append(of_line)
-            for column, value in zip(columns, result if isinstance(result, tuple) else (result,), strict=True):
-                column.append(value)
+        try:
+            for place, values in enumerate(zip(*sides, strict=True)):
+                try:
+                    result = row(*values)
+                except MalformedLineError as error:
+                    error.line = first_line + place
+                    if not error.text:
+                        error.text = texts[error.role][place]
+                        error.token = error.token or error.text
+                    raise
+                if self.beside is not None:
+                    result, of_line = result
+                    beside.append(of_line)
+                for column, value in zip(columns, result if isinstance(result, tuple) else (result,), strict=True):
+                    column.append(value)
+        except MalformedLineError as error:
+            if error.role == "output" and self.parse_answer is not None:  # an answer that is no better is blamed
+                parse_as("expected", self.parse_answer, texts["expected"][error.line - first_line], error.line)
+            raise
         more: dict[str, Any] = {self.beside or "details": beside}
         if self.beside == "out_of_vocabulary":
             more = {self.beside: sum(beside)}
