@@ -37,6 +37,8 @@ def place_of(code: str, text: str, line: int, *more: Any) -> Place:
         if error_kind(error) == NOT_A_NUMBER and error.token:
             kind, advice = wordprobs.number_mistake(error.token)
             message = f"`{visible(shorten(error.token))}` is not a number ({kind}); {advice}"
+            if kind == "text":  # the line may tell more
+                message = error.hint.replace("` is not a number;", f"` is not a number ({kind});", 1)
         return Place(line, error.column, error.token, message, error.text)
     if len(text) > MAX_LINE:
         return Place(line, 1, "", f"{rule.summary} (the line has {len(text)} characters, too many to say where)")
