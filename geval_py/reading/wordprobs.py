@@ -304,7 +304,11 @@ LINE_MISTAKES = (  # the beginning and the end of a malformed line, and what it 
     ('[{"', "", "the line looks like JSON, which is read from a file that ends in .json"),
     ('[[{"', "", "the line looks like JSON, which is read from a file that ends in .json"),
     ("PAR1\x15", "", "the line looks like Parquet, which is read from a file that ends in .parquet"),
-    ('"', '"', "quotes are around the line, as pandas' to_csv writes them: give it quoting=csv.QUOTE_NONE"),
+    (
+        '"',
+        '"',
+        'quotes are around the line, as pandas\' to_csv writes them: give it sep="\\t" and quoting=csv.QUOTE_NONE',
+    ),
     ("{", "}", f"the line looks like a Python dict; {_WRITES_LINES}"),
     ("[(", ")]", f"the line looks like a list of pairs; {_WRITES_LINES}"),
     ("[", "]", f"the line looks like an array; {_WRITES_ARRAYS}"),

@@ -86,7 +86,7 @@ LINES = [
     ("E113", b"guess\n", (1, 1, "guess", "`guess` is not an entry; an entry is `word:probability`, with a colon"), b"guess:0.5 :0.5\n"),
     ("E114", b"a:0,5\n", (1, 3, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"0,5:0.5 :0.5\n"),
     ("E114", b"0.5:a\n", (1, 5, "a", "`a` is not a number (text); the word stands first: `a:0.5`"), b"0.5:1\n"),
-    ("E114", b'"a:0.5 :0.5"\n', (1, 9, '0.5"', "quotes are around the line, as pandas' to_csv writes them: give it quoting=csv.QUOTE_NONE"), b'"a:0.5 ":0.5\n'),
+    ("E114", b'"a:0.5 :0.5"\n', (1, 9, '0.5"', "quotes are around the line, as pandas' to_csv writes them: give it sep=\"\\t\" and quoting=csv.QUOTE_NONE"), b'"a:0.5 ":0.5\n'),
     ("E114", b"a:\n", (1, 3, "", "a number should follow the colon"), b"a:1\n"),
     ("E114", b" ".join([b"-7"] * 1023) + b" nan\n", (1, 3070, "nan", "`nan` is not a number (NaN); your model produced NaN (not a number): look for 0/0 or log of a negative number"), b"nan:0.5 :0.5\n"),
     ("E115", b"-1 -2\n", (1, 1, "-1 -2", "a line without a colon holds a log probability for each of 1024 buckets, this one holds 2; were `word:probability` entries meant?"), b" ".join([b"-7"] * 1024) + b"\n"),
