@@ -86,7 +86,8 @@ class LineReader(AbstractContextManager["LineReader"]):
                 has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
             is_zip = head.startswith(ZIP_MARK)
             if has_nuls or is_zip:
-                raise UnsupportedEncodingError(path=self.path, reason=IN_ZIP if is_zip else IN_UTF_16)
+                what, reason = "Line 1: Unexpected data in", IN_ZIP if is_zip else IN_UTF_16
+                raise UnsupportedEncodingError(path=self.path, what=what, reason=reason)
             if line.startswith(BYTE_ORDER_MARK):
                 self.has_byte_order_mark = True
                 line = line[len(BYTE_ORDER_MARK) :]

@@ -69,7 +69,7 @@ BAD = {
     "Latin-1": (("a.txt", b"one\ncaf\xe9\n"), UnreadableFileError,
      "Cannot read `a.txt`: it is not UTF-8 (byte 0xE9), line 2"),
     "UTF-16": (("a.txt", "one".encode("utf-16")), UnreadableFileError,
-     "Cannot read `a.txt`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding "
+     "Line 1: Unexpected data in `a.txt`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding "
      "utf8`)"),
     "empty": (("a.txt", b""), EmptyFileError, "The text file is empty: `a.txt`"),
 }  # fmt: skip

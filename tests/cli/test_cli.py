@@ -22,7 +22,7 @@ DATA = Path(__file__).parent.parent / "data"
 BAD = json.loads((DATA / "bad-lines.json").read_text())
 STRICTER = {"truncated gzip", "ka:1e400 :0.1"}  # where we refuse what GEval scores
 ENCODINGS = {
-    "utf-16": "geval: Cannot read `out.tsv`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with "
+    "utf-16": "geval: Line 1: Unexpected data in `out.tsv`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with "
     "`Out-File -Encoding utf8`)\n",
     "invalid utf-8": "geval: note: `out.tsv` is not UTF-8: its other bytes are read as U+FFFD; write it as UTF-8\n",
 }

@@ -70,7 +70,7 @@ def test_a_mark_in_the_text_is_an_error_that_names_the_line(mark, tmp_path):
 
 @pytest.mark.parametrize(("data", "kind", "message"), [
     (b"", EmptyFileError, "The text file is empty: `{}`"),
-    ("a b\n".encode("utf-16"), UnreadableFileError, "Cannot read `{}`: it is UTF-16 or UTF-32 text; write it as "
+    ("a b\n".encode("utf-16"), UnreadableFileError, "Line 1: Unexpected data in `{}`: it is UTF-16 or UTF-32 text; write it as "
      "UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)"),
 ])  # fmt: skip
 def test_what_is_no_text(data, kind, message, tmp_path):
