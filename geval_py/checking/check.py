@@ -300,6 +300,14 @@ def _sum_up(
         counts["W201"] += far_above_one
         kept["W201"] = sorted([*kept.get("W201", ()), *kept["E119"]], key=lambda entry: entry[0])[: total.max_places]
         del counts["E119"]
+    if target.is_of_words and (counts["W202"] or "logarithms" in total.scales):
+        sample = total.texts[: word_checks.SAMPLED_FOR_UNITS]
+        units = word_checks.find_units(sample)
+        if 2 * units["bits"] > len(sample):
+            add_file("W223", RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
+            shares["W223"] = units["bits"] / len(sample)
+        if 2 * units["complements"] > len(sample):
+            remedies["W202"] = "They look like 1 - p: write p."
     if len(total.scales) == 2:
         (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
         message = f"{probabilities} lines hold probabilities, {logarithms} logarithms"

@@ -302,6 +302,11 @@ RULES = (
         "Write index=False in pandas' to_csv.",
     ),
     Rule(
+        "W223", "base-two", "the numbers look like logarithms to base 2",
+        "GEval takes natural logarithms. Read so, the numbers total less than 1, and are divided by their total.",
+        "Multiply each number by 0.693147 (ln 2).",
+    ),
+    Rule(
         "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
         "The mean loss, and so the perplexity, of the whole file is infinite.",
         "End every line with a rest, as `:0.01`.",

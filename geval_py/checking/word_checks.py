@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from math import exp, inf
+from math import exp, fsum, inf, isclose
 from typing import Any
 
 from geval_py.checking import places
@@ -27,7 +27,7 @@ from geval_py.checking.targets import Target
 from geval_py.errors import DataError, MalformedLineError
 from geval_py.reading.lines import decode_lines, is_utf8, read_lines
 from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.reading.wordprobs import are_probabilities, parse_entries
+from geval_py.reading.wordprobs import REST, are_probabilities, parse_entries
 from geval_py.scoring import kernel
 from geval_py.scoring.blocks import Block
 from geval_py.scoring.kernel import backends
@@ -51,6 +51,9 @@ _ODD_BYTES = (
     re.compile(rb"\xef\xbb\xbf"),
 )
 _SPACE = re.compile(b" ")
+
+SAMPLED_FOR_UNITS = 20  # lines
+ROUNDING = 0.005  # of the total of a line whose numbers have three digits or more
 
 # Tokens of language models
 
@@ -246,6 +249,25 @@ def _check_answers(
             if any(word != word.lower() for word in words):  # the E of an exponent is no capital
                 findings.counts["capitals"] = 1
                 break
+
+
+# Numbers in another unit
+
+
+def find_units(texts: Sequence[str]) -> Counter[str]:
+    """Count the lines whose numbers, with a rest, look like logarithms to base 2, and like 1 - p."""
+    units: Counter[str] = Counter()
+    for line, text in enumerate(texts, 1):
+        try:
+            words, values = parse_entries(text, line)
+        except MalformedLineError:
+            continue
+        total = fsum(values)
+        if are_probabilities(values):
+            units["complements"] += len(words) > 2 and isclose(total, len(words) - 1, abs_tol=ROUNDING)
+        elif REST in words and max(values) <= 0.0 and not isclose(fsum(map(exp, values)), 1.0, abs_tol=ROUNDING):
+            units["bits"] += isclose(fsum(2.0**value for value in values), 1.0, abs_tol=ROUNDING)
+    return units
 
 
 # Tokens of language models, written as words

@@ -73,6 +73,9 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
         forms = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
         if units:
             raise row.error("", f"{' and '.join(units)}: one is wanted")
+        for key, value in values.items():
+            if isinstance(value, str) and NUMBER.fullmatch(value):
+                raise row.error(quoted(key), f"`{value}` is a text; write a number, without quotes")
         keys = some_of(quoted(key) for key, value in values.items() if value is not None)
         raise row.error("", f"it has none of these keys: {forms}" + (f"; its keys are {keys}" if keys else ""))
     (unit,) = units

@@ -177,8 +177,9 @@ class ScoredOutput:
                 continue
             is_worse = (score.value > nothing) == (score.direction == "lower")
             if is_worse and not math.isclose(score.value, nothing):
-                what = f"{score.name} is {short(score.value)}, and {short(nothing)} for an output that knows nothing"
-                return f"{named(self.output.path)}: {what} (`:1` on each line)"
+                figures = f"{score.name} is {short(score.value)}, and {short(nothing)} for `:1` on each line"
+                advice = "are its lines in the order of in.tsv? geval check looks for other causes"
+                return f"{named(self.output.path)}: {figures}: no guess at all would be better\n  {advice}"
         return None
 
     def each_score(self, metrics: int) -> list[MetricScore | None]:

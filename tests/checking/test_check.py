@@ -163,6 +163,7 @@ FILES = [
     ("E106", gzip.compress(b"PK\x03\x04\x14" + b"\0" * 9 + GOOD), None, "it is a zip archive or a spreadsheet; unpack it, or save it as text (gzip may compress it)", b"PK\x03:0.5 :0.5\n"),
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
+    ("W223", b"a:-1 b:-2 :-2\n" * 3 + GOOD, None, "the numbers look like logarithms to base 2", b"a:-0.69 b:-1.39 :-1.39\n" * 4),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 lines hold probabilities, 1 logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
     ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),

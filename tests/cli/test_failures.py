@@ -93,14 +93,14 @@ def test_it_has_no_score(words, printed, challenge, geval):
 )
 def test_the_metrics_that_failed_are_named(metrics, failed, challenge, geval):
     words = [word for metric in metrics for word in ("-a", metric)]
-    place = "`./dev-0/out-n=1.tsv`, line 1, column 1"
+    place = "`./dev-0/expected.tsv`, line 1, column 1"
     names = "" if failed is None else f"  {failed} cannot read the line\n"
     assert geval("-t", "dev-0", "-o", "n=1", *words) == (
         1,
         "",
         "geval: Line 1: Unexpected data [input does not start with a digit]\n"
-        f"  {place}: `a:0.5 :0.5` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n"
-        f"    a:0.5 :0.5\n    ^\n{names}",
+        f"  {place}: `a` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n"
+        f"    a\n    ^\n{names}",
     )
 
 
@@ -336,6 +336,7 @@ def test_numbers_of_a_stream_have_a_note(challenge, geval, monkeypatch):
 def test_a_score_worse_than_that_of_no_knowledge_has_a_note(challenge, geval, output, metric, value):
     (challenge / "dev-0/out-n=1.tsv").write_text(output)
     nothing = {"PerplexityHashed": "1024", "LikelihoodHashed": "0.000976562"}.get(metric)
-    what = f"{metric} is {value}, and {nothing} for an output that knows nothing (`:1` on each line)"
-    note = f"geval: note: `./dev-0/out-n=1.tsv`: {what}\n" if value else ""
+    what = f"{metric} is {value}, and {nothing} for `:1` on each line: no guess at all would be better"
+    advice = "are its lines in the order of in.tsv? geval check looks for other causes"
+    note = f"geval: note: `./dev-0/out-n=1.tsv`: {what}\n  {advice}\n" if value else ""
     assert geval("-t", "dev-0", "-o", "out-n=1.tsv", "-a", metric)[::2] == (0, note)

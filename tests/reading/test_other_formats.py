@@ -115,6 +115,7 @@ BAD = [
     ('{"words": ["a"], "prob\\u001b": [1], "logprobs": null}',
      "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both; its "
      "keys are `words`, `prob\\x1b`"),
+    ('{"the": "0.6", "a": 0.4}', "row 1, `the`: `0.6` is a text; write a number, without quotes"),
     ("{}", "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both"),
     ('{"custom_id": "1", "response": {}}',
      "row 1, custom_id: the Batch API's output is not in the order of the requests: sort it, and keep the body of "
