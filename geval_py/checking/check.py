@@ -39,6 +39,7 @@ from geval_py.reading import lines, sources, wordprobs
 from geval_py.reading.challenge import sets_of_length
 from geval_py.reading.formats import notes_on
 from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
+from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, shorten, visible
 from geval_py.version import __version__
 
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 DEFAULT_MAX_PLACES = 20
 CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer
 NO_METRIC = (
-    "no line has words with probabilities, as in word gaps; if another task is scored, name its metric with "
-    "--metric, or the folder of its config.txt with --challenge"
+    "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
+    "its config.txt with --challenge"
 )
 MEND_NO_METRIC = "Add --metric Accuracy, or what else is scored, or --challenge DIR. For word gaps:"
 MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
@@ -288,7 +289,7 @@ def _sum_up(
         add_file("E102", "the output has no line")
     elif items is not None and total.lines != items:
         few = total.lines < items
-        message = f"the output has {total.lines} lines, there are {items} items"
+        message = f"the output has {counted(total.lines, 'line')} for {counted(items, 'item')}"
         message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target))
         add_file("E103" if few else "E104", message, line=total.lines if few else items + 1)
     far_above_one = counts["E119"]
@@ -388,7 +389,10 @@ def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[
         if splits and items + len(splits) == total.lines:
             point = f"U+{ord(splits[0].decode()):04X}"
             yield f'the input has {point}, at which str.splitlines splits: read lines by open(path, newline="\\n")'
-    if total.lines == 2 * items > 2:
+    per_item, surplus = divmod(total.lines, max(items, 1))
+    if per_item > 1 and not surplus and not total.counts["spaces"] and not total.counts["E111"]:
+        yield f"there are {per_item} lines an item, each of one entry: write all entries of a gap on one line"
+    elif total.lines == 2 * items > 2:
         yield 'twice as many, as if the file was opened to append ("a"): open it with "w"'
     test_set = os.path.basename(os.path.dirname(os.path.abspath(target.expected or target.input or "")))
     if question := sets_of_length(target.challenge, total.lines, test_set):

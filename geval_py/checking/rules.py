@@ -130,7 +130,7 @@ RULES = (
         ((kernel.STRAY_SPACE, 0),), fixable=True,
     ),
     Rule(
-        "E113", "no-colon", "an entry, or a whole line, without a colon",
+        "E113", "no-colon", "an entry without a colon",
         "GEval takes a line without a colon for a vector of log probabilities, and stops at an entry without one.",
         "Write `word:probability`; a word cannot have a space.",
         ((kernel.NO_COLON, 0),),
@@ -138,7 +138,7 @@ RULES = (
     Rule(
         "E114", "not-a-number", "what follows the last colon is not a number",
         "GEval says `Unexpected data` and stops.",
-        "Write digits with a decimal point: 0.25, -1.5 or 2.5e-3.",
+        "Write what the message at the line says; a number is written as 0.25, -1.5 or 2.5e-3.",
         ((kernel.NOT_A_NUMBER, 0),),
     ),
     Rule(
@@ -156,7 +156,7 @@ RULES = (
     Rule(
         "E117", "not-in-format", "a line is not what the challenge's metric reads: a number, a point, tags",
         "GEval says `Unexpected data` and stops.",
-        "Write each line as the metric's page says.",
+        "Write each line as the metric reads it (geval --list-metrics), or correct --metric in config.txt.",
     ),
     Rule(
         "E118", "separated-by-tabs", "TABs separate the entries of all lines",
@@ -203,7 +203,7 @@ RULES = (
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
         "The logarithm 0 is the probability 1: `:0` stands for all words alike, `word:0` for that word alone.",
-        "Write `:1` for no guess.",
+        "Write more digits if the numbers were rounded to 0, and `:1` for no guess.",
         ((kernel.ALL_ZERO, 0),),
     ),
     Rule(
@@ -215,7 +215,7 @@ RULES = (
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
         "It changes nothing: a word that is not listed has a share of the rest, and so has this one.",
-        "Leave it out.",
+        "Leave it out, or write more digits if it was rounded.",
         ((kernel.ZERO_ENTRY, kernel.LOGARITHMS),), fixable=True,
     ),
     Rule(
@@ -226,7 +226,7 @@ RULES = (
     Rule(
         "W209", "wrong-separator", "two entries look split by a comma, a semicolon or a TAB",
         "Only a space separates entries: GEval takes both for one entry with a long word.",
-        "Separate entries by one space.",
+        "Separate entries by one space. A line is the guess of one gap, and has no columns.",
         ((kernel.SEPARATOR, 0),),
     ),
     Rule(

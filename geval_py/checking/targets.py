@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from geval_py.checking.rules import RULES_BY_CODE, Problem, file_problem
@@ -208,7 +209,8 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
         yield _missing(error.path, error)
         return
     if not names:
-        yield _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
+        problem = _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
+        yield replace(problem, mend="Run it in the challenge's folder, or name that folder: geval check DIR.")
     missing = []
     for name in names:
         for target in _folder_targets(os.path.join(path, name), path, challenge, name):
@@ -399,7 +401,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         metrics = [find_metric(scheme.metric) for scheme in schemes]
         if not schemes:
             reason = "names no metric" if sources.exists(path) else "is not there"
-            notes.append(f"{named(path)} {reason}; so the rules of word gaps apply")
+            notes.append(f"the rules of word gaps apply, since {named(path)} {reason}")
             return target._replace(notes=tuple(notes), has_metric=False)
         needing = [metric.name for metric in metrics if metric.needs_candidates]
         if needing and lists_answers_alone(target.output):

@@ -78,9 +78,9 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
     The errors of a challenge are shown, and the others scored.
     """
     tables: dict[str, ScoreTable] = {}
-    status, unknown = 0, dict(settings.names)
+    status, unknown, several = 0, dict(settings.names), list(challenges)
     with _progress_of_samples(settings) as progress:
-        for task, own in challenges:
+        for task, own in several:
             try:
                 with blaming_config(task):
                     outputs = locate(task).outputs
@@ -91,7 +91,8 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
             except GevalError as error:
                 status = max(status, error.exit_status)
                 show_error(error)
-                complain(f"the challenge {named(task.directory)} is left out")
+                if len(several) > 1:
+                    complain(f"the challenge {named(task.directory)} is left out")
         if tables and not unknown:
             show(ChallengesTable(scores=tables), settings)
     if tables and unknown:
@@ -298,7 +299,7 @@ def _notes_on_encoding(path: str) -> Iterator[str]:
     if sources.can_be_reread(path) and not isinstance(path, sources.VirtualFile):
         with LineReader(path) as reader:
             if not is_utf8(reader.block(READ_AHEAD_BYTES)):
-                yield f"{named(path)} is not UTF-8: its other bytes are read as U+FFFD; write it as UTF-8"
+                yield f"{named(path)} has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
 
 
 def _note_unknown_words(evaluations: Iterable[ScoredOutput]) -> None:

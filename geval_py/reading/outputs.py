@@ -85,7 +85,8 @@ def advice_on_names(names: Iterable[str]) -> str:
             new = f"out-NAME{ending or '.tsv'}{name.removeprefix(whole)}"
             return f"{visible(name)} is not scored; rename it to {new}"
         if re.match(r"out[-.]", name):
-            return f"{visible(name)} is none by its ending: {READ_ENDINGS} are read"
+            unpack = "unpack it: " if name.endswith((".zip", ".tar", ".tgz", ".7z", ".rar")) else ""
+            return f"{visible(name)} is not scored; {unpack}an output ends in {READ_ENDINGS.replace(' and ', ' or ')}"
     return ""
 
 

@@ -326,7 +326,7 @@ def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, st
     for row, fields in rows:
         identity = fields[0] if has_ids and fields else ""
         if has_ids and (first_row := seen.setdefault(hash(identity), row.number)) != row.number:
-            reason = f"{quoted(identity)} is in row {first_row}, too; each item has one row"
+            reason = f"{quoted(identity)} is in row {first_row}, too; an item has one row, with all its words"
             raise row.error(f"column {quoted(header[0])}", reason)
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
@@ -400,7 +400,8 @@ def parsed_number(field: str, row: Row, key: str) -> float:
     """Parse a finite number as a line has it, perhaps among spaces; raises UnreadableFileError."""
     number = field.strip(" \t")
     if not NUMBER.fullmatch(number) and number.lower() not in _NOT_FINITE:
-        raise row.error(key, f"{quoted(field)} is not a number such as 0.5 or 1e-05")
+        advice = "; lines of word gaps are written to out.tsv, without ids" if ":" in field else ""
+        raise row.error(key, f"{quoted(field)} is not a number such as 0.5 or 1e-05{advice}")
     return finite_number(float(number), row, key)
 
 

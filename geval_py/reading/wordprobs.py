@@ -300,10 +300,10 @@ def _column(text: str, index: int) -> int:
 _WRITES_LINES = "write geval_py.format_line(guess), or entries such as `the:0.5`"
 _WRITES_ARRAYS = "write geval_py.format_line(numbers, vocabulary=words)"
 LINE_MISTAKES = (  # the beginning and the end of a malformed line, and what it is
-    ('{"', "", "the line looks like JSON, which is read from a file that ends in .jsonl"),
-    ('[{"', "", "the line looks like JSON, which is read from a file that ends in .json"),
-    ('[[{"', "", "the line looks like JSON, which is read from a file that ends in .json"),
-    ("PAR1\x15", "", "the line looks like Parquet, which is read from a file that ends in .parquet"),
+    ('{"', "", f"the line looks like JSON; name the file out-NAME.jsonl, or {_WRITES_LINES}"),
+    ('[{"', "", "the line looks like a JSON list; name the file out-NAME.json"),
+    ('[[{"', "", "the line looks like a JSON list; name the file out-NAME.json"),
+    ("PAR1\x15", "", "the line looks like Parquet; name the file out-NAME.parquet"),
     (
         '"',
         '"',
@@ -352,7 +352,7 @@ NUMBER_MISTAKES = (
     ("decimal comma", r"[+-]?\d+,\d+([eE].*)?", "write a decimal point, not a comma"),
     ("percent", r"[+-]?[\d.,]+\s*%", "write a fraction, not a percentage: 0.5, not 50%"),
     ("NaN", r"[+-]?nan", "your model produced NaN (not a number): look for 0/0 or log of a negative number"),
-    ("infinity", r"[+-]?inf(inity)?", "your model produced an infinity: leave the word out, or write 0"),
+    ("infinity", r"[+-]?inf(inity)?", "your model produced an infinity: leave the word out"),
     ("missing leading digit", r"[+-]?\.\d+([eE][+-]?\d+)?", "write a digit before the point: 0.5, not .5"),
     ("missing digit after the point", r"[+-]?\d+\.", "write a digit after the point: 5.0, not 5."),
     ("missing exponent", r"[+-]?\d+(\.\d+)?[eE][+-]?", "write digits after the exponent's e, or no e"),
@@ -393,7 +393,7 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
             return "they look like probabilities: write the natural logarithm of each"
         return "they look like logits: write their log_softmax"
     if not any(values):
-        return "all are 0, the logarithm of 1: write `:1` for no guess"
+        return "all are 0, the logarithm of 1: write more digits, or `:1` for no guess"
     listed = [value for word, value in zip(words, values, strict=True) if word]
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     if listed and rests and max(listed) <= 0.0 <= min(rests) <= max(rests) <= 1.0:

@@ -148,11 +148,11 @@ def test_an_output_that_was_rounded_has_no_problem(digits, check):
 FILES = [
     ("E102", b"", None, "the output has no line", GOOD),
     ("E102", gzip.compress(b"", mtime=0), None, "the output has no line", gzip.compress(GOOD)),
-    ("E103", GOOD, b"a\nb\n", "the output has 1 lines, there are 2 items", GOOD * 2),
-    ("E103", b'":0.1 the:0.4 :0.5\n', b"a\nb\n", "the output has 1 lines, there are 2 items", GOOD * 2),
-    ("E104", GOOD * 3, b"a\nb\n", "the output has 3 lines, there are 2 items", GOOD * 2),
-    ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines, there are 2 items; there are empty lines", GOOD * 2),
-    ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 lines, there are 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
+    ("E103", GOOD, b"a\nb\n", "the output has 1 line for 2 items", GOOD * 2),
+    ("E103", b'":0.1 the:0.4 :0.5\n', b"a\nb\n", "the output has 1 line for 2 items", GOOD * 2),
+    ("E104", GOOD * 3, b"a\nb\n", "the output has 3 lines for 2 items", GOOD * 2),
+    ("E104", GOOD * 2 + b"\n", b"a\nb\n", "the output has 3 lines for 2 items; there are empty lines", GOOD * 2),
+    ("E103", b'"the:0.5 :0.5"\n', b"a\nb\n", "the output has 1 line for 2 items; there are quotes, as of a CSV writer: read and write with QUOTE_NONE", GOOD * 2),
     ("E105", gzip.compress(GOOD, mtime=0)[:-4], None, "corrupt gzip file: it ends before its end mark", gzip.compress(GOOD)),
     ("E105", lzma.compress(GOOD)[:-8], None, "corrupt xz file: it ends before its end mark", lzma.compress(GOOD)),
     ("E105", bz2.compress(GOOD) + b"x", None, "corrupt bzip2 file: something else follows its end mark", bz2.compress(GOOD)),
@@ -228,7 +228,7 @@ def test_header_as_data(check):
     problems = check(b"word\n" + GOOD, b"a\n", header="Word")
     message = "the first line is the header's name, `Word`, and is read as the first item"
     assert first(problems["W215"]) == (1, 1, "word", message)
-    assert problems["E104"].summary == "the output has 2 lines, there are 1 items; the first line is a header"
+    assert problems["E104"].summary == "the output has 2 lines for 1 item; the first line is a header"
     assert first(problems["E113"])[0] == 1
     assert check(b"Word\n" + GOOD, b"a\n", header="Word", header_is_skipped=True) == {}
 
@@ -236,10 +236,10 @@ def test_header_as_data(check):
 def test_shifted_outputs(check):
     lines = [f"w{n}:0.9 :0.1\n".encode() for n in range(40)]
     expected = b"".join(b"w%d\n" % n for n in range(40))
-    moved = "there are 40 items; the outputs fit the expected words better when moved by one line"
+    moved = "for 40 items; the outputs fit the expected words better when moved by one line"
     up = check(b"".join([b":1\n", *lines]), expected)["E104"].summary
-    assert up == f"the output has 41 lines, {moved} up"
-    assert check(b"".join(lines[1:]), expected)["E103"].summary == f"the output has 39 lines, {moved} down"
+    assert up == f"the output has 41 lines {moved} up"
+    assert check(b"".join(lines[1:]), expected)["E103"].summary == f"the output has 39 lines {moved} down"
 
 
 @pytest.mark.parametrize(
@@ -519,7 +519,7 @@ def test_words_are_not_compared_where_the_metric_changes_them(tmp_path, flags, f
 
 def test_causes_are_found_without_their_rules(check):
     summary = check(b":1\n\n", b"a\n", rules=["E104"])["E104"].summary
-    assert summary == "the output has 2 lines, there are 1 items; there are empty lines"
+    assert summary == "the output has 2 lines for 1 item; there are empty lines"
 
 
 def test_a_damaged_test_set_is_left_out(submission, geval):
@@ -544,7 +544,7 @@ def test_entries_of_a_folder_that_are_no_files(submission, geval):
     assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
     assert geval("check", "-t", "dev-0")[2] == (
         "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
-        "geval: note: `./config.txt` is not there; so the rules of word gaps apply\n"
+        "geval: note: the rules of word gaps apply, since `./config.txt` is not there\n"
     )
 
 

@@ -165,9 +165,9 @@ WORD_GAPS, ANY_TEXT = "the rules of word gaps apply", "only the rules of any tex
 
 UNKNOWN = "Unknown or broken metric definition:"
 NOT_KNOWN = {  # config.txt, output, note
-    "no config.txt": (None, "a:0.5 :0.5\n", f"`./config.txt` is not there; so {WORD_GAPS}"),
-    "an empty one": ("", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
-    "without a metric": ("--precision 2", "a:0.5 :0.5\n", f"`./config.txt` names no metric; so {WORD_GAPS}"),
+    "no config.txt": (None, "a:0.5 :0.5\n", f"{WORD_GAPS}, since `./config.txt` is not there"),
+    "an empty one": ("", "a:0.5 :0.5\n", f"{WORD_GAPS}, since `./config.txt` names no metric"),
+    "without a metric": ("--precision 2", "a:0.5 :0.5\n", f"{WORD_GAPS}, since `./config.txt` names no metric"),
     "unknown, of words": ("--metric Nonsense", "a:0.5 :0.5\n",
      f"{UNKNOWN} Nonsense; geval --list-metrics shows those that are known; in `./config.txt`; so {WORD_GAPS}"),
     "unknown": ("--metric BLEUU", "a b\n\n",
@@ -196,15 +196,15 @@ def test_what_is_not_known_is_said(submission, capsys, config, output, note):
 
 
 NO_METRIC = (
-    "no line has words with probabilities, as in word gaps; if another task is scored, name its metric with "
-    "--metric, or the folder of its config.txt with --challenge"
+    "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
+    "its config.txt with --challenge"
 )
 WITHOUT_METRIC = {  # an output, and what is said of it if there is no config.txt
     "numbers": ("3.5\n-2\n", {"E115": NO_METRIC}),
     "tags": ("B-per O\nO\n", {"E113": NO_METRIC}),
     "classes, some of them numbers": ("1990\nnever\n", {"E113": NO_METRIC, "E115": NO_METRIC}),
-    "some word gaps": ("noun\nthe:0.5 :0.5\n", {"E113": "an entry, or a whole line, without a colon"}),
-    "spaces in words": ("New York:1 :0\nNew York:1 :0\n", {"E113": "an entry, or a whole line, without a colon"}),
+    "some word gaps": ("noun\nthe:0.5 :0.5\n", {"E113": "an entry without a colon"}),
+    "spaces in words": ("New York:1 :0\nNew York:1 :0\n", {"E113": "an entry without a colon"}),
 }
 
 

@@ -94,16 +94,16 @@ def test_a_test_set_that_the_challenge_has_not(folder, geval):
 # The test set that is meant
 
 COUNTED = {  # words, what is said of the number of lines
-    "named": (["pred.tsv", "--challenge", "real", "-t", "test-A"], "the output has 7 lines, there are 3 items"),
-    "another named": (["pred.tsv", "--challenge", "real", "-t", "dev-0"], "the output has 7 lines, there are 2 items"),
-    "the only one": (["pred.tsv", "--challenge", "single"], "the output has 7 lines, there are 2 items"),
-    "of its folder": (["real/test-A/guess.tsv"], "the output has 1 lines, there are 3 items"),
-    "of its folder's name": (["dev-0/guess.tsv", "--challenge", "real"], "the output has 1 lines, there are 2 items"),
-    "named, not of its folder": (["real/dev-0/guess.tsv", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
-    "in a challenge's folder, named": (["real/guess.tsv", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
-    "in a challenge's folder, the only one": (["single/guess.tsv"], "the output has 1 lines, there are 2 items"),
-    "a folder of outputs": (["outs", "--challenge", "real", "-t", "test-A"], "the output has 1 lines, there are 3 items"),
-    "a folder of outputs, the only one": (["outs", "--challenge", "single"], "the output has 1 lines, there are 2 items"),
+    "named": (["pred.tsv", "--challenge", "real", "-t", "test-A"], "the output has 7 lines for 3 items"),
+    "another named": (["pred.tsv", "--challenge", "real", "-t", "dev-0"], "the output has 7 lines for 2 items"),
+    "the only one": (["pred.tsv", "--challenge", "single"], "the output has 7 lines for 2 items"),
+    "of its folder": (["real/test-A/guess.tsv"], "the output has 1 line for 3 items"),
+    "of its folder's name": (["dev-0/guess.tsv", "--challenge", "real"], "the output has 1 line for 2 items"),
+    "named, not of its folder": (["real/dev-0/guess.tsv", "-t", "test-A"], "the output has 1 line for 3 items"),
+    "in a challenge's folder, named": (["real/guess.tsv", "-t", "test-A"], "the output has 1 line for 3 items"),
+    "in a challenge's folder, the only one": (["single/guess.tsv"], "the output has 1 line for 2 items"),
+    "a folder of outputs": (["outs", "--challenge", "real", "-t", "test-A"], "the output has 1 line for 3 items"),
+    "a folder of outputs, the only one": (["outs", "--challenge", "single"], "the output has 1 line for 2 items"),
 }  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def test_answers_that_were_not_fetched_are_said(folder, geval):
         "no problems in 1 file\n",
         "geval: note: checked without a file of the test set: Cannot read "
         f"`{folder}/real/dev-0/expected.tsv`: it is a link to `.git/annex/objects/x`, which is not there\n"
-        f"geval: note: `{folder}/real/config.txt` is not there; so the rules of word gaps apply\n",
+        f"geval: note: the rules of word gaps apply, since `{folder}/real/config.txt` is not there\n",
     )
 
 
@@ -250,7 +250,7 @@ def test_one_output_of_several_test_sets(folder, geval):
 # Other formats
 
 MISNAMED = {
-    "out.xml": "; out.xml is none by its ending: .tsv, .jsonl, .parquet and .csv are read",
+    "out.xml": "; out.xml is not scored; an output ends in .tsv, .jsonl, .parquet or .csv",
     "output.tsv": "; output.tsv is not scored; rename it to out-NAME.tsv",
     "Predictions.jsonl.gz": "; Predictions.jsonl.gz is not scored; rename it to out-NAME.jsonl.gz",
     "out.txt": "; out.txt is not scored; rename it to out-NAME.tsv",
@@ -290,8 +290,8 @@ not, and geval convert writes each.
 
 real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %
-    the output has 1 lines, there are 2 items
-    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 lines, there are 2 items
+    the output has 1 line for 2 items
+    real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line for 2 items
     To mend: Write one line for each line of in.tsv, `:1` for no guess; read in.tsv with QUOTE_NONE.
 
 2 errors, 0 warnings in 2 files
@@ -339,7 +339,7 @@ AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
 
 
 @pytest.mark.parametrize(("words", "status", "problems", "reason"), [
-    (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines, there are 3 items; " + AS_OTHERS], None),
+    (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines for 3 items; " + AS_OTHERS], None),
     (["-t", "dev-0", "--challenge", "real"], 0, [], None),
     (["--challenge", "single"], 0, [], None),
     (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
@@ -361,7 +361,7 @@ def test_standard_input_in_text(folder, geval, monkeypatch):
     assert status == 1
     assert "\n    -:1:3: `0,5` is not a number" in out
     assert err == (
-        "geval: note: `./config.txt` is not there; so the rules of word gaps apply\n"
+        "geval: note: the rules of word gaps apply, since `./config.txt` is not there\n"
         "geval: note: the lines of standard input are not counted: `.` has no test set; "
         "--challenge and --test-name (-t) say which test set is meant\n"
     )

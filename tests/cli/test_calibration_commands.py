@@ -56,7 +56,8 @@ def test_luck_of_several_outputs_of_which_one_is_at_fault(geval, challenge):
         pytest.param(["luck", "-t", "dev-0", "--seeds", "1001"], 2,
                      "the number of seeds is from 2 to 1000, not 1001", id="seeds"),
         pytest.param(["calibration", "-t", "dev-0", "-e", "train/expected.tsv"], 1,
-                     "Too few lines in the output file: `./dev-0/out.tsv` has 4, `train/expected.tsv` has 5", id="lines"),
+                     "Too few lines in the output file: `./dev-0/out.tsv` has 4, `train/expected.tsv` has 5\n"
+                     "  the number of lines is that of dev-0: is this its output?", id="lines"),
         pytest.param(["calibration", "--format", "xml"], 2,
                      "argument --format: invalid choice: 'xml' (choose from 'text', 'json', 'csv', 'markdown', 'latex', 'html')\n"
                      "  geval calibration --help shows the options", id="format"),

@@ -24,7 +24,7 @@ STRICTER = {"truncated gzip", "ka:1e400 :0.1"}  # where we refuse what GEval sco
 ENCODINGS = {
     "utf-16": "geval: Line 1: Unexpected data in `out.tsv`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with "
     "`Out-File -Encoding utf8`)\n",
-    "invalid utf-8": "geval: note: `out.tsv` is not UTF-8: its other bytes are read as U+FFFD; write it as UTF-8\n",
+    "invalid utf-8": "geval: note: `out.tsv` has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8\n",
 }
 RAW = {"invalid utf-8", "nul byte", "utf-16", "truncated gzip", "gzip named tsv"}
 

@@ -202,6 +202,7 @@ def test_no_difference(challenge, geval):
 def test_another_output_of_another_length(lines, few, challenge, geval):
     write(challenge / "test-A", "other", ["a:1"] * lines)
     message = f"Too {few} lines in the output file: `./test-A/other` has {lines}, `./test-A/expected.tsv` has 5"
+    message += "\n  the number of lines is that of train: is this its output?" if lines == 4 else ""
     for words in OF_ONE_OUTPUT[2:]:
         assert geval(*words.split()) == (1, "", f"geval: {message}\n")
 

@@ -171,7 +171,7 @@ BAD_CSV = [
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
     ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
     ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
-    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4, column `ID`: `2` is in row 2, too; each item has one row"),
+    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4, column `ID`: `2` is in row 2, too; an item has one row, with all its words"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
     ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),
@@ -273,15 +273,18 @@ def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
     (tmp_path / "expected.tsv").write_text("a\n")
     row, path = '{"words": ["a"], "probabilities": [1.0]}', tmp_path / "out.txt"
     pq.write_table(pa.table({"words": [["a"]], "probabilities": [[1.0]]}), "out.parquet")
-    for data, column, what, ending in (
-        (row.encode(), 10, "JSON", ".jsonl"),
-        (json.dumps(fill_mask((" a", 1.0))).encode(), 11, "JSON", ".json"),
-        (json.dumps([fill_mask((" a", 1.0))]).encode(), 12, "JSON", ".json"),
-        ((tmp_path / "out.parquet").read_bytes(), 1, "Parquet", ".parquet"),
+    json_lines = (
+        "JSON; name the file out-NAME.jsonl, or write geval_py.format_line(guess), or entries such as `the:0.5`"
+    )
+    for data, column, what in (
+        (row.encode(), 10, json_lines),
+        (json.dumps(fill_mask((" a", 1.0))).encode(), 11, "a JSON list; name the file out-NAME.json"),
+        (json.dumps([fill_mask((" a", 1.0))]).encode(), 12, "a JSON list; name the file out-NAME.json"),
+        ((tmp_path / "out.parquet").read_bytes(), 1, "Parquet; name the file out-NAME.parquet"),
     ):
         path.write_bytes(data)
         assert main(["-o", "out.txt", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
-        hint = f"the line looks like {what}, which is read from a file that ends in {ending}"
+        hint = f"the line looks like {what}"
         assert f"\n  `out.txt`, line 1, column {column}: {hint}\n" in capsys.readouterr().err
 
 

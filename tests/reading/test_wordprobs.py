@@ -199,7 +199,7 @@ REFUSED = {
     "ka:nan": (4, NO_DIGIT,
      "`nan` is not a number; your model produced NaN (not a number): look for 0/0 or log of a negative number"),
     "ka:-inf": (4, NO_DIGIT,
-     "`-inf` is not a number; your model produced an infinity: leave the word out, or write 0"),
+     "`-inf` is not a number; your model produced an infinity: leave the word out"),
     "ka:1e400 :0.1": (4, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),
     "ka:0.1 :-1e309": (9, "number too large", "`-1e309` is too large for a double (the largest is about 1.8e308)"),
     "0.5 1e400": (5, "number too large", "`1e400` is too large for a double (the largest is about 1.8e308)"),

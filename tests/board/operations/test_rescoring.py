@@ -149,7 +149,7 @@ def test_what_is_rejected_now_has_no_score_left(ranked, tmp_path):
     words = words_of("test-A")
     write_answers(tmp_path, words[:-1])
     rescored = rescore(ranked, now=LATER)
-    reason = "`test-A/out.tsv`: the output has 60 lines, there are 59 items [E104]"
+    reason = "`test-A/out.tsv`: the output has 60 lines for 59 items; the number of lines is that of dev-0: is this its output? [E104]"
     assert [(receipt.state, receipt.reason) for receipt in rescored.receipts] == [("rejected", reason)] * 2
     assert (places(ranked), count(ranked, scores), count(ranked, history)) == ([], 0, 4)
     assert rescore(ranked, now=LATER).outdated == ()

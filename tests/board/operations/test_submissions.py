@@ -112,7 +112,7 @@ def test_the_same_content_packed_otherwise_is_one_evaluation(board, submission, 
 def test_a_malformed_one_is_rejected_and_kept_with_its_problems(board, submission):
     source = submission("Ann", lines=3)
     receipt = add(board, str(source), now=NOW)
-    reason = "`test-A/out.tsv`: the output has 3 lines, there are 60 items [E103]"
+    reason = "`test-A/out.tsv`: the output has 3 lines for 60 items [E103]"
     assert (receipt.state, receipt.reason, receipt.cost) == ("rejected", reason, 1)
     (row,) = stored(board)
     assert [problem["rule"] for problem in row.problems] == ["E103"]
