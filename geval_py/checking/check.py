@@ -292,6 +292,11 @@ def _sum_up(
         message = f"the output has {counted(total.lines, 'line')} for {counted(items, 'item')}"
         message += "".join(f"; {cause}" for cause in _line_count_causes(total, items, target))
         add_file("E103" if few else "E104", message, line=total.lines if few else items + 1)
+    if target.metric is not None and counts["E117"]:
+        name = target.metric.name
+        remedies["E117"] = (
+            f"Write what {name} reads (geval --list-metrics); for word gaps, give --metric PerplexityHashed."
+        )
     far_above_one = counts["E119"]
     if 2 * far_above_one > total.lines and "E119" in codes:
         summaries["E119"] = wordprobs.far_above_one_note(far_above_one, total.lines)
@@ -308,7 +313,7 @@ def _sum_up(
             add_file("W223", RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
             shares["W223"] = units["bits"] / len(sample)
         if 2 * units["complements"] > len(sample):
-            remedies["W202"] = "They look like 1 - p: write p."
+            remedies["W202"] = "They look like 1 - p, where p is the probability: write p."
     if len(total.scales) == 2:
         (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
         message = f"{probabilities} lines hold probabilities, {logarithms} logarithms"

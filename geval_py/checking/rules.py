@@ -132,13 +132,13 @@ RULES = (
     Rule(
         "E113", "no-colon", "an entry without a colon",
         "GEval takes a line without a colon for a vector of log probabilities, and stops at an entry without one.",
-        "Write `word:probability`; a word cannot have a space.",
+        "Write `word:probability`, and leave out words that contain a space.",
         ((kernel.NO_COLON, 0),),
     ),
     Rule(
         "E114", "not-a-number", "what follows the last colon is not a number",
         "GEval says `Unexpected data` and stops.",
-        "Write what the message at the line says; a number is written as 0.25, -1.5 or 2.5e-3.",
+        "Follow the advice at the line. A number is written as 0.25, -1.5 or 2.5e-3.",
         ((kernel.NOT_A_NUMBER, 0),),
     ),
     Rule(

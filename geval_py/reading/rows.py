@@ -326,7 +326,9 @@ def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, st
     for row, fields in rows:
         identity = fields[0] if has_ids and fields else ""
         if has_ids and (first_row := seen.setdefault(hash(identity), row.number)) != row.number:
-            reason = f"{quoted(identity)} is in row {first_row}, too; an item has one row, with all its words"
+            reason = (
+                f"{quoted(identity)} is in row {first_row}, too; an item has one row, with a column for each word"
+            )
             raise row.error(f"column {quoted(header[0])}", reason)
         if len(fields) != len(header):
             raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")

@@ -178,8 +178,9 @@ class ScoredOutput:
             is_worse = (score.value > nothing) == (score.direction == "lower")
             if is_worse and not math.isclose(score.value, nothing):
                 figures = f"{score.name} is {short(score.value)}, and {short(nothing)} for `:1` on each line"
-                advice = "are its lines in the order of in.tsv? geval check looks for other causes"
-                return f"{named(self.output.path)}: {figures}: no guess at all would be better\n  {advice}"
+                note = f"{named(self.output.path)}: {figures}: no guess at all would be better"
+                advice = "\n  are its lines in the order of in.tsv? geval check looks for other causes"
+                return note if score.statistics.far_above_one else note + advice
         return None
 
     def each_score(self, metrics: int) -> list[MetricScore | None]:

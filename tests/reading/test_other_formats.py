@@ -171,7 +171,7 @@ BAD_CSV = [
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
     ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
     ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
-    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4, column `ID`: `2` is in row 2, too; an item has one row, with all its words"),
+    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4, column `ID`: `2` is in row 2, too; an item has one row, with a column for each word"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
     ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),

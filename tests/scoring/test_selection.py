@@ -196,7 +196,6 @@ LINE = st.tuples(
 )
 
 
-@pytest.mark.filterwarnings("ignore:.*neither probabilities nor their logarithms")
 @settings(deadline=None, derandomize=True, max_examples=examples(50))
 @given(st.lists(LINE, min_size=1))
 def test_the_seeds_restart(tmp_path_factory, lines):
