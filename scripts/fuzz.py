@@ -28,7 +28,7 @@ from types import ModuleType
 import atheris
 import numpy as np
 
-from geval_py.errors import MalformedLineError
+from geval_py.errors import MalformedLineError, UnsupportedEncodingError
 from geval_py.reading import compression, lines, wordprobs
 from geval_py.reading.compression import compression_of
 from geval_py.reading.lines import LineReader, decode_lines, read_lines_between, whole_lines
@@ -191,7 +191,11 @@ def run_ranges(_: ModuleType, data: bytes) -> None:
     os.ftruncate(MEMORY_FILE, 0)
     os.pwrite(MEMORY_FILE, data[2:], 0)
     path = f"/proc/self/fd/{MEMORY_FILE}"
-    with LineReader(path, header=header) as reader:
+    try:
+        reader = LineReader(path, header=header)
+    except UnsupportedEncodingError:
+        return
+    with reader:
         whole = b"".join(iter(partial(reader.block, 64), b""))
     with LineReader(path, header=header) as reader:
         first, end, read_at = reader.offset, len(data) - 2, reader.source.read_at
