@@ -318,7 +318,7 @@ SAID = {
     "GEval 1.42.2's words": (
         UsageError(message="no metric given, use", arguments=("metrics",)),
         "no metric given, use metrics=…",
-        "no metric given, use --metric option\n  for example -m PerplexityHashed; or name the folder of the challenge's config.txt with --challenge",
+        "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge",
     ),
     "of a scheme": (SchemeError(scheme="x", message="use", arguments=("out",)), "use out=…", "use -o"),
     "in a hint": (

@@ -108,6 +108,12 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
                 if ends:
                     end = next((end for end in ends if ":" in word[:end]), ends[0])
                     separator = word[end - 1]
+                    if separator == "\t" and re.match(r":[-+0-9.eE]+\t", word):
+                        return (
+                            column + end - 1,
+                            separator,
+                            "a TAB after the rest: write the guess of one gap on each line",
+                        )
                     said = f"two entries look split by {NAMES.get(separator, f'`{separator}`')}"
                     return column + end - 1, separator, f"{said}; only a space separates entries"
             case "W201" if not 0 <= value <= 1:

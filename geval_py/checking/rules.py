@@ -89,7 +89,8 @@ RULES = (
     Rule(
         "E103", "too-few-lines", "the output has fewer lines than there are items",
         "GEval says `Too few lines in the output file` and stops.",
-        "Write one line for each line of in.tsv, `:1` for no guess; read in.tsv with QUOTE_NONE.",
+        "Write one line for each line of in.tsv, `:1` for no guess. If you read in.tsv as CSV, give "
+        "quoting=csv.QUOTE_NONE.",
     ),
     Rule(
         "E104", "too-many-lines", "the output has more lines than there are items",

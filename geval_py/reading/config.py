@@ -215,7 +215,7 @@ class Task(OptionValues):
         "-m --metric METRIC", METRICS,
         "a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
         repeatable=True, said="--metric option\n  for example -m PerplexityHashed; "
-        "or name the folder of the challenge's config.txt with --challenge",  # GEval's words
+        "or run geval in the folder of the challenge's config.txt, or name it with --challenge",  # GEval's words
     )  # fmt: skip
     alt_metrics: tuple[str, ...] = _option(
         "-a --alt-metric METRIC", METRICS, "a metric that replaces those of config.txt; repeatable", repeatable=True

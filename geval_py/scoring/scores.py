@@ -179,7 +179,9 @@ class ScoredOutput:
             if is_worse and not math.isclose(score.value, nothing):
                 figures = f"{score.name} is {short(score.value)}, and {short(nothing)} for `:1` on each line"
                 note = f"{named(self.output.path)}: {figures}: no guess at all would be better"
-                advice = "\n  are its lines in the order of in.tsv? geval check looks for other causes"
+                advice = (
+                    "\n  the lines may have another order than in.tsv, or words unlike the answers: see geval check"
+                )
                 return note if score.statistics.far_above_one else note + advice
         return None
 

@@ -220,7 +220,10 @@ def test_other_tasks_without_a_metric(output, summaries, submission):
 
 def test_too_few_lines_that_are_no_word_gaps(submission):
     (problem,) = check_submission(submission("Accuracy", "0\n", "0\n1\n"), rules=["E103"]).problems
-    assert problem.mend == "Write one line for each line of in.tsv; read in.tsv with QUOTE_NONE."
+    assert (
+        problem.mend
+        == "Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE."
+    )
 
 
 def test_what_can_be_checked_of_an_unknown_metric(submission, capsys):

@@ -53,7 +53,7 @@ def test_instructions(option, text, geval):
 
 
 def test_init_without_a_metric(here, geval):
-    message = "geval: no metric given, use --metric option\n  for example -m PerplexityHashed; or name the folder of the challenge's config.txt with --challenge\n"
+    message = "geval: no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge\n"
     assert geval("--init", "--expected-directory", "C") == (2, "", message)
     assert list(here.iterdir()) == []
 

@@ -227,7 +227,7 @@ Line 2: Unexpected data [number text found after a number]
 DIGITS = "digits were expected, such as 0.25, -1.5 or 2.5e-3"
 LINES_OF = "lines in the output file: `./dev-0/out.tsv` has {}, `./dev-0/expected.tsv` has 3\n"
 AT_FAULT = {  # status, file, its text, its message
-    "no metric": (2, "config.txt", "", "no metric given, use --metric option\n  for example -m PerplexityHashed; or name the folder of the challenge's config.txt with --challenge\n"),
+    "no metric": (2, "config.txt", "", "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge\n"),
     "another metric": (1, "config.txt", "--metric Foo", "Unknown or broken metric definition: Foo\n"
      "  geval --list-metrics shows those that are known\n  in `./config.txt`\n"),
     "many lines": (1, "dev-0/out.tsv", ":1\n" * 5, "Too many " + LINES_OF.format(5)),

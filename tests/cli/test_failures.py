@@ -337,6 +337,6 @@ def test_a_score_worse_than_that_of_no_knowledge_has_a_note(challenge, geval, ou
     (challenge / "dev-0/out-n=1.tsv").write_text(output)
     nothing = {"PerplexityHashed": "1024", "LikelihoodHashed": "0.000976562"}.get(metric)
     what = f"{metric} is {value}, and {nothing} for `:1` on each line: no guess at all would be better"
-    advice = "are its lines in the order of in.tsv? geval check looks for other causes"
+    advice = "the lines may have another order than in.tsv, or words unlike the answers: see geval check"
     note = f"geval: note: `./dev-0/out-n=1.tsv`: {what}\n  {advice}\n" if value else ""
     assert geval("-t", "dev-0", "-o", "out-n=1.tsv", "-a", metric)[::2] == (0, note)
