@@ -113,7 +113,7 @@ def warn_of_notes(scored: ScoredOutput) -> None:
 
         notes += notes_on(scored.output.path)
     for note in notes:
-        warnings.warn(note, stacklevel=3)
+        warnings.warn(note, stacklevel=4)  # in the caller of evaluate, which text.suggesting wraps
 
 
 def locate_scored(

@@ -314,7 +314,7 @@ def test_numbers_that_are_no_probabilities_have_a_note(challenge, geval, output,
         geval_py.evaluate(output.splitlines(), ["a", "a"], metrics="PerplexityHashed")
     names = f"{challenge}/dev-0/out-n=1.tsv", "predictions"
     messages = [f"`{name}`: {FAR_ABOVE_ONE}; {advice}" for name in names if advice]
-    assert [str(one.message) for one in warned] == messages
+    assert [(str(one.message), one.filename) for one in warned] == [(message, __file__) for message in messages]
 
 
 def test_numbers_of_a_stream_have_a_note(challenge, geval, monkeypatch):
