@@ -52,7 +52,7 @@ NO_METRIC = (
     "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
     "its config.txt with --challenge"
 )
-MEND_NO_METRIC = "Add --metric Accuracy, or what else is scored, or --challenge DIR. For word gaps:"
+MEND_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
 MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
 
 

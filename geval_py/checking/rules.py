@@ -79,7 +79,7 @@ RULES = (
     Rule(
         "E101", "missing-output", "there is no output, or it cannot be read",
         "GEval says `No file with the test results` and stops.",
-        "Put the output in the test set's folder, as out.tsv or out-NAME.tsv, compressed or not.",
+        "Put the output in the test set's folder, as out.tsv or out-NAME.tsv; .gz, .xz, .bz2 or .zst may follow.",
     ),
     Rule(
         "E102", "empty-output", "the output has no line",

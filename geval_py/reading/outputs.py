@@ -86,7 +86,7 @@ def advice_on_names(names: Iterable[str]) -> str:
             return f"{visible(name)} is not scored; rename it to {new}"
         if re.match(r"out[-.]", name):
             unpack = "unpack it: " if name.endswith((".zip", ".tar", ".tgz", ".7z", ".rar")) else ""
-            return f"{visible(name)} is not scored; {unpack}an output ends in {READ_ENDINGS.replace(' and ', ' or ')}"
+            return f"{visible(name)} is not scored; {unpack}an output ends in .tsv, .jsonl, .json, .parquet or .csv"
     return ""
 
 

@@ -250,7 +250,7 @@ def test_one_output_of_several_test_sets(folder, geval):
 # Other formats
 
 MISNAMED = {
-    "out.xml": "; out.xml is not scored; an output ends in .tsv, .jsonl, .parquet or .csv",
+    "out.xml": "; out.xml is not scored; an output ends in .tsv, .jsonl, .json, .parquet or .csv",
     "output.tsv": "; output.tsv is not scored; rename it to out-NAME.tsv",
     "Predictions.jsonl.gz": "; Predictions.jsonl.gz is not scored; rename it to out-NAME.jsonl.gz",
     "out.txt": "; out.txt is not scored; rename it to out-NAME.tsv",
