@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -38,6 +39,7 @@ from geval_py.errors import (
 from geval_py.reading import lines, sources, wordprobs
 from geval_py.reading.challenge import sets_of_length
 from geval_py.reading.formats import notes_on
+from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
 from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, shorten, visible
@@ -351,6 +353,10 @@ def _sum_up(
     if counts["W221"]:
         remedies["W206"] = "Leave the fragments out (W221); --fix would add them to the words, and so does not."
     problems: list[Problem] = []
+    no_guess, answered = counts["answers"] * DEFAULT_BITS * math.log(2), counts["answers"] >= word_checks.MIN_LINES
+    is_worse = no_guess < total.loss < math.inf and not math.isclose(total.loss, no_guess)
+    if answered and is_worse and not any(counts[code] for code in codes):
+        add_file("W304", RULES_BY_CODE["W304"].summary, count=total.lines)
     for rule in RULES:
         if counts[rule.code] and rule.code in codes:
             places = (

@@ -327,6 +327,14 @@ RULES = (
         "Write the labels as the answers have them, not their numbers or probabilities.",
         needs_answers=True,
     ),
+    Rule(
+        "W304", "worse-than-no-guess", "the mean loss is greater than that of `:1` on each line",
+        "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. It is looked for where there is no "
+        "other problem.",
+        "See whether each line is the guess of the same line of in.tsv, in the same order, and whether words are "
+        "written as in expected.tsv.",
+        needs_answers=True,
+    ),
 )  # fmt: skip
 COMMAND = "geval check"
 READ_FORMATS = (  # the remedy for an output that cannot be read
@@ -359,7 +367,7 @@ def select_rules(
     selected, or an unreadable file would pass, unless one is ignored by its whole code or name. Raises UsageError.
 
     >>> sorted(select_rules(["no-guess", "w3"], ignore=["E106", "E1"]))
-    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W303']
+    ['E101', 'E105', 'E108', 'W214', 'W301', 'W302', 'W303', 'W304']
     """
 
     def codes_of(names: Iterable[str]) -> Iterator[str]:

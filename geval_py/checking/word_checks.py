@@ -80,7 +80,8 @@ class Findings:
     holds the first ``max_places`` lines: number, text, and what else the rule's function of places takes. ``scales``
     are the number of lines with probabilities, and with logarithms, and the number of the first. ``texts`` and
     ``words`` are those of the lines of the file's head, and of the answers beside them; ``advice`` is that on the
-    numbers of the lines that are the places of E119; ``is_binary`` if no line there is text.
+    numbers of the lines that are the places of E119; ``is_binary`` if no line there is text. ``loss`` is
+    the sum of the lines that have an answer, in nats.
     """
 
     max_places: int
@@ -92,6 +93,7 @@ class Findings:
     words: list[str] = field(default_factory=list)
     advice: Counter[str] = field(default_factory=Counter)
     is_binary: bool = False
+    loss: float = 0.0
 
     def add(self, name: str, block: BlockLines, index: int, *more: object, lines: int = 1, code: str = "") -> None:
         """Count lines by the code of a rule, or another name; keep one as a place of the rule, if one is wanted."""
@@ -116,6 +118,7 @@ class Findings:
         self.words += later.words
         self.advice.update(later.advice)
         self.is_binary |= later.is_binary
+        self.loss += later.loss
 
 
 class BlockLines:
@@ -228,6 +231,7 @@ def _check_answers(
     All lines with expected words in capitals are kept too, in case the output has no capitals anywhere.
     """
     findings.counts["answers"] += len(lines.words)
+    findings.loss += fsum(losses[: len(lines.words)])
     if inf in losses:
         for index, word in enumerate(lines.words):
             if losses[index] == inf:

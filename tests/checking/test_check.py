@@ -171,6 +171,7 @@ FILES = [
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
     ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "1 expected words have capitals, the output never has any", b":1\n:1\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b" ".join([b"-7"] * 1024) + b"\n"),
+    ("W304", GOOD * 5, b"x\n" * 5, "the mean loss is greater than that of `:1` on each line", GOOD * 4 + b"x:1\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
 
