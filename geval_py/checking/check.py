@@ -356,7 +356,13 @@ def _sum_up(
     no_guess, answered = counts["answers"] * DEFAULT_BITS * math.log(2), counts["answers"] >= word_checks.MIN_LINES
     is_worse = no_guess < total.loss < math.inf and not math.isclose(total.loss, no_guess)
     if answered and is_worse and not any(counts[code] for code in codes):
-        add_file("W304", RULES_BY_CODE["W304"].summary, count=total.lines)
+        listed = {token.rpartition(":")[0] for text in total.texts for token in text.split(" ")}
+        own, anywhere = sum(map(_lists_word, total.texts, total.words)), sum(word in listed for word in total.words)
+        answers = counted(len(total.words), "answer")
+        where = f"of the first {answers}, {own} are listed on their lines, {anywhere} on any line"
+        add_file("W304", f"{RULES_BY_CODE['W304'].summary}; {where}", count=total.lines)
+        if 2 * own < anywhere:
+            remedies["W304"] = "Write the lines in the order of in.tsv: answers are listed, but on other lines."
     for rule in RULES:
         if counts[rule.code] and rule.code in codes:
             places = (

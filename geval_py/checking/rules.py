@@ -328,11 +328,10 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
-        "W304", "worse-than-no-guess", "the mean loss is greater than that of `:1` on each line",
+        "W304", "worse-than-no-guess", "the score is worse than that of `:1`, no guess, on each line",
         "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. It is looked for where there is no "
         "other problem.",
-        "See whether each line is the guess of the same line of in.tsv, in the same order, and whether words are "
-        "written as in expected.tsv.",
+        "Write lines in the order of in.tsv, words as in expected.tsv, and more probability for the rest.",
         needs_answers=True,
     ),
 )  # fmt: skip

@@ -171,7 +171,7 @@ FILES = [
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
     ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "1 expected words have capitals, the output never has any", b":1\n:1\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b" ".join([b"-7"] * 1024) + b"\n"),
-    ("W304", GOOD * 5, b"x\n" * 5, "the mean loss is greater than that of `:1` on each line", GOOD * 4 + b"x:1\n"),
+    ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than that of `:1`, no guess, on each line; of the first 5 answers, 0 are listed on their lines, 0 on any line", GOOD * 4 + b"x:1\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
 
@@ -632,3 +632,10 @@ def test_a_diff_with_more_lines_than_are_kept_says_so(more, submission, geval):
 def test_a_sum_is_not_wrong_where_two_entries_are_read_as_one(check):
     output = b"a:0.5\tb:0.3 :0.4\na:0.9,b:0.9 c:0.5\na:0.5 :0.5\n"
     assert set(check(output)) - {"W204"} == {"W209"}
+
+
+def test_lines_in_another_order(check):
+    lines = [f"w{n}:0.9 :0.1\n".encode() for n in range(9)]
+    problem = check(b"".join(reversed(lines)), b"".join(b"w%d\n" % n for n in range(9)))["W304"]
+    assert problem.summary.endswith("; of the first 9 answers, 1 are listed on their lines, 9 on any line")
+    assert problem.mend == "Write the lines in the order of in.tsv: answers are listed, but on other lines."
