@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
@@ -125,11 +125,23 @@ class DataSet:
 
     @cached_property
     def _lines(self) -> int:
+        path, header = self._counted_file
+        with LineReader(path, header=header) as reader:
+            return reader.count_rest()
+
+    @property
+    def _counted_file(self) -> tuple[str, str | None]:
+        """The path of the answers or, if they are hidden, of the input, and the first name of its header."""
         path, header = (self.expected, self.out_header) if self.expected else (self.input, self.in_header)
         if path is None:
             raise self._without_files()
-        with LineReader(path, header=next(iter(header), None)) as reader:
-            return reader.count_rest()
+        return path, next(iter(header), None)
+
+    def has_length(self, lines: int) -> bool:
+        """Whether there are so many items; of a larger set, only that many lines and one are read."""
+        path, header = self._counted_file
+        with closing(read_lines(path, header=header)) as texts:
+            return sum(1 for _ in islice(texts, lines + 1)) == lines
 
     def _without_files(self) -> errors.MissingFileError:
         return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)
@@ -142,7 +154,7 @@ def sets_of_length(directory: str, lines: int, but: str) -> str:
         challenge = Challenge(path=directory, task=config.config_task(directory))
         for name in challenge.split_names:
             with suppress(errors.DataError):
-                names += [name] if name != but and len(challenge[name]) == lines else []
+                names += [name] if name != but and challenge[name].has_length(lines) else []
     return f"the number of lines is that of {some_of(names)}: is this its output?" if names else ""
 
 
