@@ -55,6 +55,7 @@ NO_METRIC = (
     "its config.txt with --challenge"
 )
 MEND_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
+MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
 
 
@@ -356,7 +357,8 @@ def _sum_up(
     no_guess, answered = counts["answers"] * DEFAULT_BITS * math.log(2), counts["answers"] >= word_checks.MIN_LINES
     is_worse = no_guess < total.loss < math.inf and not math.isclose(total.loss, no_guess)
     if answered and is_worse and not any(counts[code] for code in codes):
-        listed = {token.rpartition(":")[0] for text in total.texts for token in text.split(" ")}
+        words = set(total.words)
+        listed = words.intersection(token.rpartition(":")[0] for text in total.texts for token in text.split(" "))
         own, anywhere = sum(map(_lists_word, total.texts, total.words)), sum(word in listed for word in total.words)
         answers = counted(len(total.words), "answer")
         where = f"of the first {answers}, {own} are listed on their lines, {anywhere} on any line"
@@ -398,7 +400,8 @@ def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[
         yield "there are quotes, as of a CSV writer: read and write with QUOTE_NONE"
     elif target.input is not None:
         with lines.LineReader(target.input) as inputs:
-            data = b"".join(iter(inputs.block, b""))
+            data = inputs.block(MAX_INPUT_BYTES)
+            data = b"" if inputs.block() else data  # a part of the input would give a wrong number
         merged = sum(field.count(b"\n") for field in _QUOTED_FIELD.findall(data[:-1]))
         splits = _OTHER_LINE_END.findall(data)
         if merged and items - merged - total.lines in (0, 1):  # pandas takes the first line for a header

@@ -394,8 +394,17 @@ def test_causes_of_a_wrong_number_of_lines_in_the_input(inputs, lines, cause, su
     (submission / "test-A/out.tsv").write_bytes(GOOD * lines)
     shutil.rmtree(submission / "dev-0")
     _, out, _ = geval("check", "--format", "json", "-t", "test-A")
-    _, _, causes = json.loads(out)["problems"][0]["summary"].partition(" items")
-    assert causes == (f"; {cause}" if cause else "")
+    _, _, causes = json.loads(out)["problems"][0]["summary"].partition(" item")
+    assert causes.removeprefix("s") == (f"; {cause}" if cause else "")
+
+
+def test_a_large_input_is_not_searched_for_causes(submission, geval, monkeypatch):
+    monkeypatch.setattr("geval_py.checking.check.MAX_INPUT_BYTES", 1)
+    (submission / "test-A/in.tsv").write_text("a\u2028b\nc\n", encoding="utf-8", newline="")
+    (submission / "test-A/out.tsv").write_bytes(GOOD * 3)
+    shutil.rmtree(submission / "dev-0")
+    _, out, _ = geval("check", "--format", "json", "-t", "test-A")
+    assert json.loads(out)["problems"][0]["summary"] == "the output has 3 lines for 2 items"
 
 
 def test_status_and_strict(submission, geval):
