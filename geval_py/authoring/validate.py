@@ -281,9 +281,9 @@ def _header_faults(path: str, files: Sequence[str]) -> tuple[list[Fault], list[s
     if not os.path.isfile(path):
         return [Fault(str(MissingFileError(what=splits.NO_HEADER, path=path)))], []
     faults, lines = text_faults(path)
-    found, warnings = [*faults], []
+    faults, warnings = [*faults], list[str]()
     if lines is not None and lines > 1:
-        found.append(
+        faults.append(
             Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
         )
     width = _first_width(path)
@@ -292,10 +292,10 @@ def _header_faults(path: str, files: Sequence[str]) -> tuple[list[Fault], list[s
             detail = f"the header has {width}, line 1 has {own}"
             fault = Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
             if own > width:
-                found.append(fault)
+                faults.append(fault)
             else:
                 warnings += [f"WARNING: {line}" for line in str(fault).split("\n")]
-    return found, warnings
+    return faults, warnings
 
 
 def _warnings_of_first_line(path: str, header: str | None, file: str) -> Iterator[str]:

@@ -382,7 +382,7 @@ UNKNOWN_NUMBERS = "divide percentages by 100, and counts by their sum; apply sof
 
 
 def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
-    """Say what numbers look like that are no probabilities, and what to write; ``words`` are those of WordProbs.
+    """Return what numbers that are no probabilities look like, and what to write; ``words`` are those of WordProbs.
 
     >>> number_advice(["the", "of", ""], [120.0, 60.0, 100.0])
     'they look like counts: divide each by their sum'
@@ -421,9 +421,9 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
     return UNKNOWN_NUMBERS
 
 
-def far_above_one_note(lines: int, of: int) -> str:
-    """Say that so many of some lines are far above one."""
-    return f"{lines} of {of} lines have numbers that are neither probabilities nor their logarithms"
+def far_above_one_note(count: int, lines: int) -> str:
+    """Return the sentence on a number of lines that are far above one, out of all lines."""
+    return f"{count} of {lines} lines have numbers that are neither probabilities nor their logarithms"
 
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:

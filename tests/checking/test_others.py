@@ -213,9 +213,9 @@ def test_other_tasks_without_a_metric(output, summaries, submission):
     path = submission("Accuracy", output)
     assert "E113" not in problems(path)
     (path / "config.txt").unlink()
-    found = check_submission(path, rules=["E11"]).problems
-    assert {problem.rule.code: problem.summary for problem in found} == summaries
-    assert all("--metric" in problem.mend for problem in found if problem.summary == NO_METRIC)
+    reported = check_submission(path, rules=["E11"]).problems
+    assert {problem.rule.code: problem.summary for problem in reported} == summaries
+    assert all("--metric" in problem.mend for problem in reported if problem.summary == NO_METRIC)
 
 
 def test_too_few_lines_that_are_no_word_gaps(submission):

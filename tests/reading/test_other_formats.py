@@ -252,8 +252,8 @@ def test_ids_of_csv(text, note, tmp_path, capsys, monkeypatch):
     if text.lower().startswith("id"):
         answers = [{"id": last, "expected": "b"}, {"id": first, "expected": "a"}]
         (tmp_path / "ids.json").write_text(json.dumps(answers))
-        found = evaluate(("out.csv", "ids.json"), metrics="LogLoss", vocabulary=["a", "b"])
-        assert [item.output.split()[0] for item in found.read_items()] == ["a:0.5", "a:0.75"]
+        evaluation = evaluate(("out.csv", "ids.json"), metrics="LogLoss", vocabulary=["a", "b"])
+        assert [item.output.split()[0] for item in evaluation.read_items()] == ["a:0.5", "a:0.75"]
         assert printed("ids.json").err == ""
         (tmp_path / "ids.json").write_text(json.dumps([{"id": "0", "expected": "a"}, {"id": "1", "expected": "b"}]))
         others = printed("ids.json")
