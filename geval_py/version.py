@@ -1,6 +1,8 @@
-"""The version, and what an extra installs."""
+"""The version, the project's addresses, and what an extra installs."""
 
 __version__ = "0.1.0"  # a literal: asking the installed metadata for it costs 37 ms of every start
+REPOSITORY = "https://github.com/geval-py/geval-py"  # these two also stand in pyproject.toml
+DOCUMENTATION = f"{REPOSITORY}/blob/main/docs"
 
 
 def installs(extra: str) -> str:

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from geval_py.cli import sample
 from geval_py.scoring import kernel as flags
-from geval_py.version import __version__, installs
+from geval_py.version import DOCUMENTATION, REPOSITORY, __version__, installs
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,6 +31,11 @@ def test_workflows_parse(path):
     for job in workflow["jobs"].values():
         assert "runs-on" in job
         assert all("uses" in step or "run" in step for step in job["steps"])
+
+
+def test_the_addresses_are_those_of_the_package():
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert (urls["Repository"], urls["Documentation"]) == (REPOSITORY, DOCUMENTATION)
 
 
 def texts(*patterns):
