@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from geval_py.cli import commands, score
-from geval_py.cli.terminal import note, show_error
+from geval_py.cli.terminal import carry_out, note, show_error
 from geval_py.errors import GevalError, LineCountError, MissingFileError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
+from geval_py.tables.formats import format_of
 from geval_py.text import visible
 
 CLOSED_PIPE_STATUS = 128 + 13  # what a shell reports for a program ended by SIGPIPE
@@ -58,6 +59,11 @@ def _run(words: list[str]) -> int:
     if words and words[0] in commands.COMMANDS:
         return commands.run(words)
     task, settings = parse(words)
+    return carry_out(lambda: _run_plain(words, task, settings), settings)
+
+
+def _run_plain(words: Sequence[str], task: Task, settings: Settings) -> int:
+    """Run the plain command line; returns the exit status, raises GevalError."""
     if settings.challenges:
         return score.run_each(parse_each(words, settings.challenges), settings)
     mode = settings.mode
@@ -94,7 +100,10 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     """
     options = _parse_words(words)
     if options.keys() & config.SHOW_AND_EXIT:
-        return Task(), Settings(**{name: options[name] for name in config.SHOW_AND_EXIT & options.keys()})
+        names = {*config.SHOW_AND_EXIT, "output_file"} & options.keys()
+        return Task(), Settings(**{name: options[name] for name in names})
+    if (by_ending := format_of(options.get("output_file"))) is not None:
+        options.setdefault("format", by_ending)
     # With these there is no config.txt yet, or there are several.
     has_no_config = options.keys() & {*config.AUTHORING, "challenges"}
     values = options if has_no_config else config.merged(options)

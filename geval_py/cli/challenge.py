@@ -219,11 +219,10 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
                 "scores depend more on these than on a model"
             )
     public, private = shlex.quote(visible(out)), shlex.quote(visible(answers))
-    print(
-        f"geval: the challenge is in {named(out)}, its hidden answers in {named(answers)}. Now try\n"
+    terminal.tell(
+        f"the challenge is in {named(out)}, its hidden answers in {named(answers)}. Now try\n"
         f"  geval --validate --expected-directory {private}  # whether all fits together\n"
-        f"  geval challenge leaks {public} --answers {private}  # what it gives away",
-        file=sys.stderr,
+        f"  geval challenge leaks {public} --answers {private}  # what it gives away"
     )
 
 
@@ -274,12 +273,11 @@ def init(task: Task, settings: Settings) -> int:
         return 2
     init_challenge(task, precision=settings.precision, percentage=settings.percentage)
     folder = task.expected_directory
-    print(
-        f"geval: {named(folder)} holds a challenge with sample data. Replace the data and the README, and then\n"
+    terminal.tell(
+        f"{named(folder)} holds a challenge with sample data. Replace the data and the README, and then\n"
         f"  geval --validate --expected-directory {visible(folder)}  # tells whether all fits together\n"
         f"  geval challenge leaks {visible(folder)}                  # and what it gives away\n"
-        "To cut a challenge from texts of your own there is geval challenge make.",
-        file=sys.stderr,
+        "To cut a challenge from texts of your own there is geval challenge make."
     )
     return 0
 
@@ -300,6 +298,6 @@ def validate(task: Task) -> int:
     public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)
-    valid = f"{named(directory)} is a valid challenge; geval challenge leaks {folders} tells what it gives away"
-    print(f"geval: {valid}", file=sys.stderr)
+    tells = f"geval challenge leaks {folders} tells what it gives away"
+    terminal.tell(f"{named(directory)} is a valid challenge; {tells}")
     return 0

@@ -15,10 +15,11 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from geval_py.cli.suggestions import option_meant
+from geval_py.cli.terminal import carry_out
 from geval_py.errors import UsageError
 from geval_py.reading import config, gap_columns
 from geval_py.reading.config import argument_type, check_latex_options, natural_number
-from geval_py.tables.formats import FORMATS
+from geval_py.tables.formats import FORMATS, format_of
 from geval_py.text import nearest, visible
 from geval_py.version import installs
 
@@ -118,9 +119,10 @@ def run(words: Sequence[str]) -> int:
         sandbox.get_ready()
     with _extras_named(*command):
         args = parser_of(*command).understood(rest)
+        if args is None:
+            return 0
         run_command = getattr(import_module(_module_of(*command)), f"run_{command[-1].replace('-', '_')}")
-        status: int | None = None if args is None else run_command(args)
-    return status or 0
+        return carry_out(lambda: run_command(args), args)
 
 
 def _module_of(name: str, subcommand: str | None = None) -> str:
@@ -172,6 +174,8 @@ class CommandParser(config.Parser):
             advice = f"{self.prog} --help shows the options" if meant is None else f"did you mean {meant}?"
             raise UsageError(message=visible(f"unrecognized arguments: {' '.join(strays)}") + f"\n  {advice}")
         values = vars(args)
+        if "formats" in values:
+            args.format = args.format or format_of(args.output_file, args.formats) or "text"
         check_latex_options(values.get("format", "text"), values.get("caption"), values.get("label"))
         return args
 
@@ -226,6 +230,7 @@ def parser_maker(
         parser = CommandParser(prog=f"geval {command}", usage=usage, description=description, epilog=epilog)
         for add in options:
             add(parser)
+        config.add_options(parser, "quiet")
         parser.add_argument(*HELP, action="store_true", default=argparse.SUPPRESS, help="show this and exit")
         return parser
 
@@ -276,11 +281,12 @@ def metric_options(help: str, default: str = "the challenge's first") -> tuple[O
 
 
 def add_format(parser: argparse._ActionsContainer, more: Iterable[str] = ()) -> None:
-    """Add ``--format``, with all output formats there are and perhaps ``more``, and what goes with LaTeX."""
+    """Add ``--format``, with all output formats and perhaps ``more``, what goes with LaTeX, and ``--output``."""
     formats = tuple(dict.fromkeys((*FORMATS, *more)))
     help = f"{', '.join(formats)} (default: text)"
-    parser.add_argument("--format", choices=formats, default="text", metavar="FORMAT", help=help)
-    config.add_options(parser, "caption", "label")
+    parser.add_argument("--format", choices=formats, metavar="FORMAT", help=help)
+    parser.set_defaults(formats=formats)
+    config.add_options(parser, "caption", "label", "output_file")
 
 
 PLACES = (

@@ -26,7 +26,7 @@ SYNONYMS = {
         "--input-file": "in input",
         "--line-by-line": "lines",
         "--metric": "metric-name",
-        "--out-file": "hypothesis out output output-file predictions",
+        "--out-file": "hypothesis out output-file predictions",
         "--precision": "decimals digits round",
         "--reverse-sort": "reverse",
         "--seed": "random-seed",
@@ -72,7 +72,7 @@ OTHER_COMMANDS = {
 def option_meant(word: str, names: Iterable[str], commands: Iterable[str] = ()) -> str | None:
     """Return the option or command that an unknown option probably means; None if none is similar.
 
-    >>> option_meant("--output", ["--out-file", "--output-width"]), option_meant("--smaples", ["--samples"])
+    >>> option_meant("--predictions", ["--out-file", "--precision"]), option_meant("--smaples", ["--samples"])
     ('--out-file', '--samples')
     >>> option_meant("--compare", ["--cartesian"], ["compare"])
     'compare'

@@ -6,15 +6,17 @@ The workers that a command is given are here too, since nothing that they log is
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from geval_py.errors import GevalError, MalformedLineError
+from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
+from geval_py.reading.sources import name_of
 from geval_py.scoring.blocks import Threads, Workers
 from geval_py.tables.formats import FORMATS, Context, Tabular
 from geval_py.tables.layout import picture, wrapped
@@ -28,6 +30,37 @@ Unit = Literal["bytes", "items"]
 
 PATIENCE_SECONDS = 1.0
 MAX_LIKEWISE = 3  # outputs that a note names beside the first
+_is_quiet = False  # as --quiet asks
+
+
+def carry_out(command: Callable[[], int | None], asked: Settings | argparse.Namespace) -> int:
+    """Run a command as ``--output`` and ``--quiet`` ask, and return its exit status.
+
+    The file of ``--output`` is left as it was if an error is raised, or if the command fails and shows nothing.
+    Raises UsageError for a file that cannot be written, and one that may hold the output of a model.
+    """
+    global _is_quiet
+    _is_quiet = asked.quiet
+    path = getattr(asked, "output_file", None)
+    if path is None:
+        return command() or 0
+    if os.path.exists(path) and name_of(path).endswith((".tsv", ".jsonl", ".parquet")):
+        raise UsageError(
+            message=f"Cannot write results to {named(path)}: it may hold the output of a model\n"
+            f"  -o {visible(path)} scores it; remove it first if you do not need it"
+        )
+    from geval_py.reading.rewriting import written_whole
+
+    with written_whole(path) as file:
+        stream: Any = file.stream
+        results = io.TextIOWrapper(stream, "utf-8", "backslashreplace", newline="\n")
+        try:
+            with redirect_stdout(results):
+                status = command() or 0
+        finally:
+            results.detach()  # which writes what is left, and leaves the file open
+        file.is_wanted = status == 0 or file.stream.tell() > 0
+    return status
 
 
 def show(
@@ -83,9 +116,15 @@ def complain(message: str) -> None:
 
 
 def note(*messages: str) -> None:
-    """Write notes on the result to standard error."""
-    for message in messages:
+    """Write notes on the result to standard error, unless ``--quiet`` asks for none."""
+    for message in () if _is_quiet else messages:
         complain(f"note: {message}")
+
+
+def tell(message: str) -> None:
+    """Write to standard error what was done, and what to do next, with commands to copy; not with ``--quiet``."""
+    if not _is_quiet:
+        print(f"geval: {message}", file=sys.stderr)
 
 
 def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
@@ -139,7 +178,7 @@ class ProgressBar:
     def __call__(self, done: int, size: int) -> None:
         if self._bar is not None:
             self._bar.update(done - self._bar.n)
-        elif time.monotonic() - self._start >= PATIENCE_SECONDS and is_able_terminal(sys.stderr):
+        elif not _is_quiet and time.monotonic() - self._start >= PATIENCE_SECONDS and is_able_terminal(sys.stderr):
             from tqdm.std import tqdm
 
             tqdm.monitor_interval = 0  # no thread of its own

@@ -352,6 +352,11 @@ class Settings(OptionValues):
         "--label NAME", HOW, "with --format latex: a label, as tab:scores; in a table environment, too",
         read=checked_label,
     )  # fmt: skip
+    output_file: str | None = _option(
+        "--output FILE", HOW,
+        "write what is shown to FILE, as a whole or not at all; without --format, its ending names the format",
+    )  # fmt: skip
+    quiet: bool = _option("-q --quiet", HOW, "show no notes and no progress; errors are shown")
     names: tuple[tuple[str, str], ...] = _option(
         "--name OUT=NAME", HOW, "show the output OUT as NAME, not in CSV and JSON; repeatable",
         read=matched("(?s).+=[^=]+", "OUT=NAME, as in out.tsv=Ours", lambda text: tuple(text.rsplit("=", 1))),
@@ -480,7 +485,7 @@ WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 ORDERS = ("sort", "reverse_sort")
 BY_DOCUMENTS = ("documents", "no_documents")  # the settings that say which lines belong together
-OF_COMMAND_LINE = ("caption", "label", "names", "challenges")  # of one table: no challenge has them
+OF_COMMAND_LINE = ("caption", "label", "output_file", "quiet", "names", "challenges")  # no challenge has them
 OPTION_NAMES = tuple(name for option in OPTIONS.values() for name in option.names)
 
 

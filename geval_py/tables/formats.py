@@ -213,5 +213,17 @@ FORMATS: dict[str, Callable[[Tabular, Context], Iterable[str]]] = {
     "latex": lambda value, context: value.latex(context.caption, context.label),
     "html": lambda value, _: value.html(),
 }
+ENDINGS = {"md": "markdown", "tex": "latex", "xml": "junit"}  # of formats with another name than their files' ending
 FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits
 UNSIGNED = ("text", "markdown", "html")  # the others have signatures, which cost time
+
+
+def format_of(path: str | None, formats: Iterable[str] = FORMATS) -> str | None:
+    """Return which of the formats the ending of a file names; None if it names none, or there is no file.
+
+    >>> format_of("scores.md"), format_of("scores.csv"), format_of("scores")
+    ('markdown', 'csv', None)
+    """
+    ending = (path or "").rpartition(".")[2].lower()
+    name = ENDINGS.get(ending, ending)
+    return name if name in formats else None
