@@ -52,6 +52,7 @@ COMMANDS = {
     "problems": [
         "check -t dev-0", "check dev-0 missing.tsv", "check guess.tsv", "challenge leaks .", "check one/out.tsv",
     ],
+    "statistics": ["check guess.tsv --statistics", "challenge leaks . --statistics"],
     "standings": ["board show board --test dev-0", "board show board --test dev-0 --by submission"],
     "receipts": [
         "board add board team bad", "board scan board uploads", "board note board CODE seen",

@@ -1,12 +1,14 @@
-"""The formats of a report of problems, and their registry: text, JSON, GitHub's commands, SARIF, JUnit XML.
+"""The formats of a report of problems, and their registry: for people, and for programs that show code's problems.
 
-SARIF is version 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
+SARIF is version 2.1.0, https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; GitLab's format is described
+at https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from itertools import groupby
 from typing import Any
@@ -14,9 +16,12 @@ from typing import Any
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.reading.sources import format_ending
 from geval_py.tables.escapes import json_text
+from geval_py.tables.formats import Shown
 from geval_py.tables.layout import picture, wrapped
 from geval_py.tables.numbers import counted
-from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, visible
+from geval_py.tables.table import Column, Table
+from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, link, visible
+from geval_py.version import REPOSITORY
 
 COLOURS: dict[Severity, str] = {"error": RED, "warning": YELLOW}
 MAX_LINES_IN_ANNOTATION = 20
@@ -25,10 +30,10 @@ XML_SPELLINGS = ("&#58;:", "##&#91;")
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def as_text(report: Report, *, colour: bool = False, width: int | None = None) -> str:
+def as_text(report: Report, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
     """Write a report for people: by file, then by rule, with excerpts of the lines; the last line sums up.
 
-    On a terminal of a ``width``, excerpts and sentences fit into it.
+    On a terminal of a ``width``, excerpts and sentences fit into it. With ``links``, codes of rules are links.
     """
     lines: list[str] = []
     dim, plain = (DIM, PLAIN) if colour else ("", "")
@@ -36,7 +41,8 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
         lines.append(visible(path))
         for problem in problems:
             rule, extent = problem.rule, _extent(problem)
-            head = f"  {COLOURS[rule.severity] if colour else ''}{rule.code} {rule.name} ({rule.severity}){plain}"
+            code = link(rule.code, rule.address) if links else rule.code
+            head = f"  {COLOURS[rule.severity] if colour else ''}{code} {rule.name} ({rule.severity}){plain}"
             lines += [f"{head}: {extent}" if extent else head, f"    {visible(problem.summary)}"]
             for place in problem.places:
                 if place.line or place.message != problem.summary:
@@ -51,6 +57,18 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None) -
     if width is not None:
         lines = [part for line in lines for part in wrapped(line, width)]
     return escape_commands("".join(f"{line}\n" for line in lines))
+
+
+def as_concise(report: Report) -> str:
+    """Write a line for each place, as compilers do; line 1 is also a file as a whole. The last line sums up."""
+    lines = []
+    for problem in report.problems:
+        for place in places_of(problem):
+            where = f"{visible(problem.path)}:{max(1, place.line)}:{max(1, place.column)}"
+            lines.append(f"{where}: {problem.rule.code} {visible(place.message)}")
+        if problem.places and problem.count > len(problem.places):
+            lines[-1] += f" (and {counted(problem.count - len(problem.places), 'more line')})"
+    return escape_commands("".join(f"{line}\n" for line in (*lines, report.summary)))
 
 
 def as_json(report: Report) -> str:
@@ -165,6 +183,7 @@ def as_sarif(report: Report) -> str:
             "shortDescription": _message(rule.summary),
             "fullDescription": _message(rule.why),
             "help": _message(_what_to_do(rule)),
+            "helpUri": rule.address,
             "defaultConfiguration": {"level": rule.severity},
         }
         for rule in report.rules
@@ -191,7 +210,7 @@ def as_sarif(report: Report) -> str:
                     "locations": [{"physicalLocation": location}],
                 }
             )
-    driver = {"name": "geval-py", "version": report.version, "rules": rules}
+    driver = {"name": "geval-py", "version": report.version, "informationUri": REPOSITORY, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json_text({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -201,18 +220,60 @@ def _message(message: str) -> dict[str, str]:
     return {"text": visible(message).replace("{", "{{").replace("}", "}}").replace("](", "\\](")}
 
 
+def as_gitlab(report: Report) -> str:
+    """Write JSON for GitLab's Code Quality: an object for each place.
+
+    A fingerprint depends on the rule, the file and the message, not on the line: a problem that moves is not new.
+    """
+    from hashlib import sha256
+
+    same: Counter[str] = Counter()
+    entries = []
+    for problem in report.problems:
+        code, path = problem.rule.code, visible(_path_from_root(problem.path))
+        for place in places_of(problem):
+            text = f"{code} {visible(place.message)}"
+            key = f"{path}\n{text}"
+            same[key] += 1
+            entries.append(
+                {
+                    "description": text,
+                    "check_name": code,
+                    "fingerprint": sha256(f"{key}\n{same[key]}".encode()).hexdigest(),
+                    "severity": "major" if problem.rule.severity == "error" else "minor",
+                    "location": {"path": path, "lines": {"begin": max(1, place.line)}},
+                }
+            )
+    return json_text(entries)
+
+
 FORMATS: dict[str, Callable[[Report], str]] = {
     "text": as_text,
+    "concise": as_concise,
     "json": as_json,
     "github": as_github,
+    "gitlab": as_gitlab,
     "sarif": as_sarif,
     "junit": as_junit,
 }
 
 
-def render(report: Report, name: str, *, colour: bool = False, width: int | None = None) -> str:
-    """Write a report in a format, a key of FORMATS; only text has colours, and fits into a terminal's ``width``."""
-    return as_text(report, colour=colour, width=width) if name == "text" else FORMATS[name](report)
+def render(report: Report, name: str, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
+    """Write a report in a format, a key of FORMATS; only text has colours and links, and fits into a ``width``."""
+    return as_text(report, colour=colour, width=width, links=links) if name == "text" else FORMATS[name](report)
+
+
+def statistics(report: Report) -> Shown:
+    """Return how many lines have a problem, by rule, the most frequent first."""
+    counts: Counter[Rule] = Counter()
+    for problem in report.problems:
+        counts[problem.rule] += problem.count
+    names = ("count", "rule", "name", "severity", "fixable")
+    rows = [(count, rule.code, rule.name, rule.severity, rule.fixable) for rule, count in counts.most_common()]
+    document = {"status": report.status, "rules": [dict(zip(names, row, strict=True)) for row in rows]}
+    columns = [Column(name=name) for name in names[:-1]]
+    columns.append(Column(name="fixable", write=lambda fixable: "yes" if fixable else ""))
+    return Shown(document=document, people=Table(columns, rows), lines=[report.summary])
 
 
 def _extent(problem: Problem) -> str:

@@ -13,6 +13,7 @@ from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
+from geval_py.version import DOCUMENTATION
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -40,6 +41,12 @@ class Rule(NamedTuple):
     def severity(self) -> Severity:
         """Errors keep a submission from being scored; warnings do not."""
         return "error" if self.code.startswith("E") else "warning"
+
+    @property
+    def address(self) -> str:
+        """The address of the section of the documentation on it."""
+        page = "authoring" if self.code[1] == "4" else "rules"
+        return f"{DOCUMENTATION}/{page}.md#{self.code.lower()}-{self.name}"
 
     def is_broken(self, flags: int) -> bool:
         """Whether a line of word gaps with these flags breaks the rule."""
@@ -444,15 +451,19 @@ class Report:
         more = len(self.problems) - len(shown)
         return f"<Report: {self.summary}{''.join(shown)}{f'{chr(10)}  and {more} more' if more else ''}>"
 
-    def _repr_html_(self) -> str:
-        """Show a row a problem in Jupyter, and how many there are."""
+    def table(self) -> Table:
+        """Return a table with a row for each problem."""
         names = [Column(name=name) for name in ("file", "rule", "", "lines", "the first")]
         rows = [
             (problem.path, f"{problem.rule.code} {problem.rule.name}", problem.rule.severity, problem.count,
              next((place.message for place in problem.places), ""))
             for problem in self.problems
         ]  # fmt: skip
-        table = "".join(Table(names, rows).html()) if rows else ""
+        return Table(names, rows)
+
+    def _repr_html_(self) -> str:
+        """Show a row a problem in Jupyter, and how many there are."""
+        table = "".join(self.table().html()) if self.problems else ""
         return f"{table}<p>{html_text(self.summary)}</p>"
 
     @property

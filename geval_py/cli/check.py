@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -27,9 +28,9 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.tables.formats import Shown
+from geval_py.tables.formats import FORMATS, Shown
 from geval_py.tables.table import Column, Table
-from geval_py.text import named, shows_colours, visible, width_of
+from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
 TEXT_MAX_PLACES = 3  # for people, who see the line too
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
@@ -52,6 +53,8 @@ def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     return (
         partial(add_format, more=problem_formats.FORMATS),
         switch("--strict", help="warnings too make the exit status 1"),
+        switch("--exit-zero", help="problems do not make the exit status 1"),
+        switch("--statistics", help="show only how many lines have a problem, by rule"),
         option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
         option("--ignore", metavar="RULE,…", help="not these rules"),
         number_option("--max-problems", help=most),
@@ -109,6 +112,8 @@ def chosen_rules(
 
     Raises UsageError.
     """
+    if args.statistics and args.format not in FORMATS:
+        raise UsageError(message=f"--statistics has no {args.format} format; it has {', '.join(FORMATS)}")
     if args.rules:
         terminal.write_table(rules.rules_table(table), header=False)
         return None
@@ -127,11 +132,23 @@ def max_places(args: argparse.Namespace) -> int:
 
 
 def show_report(report: rules.Report, args: argparse.Namespace) -> int:
-    """Show a report in a format of its own or, as a table, in any other; returns its exit status."""
+    """Show a report in a format of its own or, as a table, in any other; returns the exit status.
+
+    In a job of GitHub, the format github also appends to the summary of the job.
+    """
+    status = 0 if args.exit_zero else report.status
+    if args.statistics:
+        terminal.show(problem_formats.statistics(report), args)
+        return status
     if args.format in problem_formats.FORMATS:
-        colour = args.format == "text" and shows_colours(sys.stdout)
-        sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width_of(sys.stdout)))
-        return report.status
+        colour, links = shows_colours(sys.stdout), shows_links(sys.stdout)
+        width = width_of(sys.stdout)
+        sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width, links=links))
+        if args.format == "github" and (path := os.environ.get("GITHUB_STEP_SUMMARY")):
+            with open(path, "a", encoding="utf-8") as file:
+                below = report.table().markdown() if report.problems else ()
+                file.writelines([f"### {report.command}: {report.summary}\n\n", *below, "\n"])
+        return status
     names = ("path", "line", "column", "rule", "name", "severity", "message")
     rows = []
     for problem in report.problems:
@@ -146,7 +163,7 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
 
     table = Table([Column(name=name, write=write) for name in names], rows)
     terminal.show(Shown(document=json.loads(problem_formats.as_json(report)), people=table), args)
-    return report.status
+    return status
 
 
 def run_check(args: argparse.Namespace) -> int:
@@ -174,12 +191,14 @@ def run_check(args: argparse.Namespace) -> int:
             keep_going=True,
             workers=workers,
         )
-    for error in report.unreadable:
-        _complain(f"note: checked without a file of the test set: {error}")
-    for note in report.notes if args.format != "json" else ():
-        _complain(f"note: {note}")
-    for output in report.uncounted if args.format != "json" else ():
-        _complain(f"note: the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}")
+    notes = [f"checked without a file of the test set: {error}" for error in report.unreadable]
+    if args.format != "json":
+        notes += report.notes
+        notes += [
+            f"the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}"
+            for output in report.uncounted
+        ]
+    terminal.note(*map(problem_formats.escape_commands, notes))
     return max(int(failed), show_report(report, args))
 
 
@@ -220,10 +239,10 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
         changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
         done = f"{'would mend' if args.diff else 'mended'} {changes}" if changes else "nothing to mend"
         kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
-        print(f"geval: `{name}`: {done}{kept}", file=sys.stderr)
+        terminal.tell(f"`{name}`: {done}{kept}")
     return failed
 
 
 def _complain(message: str) -> None:
     """Write to standard error, without anything that GitHub's runner would take for a command."""
-    terminal.complain(problem_formats.escape_commands(f"geval: {message}").removeprefix("geval: "))
+    terminal.complain(problem_formats.escape_commands(message))

@@ -29,7 +29,9 @@ PURPOSES = {
     "markdown": "a table for a README or an issue",
     "latex": "a table for a paper",
     "html": "a table for a page",
-    "github": "geval check: annotations of a pull request",
+    "concise": "geval check: a line for each place, as compilers show errors",
+    "github": "geval check: annotations of a pull request, and the job's summary",
+    "gitlab": "geval check: Code Quality of a merge request",
     "junit": "geval check: test results, for GitLab and others",
     "sarif": "geval check: code scanning",
 }

@@ -26,7 +26,7 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.outputs import OUTPUT_NAME
 from geval_py.tables.escapes import json_text
 from geval_py.tables.numbers import counted
-from geval_py.text import named, shows_colours, visible, width_of
+from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
 TOKEN_VARIABLE = "GEVAL_BOARD_TOKEN"
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -152,7 +152,8 @@ def _check(path: str) -> None:
     outputs = [one for one in targets.find_targets(paths) if isinstance(one, targets.Target)]
     report = check_targets(outputs, rules.select_rules(None), max_places=MAX_PLACES, progress_of=terminal.ProgressBar)
     if report.status:
-        shown = problem_formats.render(report, "text", colour=shows_colours(sys.stderr), width=width_of(sys.stderr))
+        style = {"colour": shows_colours(sys.stderr), "links": shows_links(sys.stderr)}
+        shown = problem_formats.render(report, "text", width=width_of(sys.stderr), **style)
         sys.stderr.write(shown)
         raise ProblemsError
 

@@ -111,7 +111,7 @@ def html_text(text: str) -> str:
     return escape(text)
 
 
-def json_text(document: Mapping[str, Any]) -> str:
+def json_text(document: Mapping[str, Any] | list[Any]) -> str:
     r"""Write a JSON document in ASCII that strict parsers accept.
 
     Infinity and NaN become strings. Lone surrogates, as in a path that is not UTF-8, become escapes, since strict
@@ -131,7 +131,7 @@ def json_list_text(head: Mapping[str, Any], name: str, items: Iterable[Mapping[s
     yield end
 
 
-def _written(document: Mapping[str, Any], indent: int | None = None) -> str:
+def _written(document: object, indent: int | None = None) -> str:
     import json  # here: a score for people needs none
 
     written = json.dumps(_strict(document), ensure_ascii=True, indent=indent, allow_nan=False)

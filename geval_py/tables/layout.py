@@ -31,7 +31,7 @@ MAX_NAMES_COMPARED = 1000  # names for which all places of the ellipsis are trie
 GAP_MARK = "\0"  # no other text has it, since control characters are escaped
 SHOWN_GAP = " ___ "
 INDENT = "  "
-_STYLE = "\x1b\\[[0-9;]*m"
+_STYLE = "\x1b\\[[0-9;]*m|\x1b\\]8;;[^\x1b]*\x1b\\\\"  # a colour, or where a link begins or ends
 _BEGINNING = r"(?s).*(?:[=,;:/_ ]|(?<!\d[eE])-)"  # the "-" in 1e-4 is no place to part a name
 _ENDING = r"(?s)(?:[,;/_ ]|[.-](?=[^\W\d])).*"
 

@@ -13,9 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft4Validator
 
+from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.problem_formats import render
 from geval_py.checking.rules import RULES, RULES_BY_CODE, Place, Problem, Report, Uncounted
 from geval_py.text import visible
+from geval_py.version import DOCUMENTATION, REPOSITORY
 
 PROPERTY = settings(deadline=None, derandomize=True)
 DATA = Path(__file__).parent.parent / "data"
@@ -130,6 +132,49 @@ def test_sarif_words_make_no_link_and_no_placeholder():
     assert result["message"]["text"] == "`[win\\](https://example.org){{0}}`"
 
 
+def test_the_addresses_are_sections_of_the_documentation():
+    driver = sarif_run(report())["tool"]["driver"]
+    assert driver["informationUri"] == REPOSITORY
+    leaks = sarif_run(replace(report(), rules=LEAK_RULES))["tool"]["driver"]
+    for rule in (*driver["rules"], *leaks["rules"]):
+        page, _, anchor = rule["helpUri"].removeprefix(f"{DOCUMENTATION}/").partition("#")
+        headings = re.findall(r"(?m)^### (.*)$", (DATA.parents[1] / "docs" / page).read_text(encoding="utf-8"))
+        assert anchor in {heading.lower().replace(" ", "-") for heading in headings}
+
+
+# GitLab: the fields of https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
+
+TEXT = {"type": "string", "minLength": 1}
+GITLAB = Draft4Validator({"type": "array", "items": {
+    "required": ["description", "check_name", "fingerprint", "severity", "location"],
+    "properties": {
+        "description": TEXT, "check_name": TEXT, "fingerprint": TEXT,
+        "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+        "location": {"required": ["path", "lines"], "properties": {
+            "path": {"type": "string"},
+            "lines": {"required": ["begin"], "properties": {"begin": {"type": "integer", "minimum": 1}}},
+        }},
+    },
+}})  # fmt: skip
+
+
+def gitlab(checked):
+    entries = json.loads(render(checked, "gitlab"))
+    GITLAB.validate(entries)
+    return entries
+
+
+def test_a_fingerprint_stays_if_a_line_moves():
+    before = gitlab(report(problem("E114", place(1, 2, "m"), place(5, 2, "m"), path="./dev-0/out.tsv")))
+    after = gitlab(report(problem("E114", place(2, 2, "m"), place(9, 7, "m"), place(9, 8, "n"))))
+    prints = [entry["fingerprint"] for entry in before]
+    assert prints == [entry["fingerprint"] for entry in after[:2]]
+    assert len({entry["fingerprint"] for entry in after}) == 3
+    assert [entry["location"] for entry in before] == [
+        {"path": "dev-0/out.tsv", "lines": {"begin": line}} for line in (1, 5)
+    ]
+
+
 # JUnit
 
 
@@ -232,6 +277,17 @@ def unescaped(value):
     for escape, character in {"%3A": ":", "%2C": ",", "%0D": "\r", "%0A": "\n", "%25": "%"}.items():
         value = value.replace(escape, character)
     return value
+
+
+@PROPERTY
+@given(REPORTS)
+@example(INJECTED)
+def test_gitlab_and_concise_have_an_entry_a_place(checked):
+    number = sum(len(found.places) or 1 for found in checked.problems)
+    fingerprints = {entry["fingerprint"] for entry in gitlab(checked)}
+    lines = render(checked, "concise").split("\n")
+    assert (len(fingerprints), len(lines)) == (number, number + 2)
+    assert all(line.isprintable() and not is_a_command(line) for line in lines)
 
 
 @PROPERTY

@@ -1,0 +1,163 @@
+"""Where results go, and what else is shown: ``--output``, ``--quiet``, and the options of ``geval check`` on both."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
+
+GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
+BIGRAM = "dev-0/out-model=bigram.tsv"
+ALL = [*((name,) for name in COMMANDS if name not in SUBCOMMANDS)]
+ALL += [(name, subcommand) for name, own in SUBCOMMANDS.items() for subcommand in own]
+GUESS = "the:0.5 of:0,25 :0.25\n:1\nthe:0.9 of:0.3\nthe:0.4 a:0,25 :0.2\n"
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    shutil.copytree(GAZETTE, tmp_path / "gazette")
+    monkeypatch.chdir(tmp_path / "gazette")
+    Path("guess.tsv").write_text(GUESS)
+    return tmp_path / "gazette"
+
+
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_every_command_can_be_quiet_and_those_with_formats_write_files(command):
+    options = parser_of(*command)._option_string_actions
+    assert "--quiet" in options
+    assert "--format" not in options or options["--output"].dest == "output_file"
+
+
+@pytest.mark.parametrize(("name", "format"), [
+    ("s.csv", "csv"), ("s.md", "markdown"), ("s.tex", "latex"), ("s.HTML", "html"), ("s.json", "json"),
+    ("s.txt", "text"), ("scores", "text"),
+])  # fmt: skip
+@pytest.mark.parametrize("words", [
+    "-t dev-0", "compare -t dev-0 --samples 20", "check guess.tsv", "check guess.tsv --statistics",
+])  # fmt: skip
+def test_the_ending_of_the_file_names_the_format(name, format, words, challenge, geval):
+    status, out, _ = geval(*words.split(), "--format", format)
+    assert geval(*words.split(), "-q", "--output", name, terminal=True) == (status, "", "")
+    assert Path(name).read_text() == out
+
+
+def test_a_format_that_is_given_comes_before_the_ending(challenge, geval):
+    geval("-t", "dev-0", "--format", "csv", "--output", "scores.json")
+    assert Path("scores.json").read_text().startswith("file,model,")
+    assert geval("check", "guess.tsv", "-q", "--output", "check.sarif")[0] == 1
+    assert json.loads(Path("check.sarif").read_text())["version"] == "2.1.0"
+    geval("--list-metrics", "--output", "metrics.txt")
+    assert "PerplexityHashed" in Path("metrics.txt").read_text()
+
+
+def test_the_file_is_left_as_it_was_if_nothing_is_shown(challenge, geval):
+    Path("scores.txt").write_text("before\n")
+    for words in (["-t", "test-A"], ["-t", "dev-0", "-m", "None"], ["compare", "guess.tsv", "none.tsv"]):
+        assert geval(*words, "--output", "scores.txt")[0] > 0
+        assert Path("scores.txt").read_text() == "before\n"
+    assert sorted(path.name for path in challenge.iterdir()) == sorted(
+        [*(path.name for path in GAZETTE.iterdir()), "guess.tsv", "scores.txt"]
+    )
+
+
+def test_an_output_of_a_model_is_not_written_over(challenge, geval):
+    before = Path(BIGRAM).read_bytes()
+    message = (
+        f"geval: Cannot write results to `{BIGRAM}`: it may hold the output of a model\n"
+        f"  -o {BIGRAM} scores it; remove it first if you do not need it\n"
+    )
+    assert geval("-t", "dev-0", "--output", BIGRAM) == (2, "", message)
+    assert Path(BIGRAM).read_bytes() == before
+    message = "geval: Cannot write `dev-0`: it is a folder, not a file\n"
+    assert geval("-t", "dev-0", "--output", "dev-0") == (2, "", message)
+
+
+def test_quiet_hides_notes_and_no_error(challenge, geval):
+    words = ["-t", "dev-0", "-i", "none.tsv"]
+    status, out, notes = geval(*words)
+    assert notes.startswith("geval: note: ")
+    assert geval(*words, "--quiet") == (status, out, "")
+    error = "geval: No file with the test results: `./test-A/out.tsv`\n  `./test-A` holds expected.tsv, in.tsv.xz\n"
+    assert geval("-t", "test-A", "-q") == (1, "", error)
+    assert geval("--init", "--expected-directory", "new", "-m", "PerplexityHashed", "-q") == (0, "", "")
+    assert geval("check", "guess.tsv", "--diff", "--rest-mass", "0.1", "-q")[2] == ""
+    assert geval("check", "guess.tsv", "-q")[2] == ""
+
+
+CONCISE = """\
+guess.tsv:1:12: E114 `0,25` is not a number (decimal comma); write a decimal point, not a comma{}
+guess.tsv:3:1: W202 the probabilities sum to 1.2; they are divided by it
+guess.tsv:3:15: W204 no rest entry, and nothing left for one: a miss costs infinity
+guess.tsv:2:1: W214 the rest alone: no word is more likely than another
+1 error, 3 warnings in 1 file
+"""
+
+
+def test_check_concise(challenge, geval):
+    words = ["check", "guess.tsv", "-q", "--format", "concise", "--max-problems", "1"]
+    assert geval(*words) == (1, CONCISE.format(" (and 1 more line)"), "")
+    lines = CONCISE.format("").splitlines(keepends=True)
+    moved = lines[0].replace(":1:12:", ":4:11:")
+    assert geval(*words, "--max-problems", "0") == (1, "".join([lines[0], moved, *lines[1:]]), "")
+
+
+STATISTICS = """\
+count  rule  name           severity  fixable
+2      E114  not-a-number   error
+1      W202  sum-above-one  warning   yes
+1      W204  no-rest-mass   warning   yes
+1      W214  no-guess       warning
+
+1 error, 3 warnings in 1 file
+"""
+
+
+def test_check_statistics_and_exit_zero(challenge, geval):
+    words = ["check", "guess.tsv", "-q", "--statistics"]
+    assert geval(*words) == (1, STATISTICS, "")
+    assert geval(*words, "--strict", "--exit-zero") == (0, STATISTICS, "")
+    assert geval("check", "guess.tsv", "-q", "--exit-zero", "--format", "json")[0] == 0
+    assert geval("challenge", "leaks", ".", "--exit-zero")[0] == 0
+    message = "geval: --statistics has no sarif format; it has text, json, csv, markdown, latex, html\n"
+    assert geval("check", "guess.tsv", "--statistics", "--format", "sarif") == (2, "", message)
+    assert geval("check", "--exit-zero", "--select", "E9")[0] == 2
+
+
+SUMMARY = """\
+### geval check: 1 error, 0 warnings in 1 file
+
+| file | rule |  | lines | the first |
+| --- | --- | --- | --- | --- |
+| guess.tsv | E114 not-a-number | error | 2 | \\`0,25\\` is not a number (decimal comma); write a decimal point, not a comma |
+
+### geval check: no problems in 1 file
+
+
+"""
+
+
+def test_check_writes_the_summary_of_a_job(challenge, geval, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    for words in (["guess.tsv", "--select", "E1"], ["bigram", "-t", "dev-0"]):
+        geval("check", *words, "-q", "--format", "github")
+        geval("check", *words, "-q")
+    assert Path("summary.md").read_text() == SUMMARY
+
+
+LINK = (
+    "\x1b]8;;https://github.com/geval-py/geval-py/blob/main/docs/rules.md#e114-not-a-number\x1b\\E114\x1b]8;;\x1b\\"
+)
+
+
+@pytest.mark.parametrize(("terminal", "variables", "is_linked"), [
+    (True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False),
+    (True, {"TERM": "linux"}, False), (False, {"FORCE_COLOR": "1"}, False),
+    (True, {"TERM": "dumb", "FORCE_COLOR": "1"}, False),
+])  # fmt: skip
+def test_codes_of_rules_are_links_on_a_terminal(terminal, variables, is_linked, challenge, geval, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    out = geval("check", "guess.tsv", "-q", terminal=terminal)[1]
+    assert ("\x1b]8" in out, LINK in out) == (is_linked, is_linked)
