@@ -76,13 +76,12 @@ def column(evaluation: Evaluation, name: str) -> Chart:
     return panels.group_chart(report, report.rows(groupings[name]))
 
 
-def comparison(evaluations: Comparison | Iterable[Evaluation]) -> Chart:
+def comparison(first: Comparison | Evaluation | Iterable[Evaluation], *others: Evaluation) -> Chart:
     """Draw the scores of other outputs minus the score of the first, or of a comparison's baseline, with intervals.
 
     Raises UsageError if no difference is finite, and the errors of :func:`geval_py.compare`.
     """
-    compared = evaluations if isinstance(evaluations, Comparison) else compare(evaluations)
-    _, chart = panels.differences(compared)
+    _, chart = panels.differences(first if isinstance(first, Comparison) else compare(first, *others))
     if chart is None:
         raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
     return chart

@@ -101,6 +101,12 @@ class Evaluations(list[Evaluation]):
                     rows[n] |= interval_ends(self[n].scores, documents)
         return pd.DataFrame(score_columns(self, rows))
 
+    def to_markdown(self, *, precision: int | None = None, names: Mapping[str, str] | None = None) -> str:
+        """Write a Markdown table: the columns of :meth:`to_frame`, a row an output; arguments as of to_latex."""
+        from geval_py.scoring.score_tables import scores_table
+
+        return "".join(scores_table(self, precision, names, for_paper=True).markdown())
+
     def to_latex(
         self,
         caption: str | None = None,

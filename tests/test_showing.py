@@ -143,6 +143,11 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
     ]
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed --metric LikelihoodHashed --precision 2 -%")
     assert r"out &  &  &  &  & 283 & 35 \\" in outputs.to_latex().splitlines()
+    assert outputs.to_markdown(precision=1, names={"out.tsv": "B|C"}).splitlines()[:2] == [
+        "| output | PerplexityHashed | LikelihoodHashed |",
+        "| --- | ---: | ---: |",
+    ]
+    assert outputs.to_markdown(precision=1, names={"out.tsv": "B|C"}).splitlines()[-1] == r"| B\|C | 283 | 35 |"
     with pytest.raises(geval_py.UsageError, match=r"^`nothing` is none of the outputs scored\n"):
         outputs.to_latex(names={"nothing": "A"})
     with pytest.raises(geval_py.UsageError, match="a}b"):

@@ -156,6 +156,10 @@ class Comparison(formats.Tabular):
         shown = replace(self, names={**self.short_names(), **self.names}, marks=True)
         return formats.Tabular.latex(shown, caption, label)
 
+    def to_markdown(self, names: Mapping[str, str] | None = None) -> str:
+        """Write a Markdown table, the best score bold and with marks of significance; ``names`` are as in to_latex."""
+        return "".join(self.with_names(names or {}).markdown())
+
     def to_latex(
         self, caption: str | None = None, label: str | None = None, names: Mapping[str, str] | None = None
     ) -> str:
@@ -421,15 +425,14 @@ def checked_label(label: str | None) -> str | None:
 
 
 def compare(
-    evaluations: Iterable[scores.ScoredOutput],
-    *,
+    *outputs: scores.ScoredOutput | Iterable[scores.ScoredOutput],
     baseline: Baseline = None,
     samples: int = config.DEFAULT_SAMPLES,
     seed: int = config.DEFAULT_SEED,
     documents: DocumentsBy = None,
     progress: blocks.Progress | None = None,
 ) -> Comparison:
-    """Compare two evaluations or more with a baseline, and all with each other.
+    """Compare two evaluations or more, or a list of them, with a baseline, and all with each other.
 
     ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
     one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
@@ -444,14 +447,14 @@ def compare(
     Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
     or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
     """
-    evaluations = scores.checked_evaluations(evaluations, "compare")
+    evaluations = scores.checked_evaluations(outputs, "compare")
     config.check_sampling(samples, seed)
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     scores.check_comparable(evaluations)
-    outputs = [evaluation.output for evaluation in evaluations]
-    names, first = unique_names(outputs), evaluations[0].scores[0]
-    index = _find_baseline(baseline, names, outputs)
+    files = [evaluation.output for evaluation in evaluations]
+    names, first = unique_names(files), evaluations[0].scores[0]
+    index = _find_baseline(baseline, names, files)
     of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(first).several()
     ranking = rank(

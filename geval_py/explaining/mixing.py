@@ -161,14 +161,13 @@ class Mixture(formats.Tabular):
 
 
 def mix(
-    evaluations: Iterable[ScoredOutput],
-    *,
+    *outputs: ScoredOutput | Iterable[ScoredOutput],
     words: int = 0,
     documents: cross_validation.HeldTogether = None,
     seed: int = config.DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:
-    """Find the best weights to mix outputs of one test set with known answers.
+    """Find the best weights to mix outputs, or a list of them, of one test set with known answers.
 
     ``words`` is the number of frequent words of the challenge's train that make one more component, with a rest for
     all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for :func:`tune`.
@@ -176,7 +175,7 @@ def mix(
     Raises UsageError for fewer than two outputs, different answers or metrics, and otherwise as :func:`tune`;
     LineCountError for different numbers of lines.
     """
-    evaluations = checked_evaluations(evaluations, "mix")
+    evaluations = checked_evaluations(outputs, "mix")
     if len(evaluations) < 2:
         raise errors.UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
     check_comparable(evaluations)

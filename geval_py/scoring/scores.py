@@ -333,11 +333,15 @@ def checked_evaluation(value: object) -> ScoredOutput:
     return value
 
 
-def checked_evaluations(values: object, call: str) -> tuple[ScoredOutput, ...]:
-    """Return several evaluations; raises UsageError for a single one and for other values, and shows the call."""
+def checked_evaluations(arguments: Sequence[object], call: str) -> tuple[ScoredOutput, ...]:
+    """Return the evaluations that are the arguments of a call, or in the list that is its only argument.
+
+    Raises UsageError for a single evaluation and for other values, and shows the call.
+    """
+    values: object = arguments[0] if len(arguments) == 1 else arguments
     if isinstance(values, ScoredOutput) or not isinstance(values, Iterable):
         what = "one evaluation" if isinstance(values, ScoredOutput) else shown(values)
-        raise UsageError(message=f"several evaluations are wanted in a list, not {what}: {call}([one, other])")
+        raise UsageError(message=f"{call}(one, other) takes several evaluations or a list of them, not {what}")
     return tuple(map(checked_evaluation, values))
 
 
