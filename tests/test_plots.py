@@ -1,10 +1,13 @@
 """The charts of notebooks: SVG in colours of their own, with what they show in words."""
 
+import struct
+import sys
 from pathlib import Path
 
 import pytest
 
-from geval_py import UsageError, compare, evaluate, evaluate_all, plots
+from geval_py import MissingPackageError, UsageError, compare, evaluate, evaluate_all, plots
+from geval_py.version import installs
 
 GAZETTE = Path(__file__).parent.parent / "challenges" / "gazette"
 OF_AN_EVALUATION = "losses costs lengths frequencies calibration first_guess rest luck tuning"
@@ -38,7 +41,32 @@ def test_a_chart_of_a_column(bigram):
 def test_a_chart_of_a_comparison():
     evaluations = evaluate_all(GAZETTE, "dev-0")
     check(plots.comparison(evaluations))
-    assert plots.comparison(compare(evaluations)).svg == plots.comparison(evaluations).svg
+    charts = [plots.comparison(compare(*evaluations)), plots.comparison(*evaluations), plots.comparison(evaluations)]
+    assert len({chart.svg for chart in charts}) == 1
+
+
+MAGIC = {"c.svg": b"<svg xmlns=", "c.PNG": b"\x89PNG\r\n\x1a\n", "c.pdf": b"%PDF-1."}
+
+
+def test_the_ending_decides_what_a_chart_is_saved_as(bigram, tmp_path, monkeypatch):
+    chart = plots.losses(bigram)
+    for name, magic in MAGIC.items():
+        chart.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    assert struct.unpack(">II", (tmp_path / "c.PNG").read_bytes()[16:24]) == (3 * chart.width, 3 * chart.height)
+    monkeypatch.chdir(tmp_path)
+    for name in ("d.gif", "d", "d.svg.gz"):
+        with pytest.raises(UsageError) as caught:
+            chart.save(name)
+        assert str(caught.value) == f"Cannot write `{name}`: charts are saved as .svg, .png or .pdf"
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    for name in ("d.png", "d.pdf"):
+        with pytest.raises(MissingPackageError) as missing:
+            chart.save(name)
+        assert str(missing.value) == (
+            f"charts are saved as PNG and PDF by vl-convert, of the extra charts: {installs('charts')}"
+        )
+    assert {path.name for path in tmp_path.iterdir()} == {*MAGIC}
 
 
 def test_what_cannot_be_drawn():

@@ -157,7 +157,7 @@ class Comparison(formats.Tabular):
         return formats.Tabular.latex(shown, caption, label)
 
     def to_markdown(self, names: Mapping[str, str] | None = None) -> str:
-        """Write a Markdown table, the best score bold and with marks of significance; ``names`` are as in to_latex."""
+        """Write a Markdown table, the best score bold with marks of significance; ``names`` are as in to_latex."""
         return "".join(self.with_names(names or {}).markdown())
 
     def to_latex(

@@ -17,7 +17,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from xml.sax.saxutils import quoteattr
 
-from geval_py.errors import UsageError
+from geval_py.errors import MissingPackageError, UsageError
 from geval_py.explaining.significance import MIN_LINES
 from geval_py.reading import rewriting
 from geval_py.reading.outputs import unique_names
@@ -26,7 +26,8 @@ from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
 from geval_py.tables.layout import cut_names
 from geval_py.tables.numbers import counted
-from geval_py.text import display_width, visible
+from geval_py.text import display_width, named, visible
+from geval_py.version import installs
 
 if TYPE_CHECKING:
     from geval_py.explaining.calibration import Points
@@ -165,6 +166,7 @@ def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
 # A chart and its elements
 
 WIDTH = 400  # pixels, as all lengths here
+PNG_SCALE = 3  # pixels of a PNG for each of these: 1,200 across
 FONT = 11
 LETTER = 6.5  # the width of a character, about
 BELOW = 36  # what an axis with a name takes below a chart
@@ -213,9 +215,25 @@ class Chart:
         return f"{head}{_VARIABLE.sub(lambda name: COLOURS[name[1]], parts)}</svg>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the chart as an SVG file; raises UsageError if it cannot be written."""
-        with rewriting.written_whole(os.fspath(path)) as file:
-            file.write(self.svg.encode())
+        """Write the chart to a file, as SVG, PNG or PDF by its ending.
+
+        Raises UsageError for another ending and if the file cannot be written, and MissingPackageError if the extra
+        ``charts``, which makes PNG and PDF, is not installed.
+        """
+        place, data = os.fspath(path), self.svg.encode()
+        ending = os.path.splitext(place)[1].lower()
+        if ending not in (".svg", ".png", ".pdf"):
+            raise UsageError(message=f"Cannot write {named(place)}: charts are saved as .svg, .png or .pdf")
+        if ending != ".svg":
+            try:
+                import vl_convert
+            except ImportError as error:
+                message = f"charts are saved as PNG and PDF by vl-convert, of the extra charts: {installs('charts')}"
+                raise MissingPackageError(message=message, package="vl-convert-python") from error
+            to_png = vl_convert.svg_to_png
+            data = to_png(self.svg, scale=PNG_SCALE) if ending == ".png" else vl_convert.svg_to_pdf(self.svg)
+        with rewriting.written_whole(place) as file:
+            file.write(data)
 
     @property
     def _size(self) -> str:
