@@ -4,6 +4,7 @@ The Markdown is written for a code host. Copies of the pages are made for the si
 
 - the lists of links in docs/index.md become the site's table of contents, a part for each heading;
 - links to files outside of docs/ become links to their copies;
+- badges, which other hosts draw, are left out;
 - each name that docs/api.md lists becomes what autodoc knows of it.
 """
 
@@ -26,6 +27,7 @@ SITE = DOCS / "site"  # the settings, the style and the scripts
 STAGE = ROOT / "build" / "docs-pages"
 BUILT = ROOT / "build" / "docs"
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+BADGE = re.compile(r"^\[!\[.*\]\(https?:.*\)\]\(.*\)\n", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 LISTED = re.compile(r"^- \[([^]\n]+)\]\(([^)#\n]+)\)", re.MULTILINE)
 NAME = re.compile(r"^- `([\w.]+)`\n", re.MULTILINE)
@@ -61,7 +63,7 @@ def staged(page: Path, names: dict[Path, str]) -> tuple[str, list[Path]]:
         files.append(target)
         return f"]({target.relative_to(ROOT).as_posix()})"
 
-    text = page.read_text(encoding="utf-8")
+    text = BADGE.sub("", page.read_text(encoding="utf-8"))
     code = [match.group() for match in CODE.finditer(text)]
     parts = [LINK.sub(link, part) for part in CODE.split(text)]
     return "".join(part for pair in zip(parts, [*code, ""], strict=True) for part in pair), files

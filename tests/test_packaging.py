@@ -33,14 +33,37 @@ def test_workflows_parse(path):
         assert all("uses" in step or "run" in step for step in job["steps"])
 
 
-def test_the_addresses_are_those_of_the_package():
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    assert (urls["Repository"], urls["Documentation"]) == (REPOSITORY, DOCUMENTATION)
-
-
 def texts(*patterns):
     """The texts of the files that match."""
     return [path.read_text(encoding="utf-8") for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+
+
+COPIED = ("*.md", "docs/*.md", "docs/workflows/*.yml", "action.yml", "CITATION.cff", "packaging/**/*.*")
+
+
+def test_the_project_has_one_address():
+    """Everywhere: where it is cloned and installed from, in recipes for other repositories, and on PyPI."""
+    urls = PYPROJECT["project"]["urls"]
+    assert urls.keys() == {"Documentation", "Repository", "Issues", "Changelog"}
+    assert (urls["Repository"], urls["Documentation"]) == (REPOSITORY, DOCUMENTATION)
+    named = {name for text in [*texts(*COPIED), *urls.values()] for name in re.findall(r"\S*\b[\w.-]+/geval-py\b", text)}
+    is_ours = re.compile(rf"\S*{re.escape(REPOSITORY)}|\(?geval-py/geval-py|\S*(RUNNER_TEMP|/\.cache|projects|\.\.)/geval-py")
+    assert [name for name in sorted(named) if not is_ours.fullmatch(name)] == []
+
+
+def test_who_cites_names_the_version_and_the_address():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["version"], citation["repository-code"]) == (__version__, REPOSITORY)
+    assert citation["abstract"] == PYPROJECT["project"]["description"]
+    assert citation["license"] == PYPROJECT["project"]["license"].split()[0]
+
+
+def test_the_badges_say_what_the_package_says():
+    (readme,) = texts("README.md")
+    assert f"Python-{PYPROJECT['project']['requires-python'].removeprefix('>=')}_or_newer-" in readme
+    assert f"licence-{PYPROJECT['project']['license'].split()[0].replace('-', '--')}-" in readme
+    assert f"{REPOSITORY}/actions/workflows/test.yml/badge.svg" in readme
+    assert (ROOT / ".github/workflows/test.yml").exists()
 
 
 def test_an_action_has_one_version_everywhere():
@@ -84,13 +107,13 @@ def test_the_hook_checks_outputs():
 
 
 def test_nothing_is_installed_by_a_name_that_is_not_ours_yet():
-    """Until there is a release, the name on PyPI may be anyone's: geval-py is installed from a folder."""
+    """Until there is a release, the name on PyPI may be anyone's: geval-py is installed from a folder or its address."""
     sources = texts(
         "*.md", "docs/*.md", "docs/workflows/*.yml", "action.yml", ".github/workflows/*.yml", "geval_py/**/*.py"
     )
     installed = [name for text in sources for name in re.findall(r"pip install (?:--?\w+ )*['\"]?([^\n`]+)", text)]
     assert [
-        name for name in installed if "geval-py" in name and not name.startswith(("./geval-py", "./ours/geval-py"))
+        name for name in installed if "geval-py" in name and f"git+{REPOSITORY}" not in name
     ] == []
 
 
