@@ -25,7 +25,7 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import GevalError, UsageError
-from geval_py.reading import config
+from geval_py.reading import config, rewriting
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import FORMATS, Shown
@@ -47,18 +47,29 @@ def _mass(text: str) -> float:
     return value
 
 
+def _format_and_path(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    if name not in problem_formats.FORMATS or not path:
+        raise ValueError(f"{text!r} is not FORMAT=FILE, with one of {', '.join(problem_formats.FORMATS)}")
+    return name, path
+
+
 def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     """Return the options about which rules count, and how they are shown; some codes have that ``beginning``."""
     most = f"places shown of each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
     return (
         partial(add_format, more=problem_formats.FORMATS),
+        option(
+            "--also", type=config.argument_type(_format_and_path), action="append", default=[], metavar="FORMAT=FILE",
+            help="write the report in this format to a file, too; repeatable",
+        ),
         switch("--strict", help="warnings too make the exit status 1"),
         switch("--exit-zero", help="problems do not make the exit status 1"),
         switch("--statistics", help="show only how many lines have a problem, by rule"),
         option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
         option("--ignore", metavar="RULE,…", help="not these rules"),
         number_option("--max-problems", help=most),
-    )
+    )  # fmt: skip
 
 
 LISTING = (  # the options that only show the rules
@@ -128,7 +139,7 @@ def max_places(args: argparse.Namespace) -> int:
     """Return how many places are shown of each rule."""
     if args.max_problems is not None:
         return int(args.max_problems)
-    return TEXT_MAX_PLACES if args.format == "text" else check.DEFAULT_MAX_PLACES
+    return TEXT_MAX_PLACES if args.format == "text" and not args.also else check.DEFAULT_MAX_PLACES
 
 
 def show_report(report: rules.Report, args: argparse.Namespace) -> int:
@@ -137,6 +148,9 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
     In a job of GitHub, the format github also appends to the summary of the job.
     """
     status = 0 if args.exit_zero else report.status
+    for name, path in args.also:
+        with rewriting.written_whole(path) as draft:
+            draft.write(problem_formats.render(report, name).encode())
     if args.statistics:
         terminal.show(problem_formats.statistics(report), args)
         return status
