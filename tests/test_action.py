@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+(INSTALL,) = (step for step in ACTION["runs"]["steps"] if step.get("name") == "Install geval-py")
 (CHECK,) = (step for step in ACTION["runs"]["steps"] if step.get("id") == "check")
 VARIABLES = {expression: name for name, expression in CHECK["env"].items()}
 WARNING = ":1\n"
@@ -44,6 +46,10 @@ def action(tmp_path, warm):
         return process.returncode, process.stdout, given
 
     return run
+
+
+def test_the_submission_is_checked_once():
+    assert CHECK["run"].count('"$bin/geval"') == 1
 
 
 def test_every_input_is_a_variable():
@@ -96,3 +102,43 @@ def test_the_test_set(inputs, annotations, action):
 
 def test_a_challenge_that_is_none(action):
     assert action(challenge="nowhere")[2] == {"status": "2"}
+
+
+@pytest.mark.parametrize("is_attached", [True, False])
+def test_the_wheel_of_the_release_is_installed_or_one_is_built(is_attached, tmp_path):
+    """By pip itself: from a page as that of a release's files, or from the checkout of the action."""
+    project = tmp_path / "action"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        '[project]\nname = "geval-py"\nversion = "0"\n'
+    )
+    (project / "backend.py").write_text(BACKEND)
+    if is_attached:
+        subprocess.run(
+            [sys.executable, "-c", "import backend; backend.build_wheel('..', '1')"], cwd=project, check=True
+        )
+        (tmp_path / "release.html").write_text(
+            '<a href="geval_py-1-py3-none-any.whl">geval_py-1-py3-none-any.whl</a>'
+        )
+    environment = {"PYTHON": sys.executable, "RELEASE": str(tmp_path / "release.html")}
+    environment |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_ACTION_PATH": str(project)}
+    words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", INSTALL["run"]]
+    subprocess.run(words, env={**os.environ, **environment}, check=True, capture_output=True)
+    python = tmp_path / "geval-py/bin/python"
+    ask = "import importlib.metadata as m; print(m.version('geval-py'))"
+    assert subprocess.check_output([python, "-c", ask], text=True) == ("1\n" if is_attached else "0\n")
+
+
+BACKEND = """
+import zipfile
+def build_wheel(folder, version="0", *_):
+    version = version or "0"
+    name = f"geval_py-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        info = f"geval_py-{version}.dist-info"
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: geval-py\\nVersion: {version}\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""

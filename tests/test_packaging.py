@@ -46,9 +46,30 @@ def test_the_project_has_one_address():
     urls = PYPROJECT["project"]["urls"]
     assert urls.keys() == {"Documentation", "Repository", "Issues", "Changelog"}
     assert (urls["Repository"], urls["Documentation"]) == (REPOSITORY, DOCUMENTATION)
-    named = {name for text in [*texts(*COPIED), *urls.values()] for name in re.findall(r"\S*\b[\w.-]+/geval-py\b", text)}
-    is_ours = re.compile(rf"\S*{re.escape(REPOSITORY)}|\(?geval-py/geval-py|\S*(RUNNER_TEMP|/\.cache|projects|\.\.)/geval-py")
+    named = {
+        name for text in [*texts(*COPIED), *urls.values()] for name in re.findall(r"\S*\b[\w.-]+/geval-py\b", text)
+    }
+    is_ours = re.compile(
+        rf"\S*{re.escape(REPOSITORY)}|\(?geval-py/geval-py|\S*(RUNNER_TEMP|/\.cache|projects|\.\.)/geval-py"
+    )
     assert [name for name in sorted(named) if not is_ours.fullmatch(name)] == []
+
+
+def test_recipes_name_the_tag_of_this_version():
+    for text in texts(*COPIED):
+        tags = re.findall(r"(?:geval-py/geval-py@|rev: |TAG: |releases/tag/)(v[\w.]+)", text)
+        assert set(tags) <= {f"v{__version__}"}
+
+
+def test_the_release_wants_its_tag_to_be_the_version():
+    (run,) = [step["run"] for step in release()["moment"]["steps"] if step.get("name") == "The tag is the version"]
+    statuses = [
+        subprocess.run(
+            ["bash", "-c", run], cwd=ROOT, env=os.environ | {"GITHUB_REF_NAME": tag}, check=False
+        ).returncode
+        for tag in (f"v{__version__}", "v9.9.9")
+    ]
+    assert statuses == [0, 1]
 
 
 def test_who_cites_names_the_version_and_the_address():
@@ -76,7 +97,8 @@ def test_an_action_has_one_version_everywhere():
     for text in texts("docs/*.md", "README.md"):
         for action, version in re.findall(r"uses: ([\w./-]+)@(v\S+)", text):
             copied[action].add(version)
-    assert {"actions/setup-python", "github/codeql-action/upload-sarif"} <= pinned.keys() & copied.keys()
+    del copied["geval-py/geval-py"]
+    assert "actions/checkout" in pinned.keys() & copied.keys()
     assert {action: found for action, found in pinned.items() if len(found) > 1} == {}
     major = {action: {version.partition(".")[0] for _, version in pinned[action]} for action in copied}
     assert copied == major
@@ -112,9 +134,7 @@ def test_nothing_is_installed_by_a_name_that_is_not_ours_yet():
         "*.md", "docs/*.md", "docs/workflows/*.yml", "action.yml", ".github/workflows/*.yml", "geval_py/**/*.py"
     )
     installed = [name for text in sources for name in re.findall(r"pip install (?:--?\w+ )*['\"]?([^\n`]+)", text)]
-    assert [
-        name for name in installed if "geval-py" in name and f"git+{REPOSITORY}" not in name
-    ] == []
+    assert [name for name in installed if "geval-py" in name and f"git+{REPOSITORY}" not in name] == []
 
 
 def test_the_wheel_holds_the_sample_challenge():

@@ -15,6 +15,7 @@ import yaml
 from gazette import TEST, hide_answers, output, write
 
 from geval_py.cli.commands import SUBCOMMANDS
+from geval_py.version import REPOSITORY, __version__
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs/workflows"
@@ -61,12 +62,44 @@ def test_public_logs_do_not_say_why_one_was_withdrawn(script):
     assert "geval board status" not in script
 
 
+PIP = """#!/bin/sh
+echo "$@" >>"$LOG"
+case "$*" in *--no-index*) [ "$ATTACHED" ] || exit 1 ;; esac
+[ "$1" != wheel ] || touch "$5/geval_py-0.1.0-cp311-abi3-linux_x86_64.whl"
+"""
+
+
 def test_strangers_code_is_not_installed():
     ours = next(step for step in JOBS["check"]["steps"] if step.get("with", {}).get("path") == "ours")
     assert ours["with"]["ref"] == "${{ github.event.pull_request.base.sha }}"
-    installed = [text for text in scripts(JOBS["check"]).values() if "pip install" in text]
-    assert installed == ["pip install ./ours/geval-py"]
-    assert "pip install --quiet ./ours/geval-py" in GITLAB["check"]["script"]
+    for script in (scripts(JOBS["check"])["Install geval-py"], gitlab_script("check")):
+        assert "wheel=$(mktemp -d)\n" in script.replace(" # in no folder that a submission can fill", "")
+        assert re.findall("pip install (.*)", script) == ['-q "$wheel"/*.whl']
+    assert GITHUB["env"] == GITLAB["variables"] == {"REPO": REPOSITORY, "TAG": f"v{__version__}"}
+
+
+@pytest.mark.parametrize("is_attached", [True, False])
+@pytest.mark.parametrize(
+    ("script", "extras"),
+    [
+        (scripts(JOBS["check"])["Install geval-py"], ""),
+        (scripts(JOBS["add"])["Install geval-py"], "[board,postgresql]"),
+    ],
+)
+def test_the_wheel_of_a_release_is_installed_or_one_is_built(script, extras, is_attached, tmp_path):
+    write(tmp_path / "bin/pip", PIP).chmod(0o755)
+    path = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
+    variables = {"PATH": path, "TMPDIR": str(tmp_path), "LOG": str(tmp_path / "log")}
+    variables |= {"ATTACHED": "yes"} if is_attached else {}
+    subprocess.run(["bash", "-eo", "pipefail", "-c", script], env=GITHUB["env"] | variables, check=True)
+    (wheel,) = tmp_path.glob("tmp.*/*.whl")
+    tag = f"v{__version__}"
+    calls = [
+        f"wheel -q --no-deps -w {wheel.parent} --no-index -f {REPOSITORY}/releases/expanded_assets/{tag} geval-py",
+        *([] if is_attached else [f"wheel -q --no-deps -w {wheel.parent} git+{REPOSITORY}@{tag}"]),
+        f"install -q {wheel}{extras}",
+    ]
+    assert (tmp_path / "log").read_text().splitlines() == calls
 
 
 def test_jobs_that_add_wait_for_each_other():
@@ -239,7 +272,7 @@ def test_gitlab_checks_what_is_proposed(runner, path, text, status, said):
     variables = {"GITLAB_USER_LOGIN": "ann", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}
     found = runner.run(gitlab_script("check"), **variables)
     assert (found[0], said in found[1]) == (status, True), found[1]
-    assert runner.installed.read_text() == "install --quiet ./ours/geval-py\n"
+    assert re.search(r"\ninstall -q \S+/tmp\.\w+/\*\.whl\n$", runner.installed.read_text())
     is_own = path.startswith("submissions/ann/")
     assert (runner.folder / "check.xml").exists() == is_own
     if is_own:
@@ -275,4 +308,4 @@ def test_gitlab_adds_and_publishes_what_is_merged(runner, postgresql):
         ("bob", "scored", "2025-01-21T11:00:00Z"),
         ("dan", "rejected", "2025-01-20T11:00:00Z"),
     ]
-    assert runner.installed.read_text() == "install --quiet ./geval-py[board,postgresql]\n" * 2
+    assert runner.installed.read_text().count("/*.whl[board,postgresql]\n") == 2
