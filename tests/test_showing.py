@@ -44,7 +44,7 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
         "<Score: PerplexityHashed 174.595 words, lower is better>",
         "<Metric BLEU: share, higher is better>",
         "<Scorer of 3 words by PerplexityHashed>",
-        "<Predictions of 1 lines over 3 words>",
+        "<Predictions of 1 line over 3 words>",
         "<Report: 1 error, 0 warnings in 3 files\n"
         "  E101 missing-output, challenges/gazette/test-A/out.tsv: there is no output for this test set>",
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileErro
 from geval_py.reading import compression, splits
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import JSON_ENDINGS
+from geval_py.tables.numbers import counted
 from geval_py.text import named, natural_order, nearest, visible
 
 DEFAULT_SHARES = (80, 10, 10)
@@ -174,7 +175,9 @@ def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
         if len(cells) != len(names):
-            raise _unreadable(path, number, f"{len(cells)} columns, where the first line names {len(names)}")
+            raise _unreadable(
+                path, number, f"{counted(len(cells), 'column')}, where the first line names {len(names)}"
+            )
         values = dict(zip(names, cells, strict=True))
         if text in values:
             values[text] = values[text].replace("\\n", "\n")

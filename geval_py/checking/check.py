@@ -319,7 +319,7 @@ def _sum_up(
             remedies["W202"] = "They look like 1 - p, where p is the probability: write p."
     if len(total.scales) == 2:
         (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
-        message = f"{probabilities} lines hold probabilities, {logarithms} logarithms"
+        message = f"{counted(probabilities, 'line')} of probabilities, {counted(logarithms, 'line')} of logarithms"
         rarer = min((probabilities, -one), (logarithms, -other))
         add_file("W213", message, line=-rarer[1])
     expected, least = counts["expected capitals"], CASE_SHARE * counts["answers"]

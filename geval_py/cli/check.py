@@ -29,6 +29,7 @@ from geval_py.reading import config, rewriting
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.formats import FORMATS, Shown
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
@@ -250,7 +251,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
                 print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
             if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
                 print("…")
-        changes = ", ".join(f"{code} on {lines} lines" for code, lines in sorted(fixed.changes.items()))
+        changes = ", ".join(f"{code} on {counted(lines, 'line')}" for code, lines in sorted(fixed.changes.items()))
         done = f"{'would mend' if args.diff else 'mended'} {changes}" if changes else "nothing to mend"
         kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
         terminal.tell(f"`{name}`: {done}{kept}")

@@ -28,6 +28,7 @@ from geval_py.modelling import (
 from geval_py.reading import gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
+from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
@@ -82,7 +83,7 @@ def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
         pass
     number, size = next(answers), next(taken)
     if number != size:
-        raise UsageError(message=f"the model gave {number} answers to {size} items")
+        raise UsageError(message=f"the model gave {counted(number, 'answer')} to {counted(size, 'item')}")
 
 
 def open_model(address: str, asked: Asked, **more: Any) -> baselines.WordModel:

@@ -27,6 +27,7 @@ from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.hashed import encoded_text
 from geval_py.scoring.writing import checked_probability, join_words
+from geval_py.tables.numbers import counted
 from geval_py.text import shown
 
 Losses: TypeAlias = NDArray[np.float64]
@@ -186,7 +187,7 @@ class Predictions:
         return len(self._values) if self._offsets is None else len(self._offsets) - 1
 
     def __repr__(self) -> str:
-        return f"<Predictions of {len(self)} lines over {len(self._scorer.vocabulary)} words>"
+        return f"<Predictions of {counted(len(self), 'line')} over {counted(len(self._scorer.vocabulary), 'word')}>"
 
     def __iter__(self) -> Iterator[str]:
         return map(self._line, range(len(self)))

@@ -65,7 +65,7 @@ BAD = {
     "an empty text": (("a.jsonl", b'{"id": "a", "text": ""}'), UnreadableFileError,
      "Cannot read `a.jsonl`: there is no text (there are id, text; --id and --text name them), line 1"),
     "columns": (("a.tsv", b"id\ttext\na\n"), UnreadableFileError,
-     "Cannot read `a.tsv`: 1 columns, where the first line names 2, line 2"),
+     "Cannot read `a.tsv`: 1 column, where the first line names 2, line 2"),
     "Latin-1": (("a.txt", b"one\ncaf\xe9\n"), UnreadableFileError,
      "Cannot read `a.txt`: it is not UTF-8 (byte 0xE9), line 2"),
     "UTF-16": (("a.txt", "one".encode("utf-16")), UnreadableFileError,

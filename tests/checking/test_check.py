@@ -24,6 +24,7 @@ from geval_py.errors import GevalError
 from geval_py.reading.config import Task
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.tables.numbers import counted
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [rule.code for rule in RULES]
@@ -164,8 +165,8 @@ FILES = [
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W223", b"a:-1 b:-2 :-2\n" * 3 + GOOD, None, "the numbers look like logarithms to base 2", b"a:-0.69 b:-1.39 :-1.39\n" * 4),
-    ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 lines hold probabilities, 1 logarithms", b"a:-1 :-1\n:1\n"),
-    ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 lines hold probabilities, 1 logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
+    ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 line of probabilities, 1 line of logarithms", b"a:-1 :-1\n:1\n"),
+    ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 line of probabilities, 1 line of logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
     ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
     ("W222", b"0\ta:0.5 :0.5\n1\tb:0.5 :0.5\n", None, "each line begins with its number and a TAB", b"0\ta:0.5 :0.5\n2\tb:0.5 :0.5\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
@@ -221,7 +222,9 @@ def test_mixed_scales_have_a_place(lines, line, check):
     """The first line of the scale that fewer lines have, or of two the later one."""
     texts = {"p": b"a:0.5 :0.5\n", "l": b"a:-1 :-1\n", "_": b":1\n"}
     problem = check(b"".join(texts[kind] for kind in lines), b"a\n" * len(lines))["W213"]
-    message = f"{lines.count('p')} lines hold probabilities, {lines.count('l')} logarithms"
+    message = (
+        f"{counted(lines.count('p'), 'line')} of probabilities, {counted(lines.count('l'), 'line')} of logarithms"
+    )
     assert first(problem) == (line, 1, "", message)
 
 
@@ -456,7 +459,7 @@ def test_fix_and_diff(submission, geval):
     status, out, err = geval("check", "--diff", "-t", "dev-0")
     assert (status, (submission / "dev-0/out.tsv").read_bytes()) == (0, broken)
     assert out == "./dev-0/out.tsv:1\n- a:0.9 b:0.9\\r\n+ a:0.5 b:0.5\n"
-    assert err == "geval: `./dev-0/out.tsv`: would mend W202 on 1 lines, W210 on 1 lines\n"
+    assert err == "geval: `./dev-0/out.tsv`: would mend W202 on 1 line, W210 on 1 line\n"
     status, _, err = geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")
     assert (submission / "dev-0/out.tsv").read_text() == "a:0.45 b:0.45 :0.1\nc:0.5 :0.5\n"
     assert (submission / "dev-0/out.tsv.orig").read_bytes() == broken

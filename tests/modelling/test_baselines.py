@@ -35,7 +35,7 @@ class Lazy(Own):
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: list(predict(Lazy(), TEST, train=TRAIN)), "the model gave 1 answers to 2 items"),
+    (lambda: list(predict(Lazy(), TEST, train=TRAIN)), "the model gave 1 answer to 2 items"),
     (lambda: predict("unigram", TEST), "the baseline `unigram` has to learn from items: give train=…"),
     (lambda: baseline("ngram").predict(TEST), "the model has learnt nothing yet: call fit first"),
     (lambda: predict("bigram", TEST, train=TRAIN), "there is no baseline `bigram`\n  did you mean unigram? "
