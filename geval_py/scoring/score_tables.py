@@ -68,7 +68,7 @@ class ScoreTable(Tabular):
             blocks = _metric_blocks(names, values[0])
             yield "\n".join(_written(block, width, has_head=len(block[0]) > 2) for block in blocks)
             return
-        keys, labels = self._labels()
+        keys, labels = self._labels(as_geval=width is None)
         rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
         has_head = keys != [NAME] or len(names) > 1
         if width is not None:
@@ -79,11 +79,11 @@ class ScoreTable(Tabular):
                 rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
         yield _written([*([[*keys, *names]] if has_head else []), *rows], width, len(keys), has_head=has_head)
 
-    def _labels(self, *, by_name: bool = False) -> tuple[list[str], list[list[str]]]:
+    def _labels(self, *, by_name: bool = False, as_geval: bool = False) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the labels of the outputs, escaped: the parameters in their names.
 
-        The name, as GEval shortens it, stands before the parameters if these do not identify every output, and alone
-        with ``by_name``. Names that a user gives stand alone.
+        The name, as GEval shortens it, stands before the parameters if these do not identify every output or, but for
+        ``as_geval``, if one has none, and alone with ``by_name``. Names that a user gives stand alone.
         """
         outputs = [result.output for result in self.results]
         full = [output.name for output in outputs]
@@ -94,7 +94,8 @@ class ScoreTable(Tabular):
         keys = sorted({key for output in outputs for key in output.parameters})
         labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
         is_unnamed = any(
-            one.error is not None and not any(label) for one, label in zip(self.results, labels, strict=True)
+            not (as_geval and one.error is None) and not any(label)
+            for one, label in zip(self.results, labels, strict=True)
         )
         heads = list(map(visible, keys))
         if keys and not is_unnamed and len(set(map(tuple, labels))) == len(labels):
