@@ -30,7 +30,7 @@ from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import colours_are_unwanted, named, shows_colours, visible
 
-TOP_ON_SCREEN = 20  # features that a terminal shows without --top
+TOP_ON_SCREEN = 20  # lines or features that a terminal shows without --top
 
 
 def show_features(task: Task, settings: Settings) -> None:
@@ -68,14 +68,13 @@ def show_features(task: Task, settings: Settings) -> None:
     else:
         note(f"no feature is shown: each is on all {lines} lines")
     note(*features.notes)
-    is_on_screen = settings.format == "text" and sys.stdout.isatty()
-    top = TOP_ON_SCREEN if is_on_screen and settings.top is None else settings.top
+    top = _top(settings)
     listing = FeatureListing(
         evaluations=evaluations,
         features=features if top is None else features.at(slice(top)),
         for_terminal=_escapes(settings),
         with_q=settings.documents is not None,
-        in_all=len(features) if settings.top is None else 0,
+        below=_more(settings, len(features), "features"),
     )
     show_of_task(task, listing, settings)
 
@@ -156,12 +155,17 @@ def show_lines(task: Task, settings: Settings) -> None:
             return math.isnan(value(row)) != greatest_first, value(row)
 
         rows = sorted(rows, key=nan_last, reverse=greatest_first)
+    below = ""
+    if (top := _top(settings)) is not None:
+        rest = iter(rows)
+        rows = list(islice(rest, top))
+        below = _more(settings, len(rows) + sum(1 for _ in rest), "lines") if settings.top is None else ""
     lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else iter(rows)
     first = list(islice(lines, 1))
-    if not first:
+    if not first and settings.top != 0:
         note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
-        evaluations=evaluations, lines=chain(first, lines), for_terminal=_escapes(settings)
+        evaluations=evaluations, lines=chain(first, lines), for_terminal=_escapes(settings), below=below
     )
     if settings.mark_worst_features:
         if settings.format != "text":
@@ -222,6 +226,18 @@ MODES: dict[str, Callable[[Task, Settings], None]] = {  # by the fields of their
     "most_worsening_features": show_features,
     "just_tokenize": write_tokens,
 }
+
+
+def _top(settings: Settings) -> int | None:
+    """Return how many lines or features are shown; None: all."""
+    is_on_screen = settings.format == "text" and sys.stdout.isatty()
+    return TOP_ON_SCREEN if is_on_screen and settings.top is None else settings.top
+
+
+def _more(settings: Settings, number: int, what: str) -> str:
+    """Return a sentence on what a terminal does not show without --top; "" if it shows all."""
+    is_all = settings.top is not None or number <= (_top(settings) or number)
+    return "" if is_all else f"The first {TOP_ON_SCREEN} of {number} {what}; for all, --top {number} or | less."
 
 
 def _escapes(settings: Settings) -> bool:

@@ -53,10 +53,10 @@ def run_sample(args: argparse.Namespace) -> int:
     sys.stdout.write(
         f"The sample challenge is in {named(args.folder)}, with two outputs for its test set dev-0. Now try\n"
         f"  cd {shlex.quote(visible(args.folder))}\n"
-        "  geval -t dev-0                                         # their scores\n"
-        "  geval -t dev-0 -o bigram --line-by-line --sort | less  # the worst lines of one\n"
-        "  geval compare -t dev-0                                 # whether the better one is better\n"
-        "  geval check -t dev-0                                   # whether all is well formed\n"
+        "  geval -t dev-0                                  # their scores\n"
+        "  geval -t dev-0 -o bigram --line-by-line --sort  # the worst lines of one\n"
+        "  geval compare -t dev-0                          # whether the better one is better\n"
+        "  geval check -t dev-0                            # whether all is well formed\n"
     )
     return 0
 

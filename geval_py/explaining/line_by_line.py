@@ -75,10 +75,17 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationListing(formats.Listing):
-    """Lines or features of an evaluation, or of its difference from a second one; ``for_terminal`` escapes texts."""
+    """Lines or features of an evaluation, or of its difference from a second one; ``for_terminal`` escapes texts.
+
+    ``below`` is a sentence below the table.
+    """
 
     evaluations: Sequence[ScoredOutput]
     for_terminal: bool = False
+    below: str = ""
+
+    def legend(self) -> Iterator[str]:
+        return iter([self.below] if self.below else [])
 
     def signatures(self) -> Iterator[str]:
         return signature_lines(self.evaluations)
@@ -163,7 +170,7 @@ class LineListing(EvaluationListing):
             *(Column(name=name, write=str) for name in ("expected", *names[: 1 + has_other])),
         ]
         rows = (list(cells(line)) for line in self.lines)
-        return Table(columns, rows, droppable=names if has_gap else ()).terminal(width)
+        return Table(columns, rows, droppable=names if has_gap else ()).terminal(width, legend=list(self.legend()))
 
     def records(self) -> Table:
         own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}

@@ -201,13 +201,12 @@ FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
 class FeatureListing(EvaluationListing):
     """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
 
-    ``with_q`` adds q; ``write`` rewrites figures for a narrow terminal; a last line says if ``in_all`` are more.
+    ``with_q`` adds q; ``write`` rewrites figures for a narrow terminal.
     """
 
     name = "features"
     features: WorstFeatures
     with_q: bool = False
-    in_all: int = 0
     write: Callable[[str], str] = str
 
     def table(self) -> Table:
@@ -220,10 +219,6 @@ class FeatureListing(EvaluationListing):
             for name, figures in zip(part.names, self._figures(part), strict=True)
         )
         return Table(columns, rows, droppable=["p", "q", "score", "count"])
-
-    def legend(self) -> Iterator[str]:
-        if self.in_all > len(self.features):
-            yield f"The first {len(self.features)} of {self.in_all} features; for all, --top {self.in_all} or | less."
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""

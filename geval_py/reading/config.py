@@ -278,6 +278,10 @@ class Settings(OptionValues):
         "-r --reverse-sort", SHOWN, "with -l and -d: the best first; with -w: the features of good lines",
         goes_with=(*LINES, *FEATURES),
     )  # fmt: skip
+    top: int | None = _option(
+        "--top N", SHOWN, "with -l, -d and -w: only the first N lines or features", read=natural_number,
+        goes_with=(*LINES, *FEATURES),
+    )  # fmt: skip
     filters: tuple[str, ...] = _option(
         "--filter FEATURE", SHOWN,
         "with -l and -d: only items with this feature, as exp:the or in<Year>:1901; repeatable: items with all",
@@ -381,9 +385,6 @@ class Settings(OptionValues):
         "only features that N items or more have, and N or more have not (default: 1)",
         read=natural_number, default=1, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
-    top: int | None = _option(
-        "--top N", OF_FEATURES, "only the first N features of the list", read=natural_number, goes_with=FEATURES
-    )
     distinct: bool = _option(
         "--distinct", OF_FEATURES,
         "only the few features that together explain the bad lines, the most telling first",

@@ -350,6 +350,30 @@ def test_the_first_features(challenge, geval, mode, format):
     assert rows("--top", "1000") == every
 
 
+@pytest.mark.parametrize("format", ["text", "json", "csv", "markdown"])
+@pytest.mark.parametrize("mode", [["-l"], ["-ls"], ["-d", "other"]])
+def test_the_first_lines(challenge, geval, mode, format):
+    write(challenge / "test-A", "out-other.tsv", ["a:0.5 :0.5"] * 5)
+
+    def rows(*more):
+        status, out, err = geval(*mode, "-o", "out.tsv", "--format", format, *more)
+        assert (status, err) == (0, "")
+        return json.loads(out)["lines"] if format == "json" else out.splitlines()
+
+    heads, every = {"csv": 1, "markdown": 2}.get(format, 0), rows()
+    assert len(every) > heads + 1
+    assert rows("--top", "1") == every[: heads + 1]
+    assert rows("--top", "0") == every[:heads]
+    assert rows("--top", "1000") == every
+
+
+def test_people_are_shown_the_name_of_an_output_without_parameters(challenge, geval):
+    write(challenge / "test-A", "out-model=a.tsv", ["a:0.5 :0.5"] * 5)
+    names = [line.split("|")[1].strip() for line in geval("--format", "markdown")[1].splitlines()]
+    assert names == ["File name", "---", "out-model=a", "out"]
+    assert [line.split("\t")[0] for line in geval()[1].splitlines()] == ["model", "a", ""]  # as GEval
+
+
 def test_cartesian_features(challenge, geval):
     """``A~~B`` of two features that are both frequent enough."""
     items = [("a", "1", 0.1), ("a", "2", 0.5), ("d", "1", 0.6), ("a", "1", 0.2), ("d", "2", 0.9), ("d", "2", 0.4)]
