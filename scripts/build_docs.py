@@ -5,6 +5,7 @@ The Markdown is written for a code host. Copies of the pages are made for the si
 - the lists of links in docs/index.md become the site's table of contents, a part for each heading;
 - links to files outside of docs/ become links to their copies;
 - badges, which other hosts draw, are left out;
+- a comment with keywords becomes entries of the index, which the search puts first;
 - each name that docs/api.md lists becomes what autodoc knows of it.
 """
 
@@ -30,6 +31,7 @@ CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 BADGE = re.compile(r"^\[!\[.*\]\(https?:.*\)\]\(.*\)\n", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 LISTED = re.compile(r"^- \[([^]\n]+)\]\(([^)#\n]+)\)", re.MULTILINE)
+KEYWORDS = re.compile(r"^<!-- keywords: (.*?) -->$", re.DOTALL | re.MULTILINE)
 NAME = re.compile(r"^- `([\w.]+)`\n", re.MULTILINE)
 
 
@@ -94,6 +96,12 @@ def directive(name: str) -> str:
     return "\n".join(["```{eval-rst}", f".. auto{kind}:: {module}.{last}", *(f"   {o}" for o in options), "```", ""])
 
 
+def index_entries(keywords: str) -> str:
+    """Return the directive that adds keywords, which commas separate, to the index."""
+    entries = ", ".join(f"! {' '.join(word.split())}" for word in keywords.split(","))
+    return f"```{{index}} {entries}\n```"
+
+
 def stage(folder: Path) -> None:
     """Write the pages for the site into a folder."""
     names = pages()
@@ -101,6 +109,7 @@ def stage(folder: Path) -> None:
     folder.mkdir(parents=True)
     for page, name in names.items():
         text, files = staged(page, names)
+        text = KEYWORDS.sub(lambda match: index_entries(match[1]), text)
         if name == "index":
             text += "".join(toctree(*part) for part in contents(text).items())
         if name == "api":
