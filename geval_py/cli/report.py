@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 
 from geval_py.cli import score, terminal
 from geval_py.cli.commands import DOCUMENTS, PLACES, metric_options, option, parser_maker, table_options
@@ -12,19 +13,22 @@ from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting
 from geval_py.text import named, visible
 
+PAGE_FILE = "report.html"  # in the current folder
+GENERATOR = b'<meta name="generator" content="geval-py'  # in the head of every page of ours
+
 make_report_parser = parser_maker(
     "report",
     """\
 Explain an output on one page: how good it is and how sure that is, where its loss comes from,
 which lines are hard. Of several outputs the first is explained, and compared with the others.""",
     """\
-  geval report -t dev-0 --html report.html
-                                       the first output of dev-0, compared with the others
+  geval report -t dev-0                write report.html: the first output of dev-0,
+                                       compared with the others
   geval report -t dev-0 -o bigram --html report.html --svg charts
                                        one output; and its charts, a file each, in a folder
 """,
     table_options("test_name", "out_files"),
-    option("--html", metavar="FILE", help="the page, one file that loads nothing"),
+    option("--html", metavar="FILE", help="the page, one file that loads nothing (default: report.html)"),
     option("--svg", metavar="DIR", help="the charts alone, a file each, in this folder"),
     *metric_options("the metric"),
     DOCUMENTS,
@@ -38,7 +42,7 @@ def run_report(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     html, svg = args.html, args.svg
     if html is None and svg is None:
-        raise UsageError(message="nothing is written: name the page with --html FILE, or a folder with --svg DIR")
+        html = _own_page()
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
@@ -60,6 +64,17 @@ def run_report(args: argparse.Namespace) -> None:
             raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
         for name, text in drawn.items():
             _write_text(os.path.join(svg, f"{name}.svg"), text)
+
+
+def _own_page() -> str:
+    """Return the page's file name; raises UsageError if a file has it that is not a report's."""
+    with suppress(OSError), open(PAGE_FILE, "rb") as file:
+        if GENERATOR not in file.read(4096):
+            raise UsageError(
+                message=f"{named(PAGE_FILE)} is not a page of geval report, and so is not overwritten\n"
+                "  name another file with --html FILE"
+            )
+    return PAGE_FILE
 
 
 def _write_text(path: str, text: str) -> None:

@@ -57,8 +57,26 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
     assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`\n", "")
 
 
+def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page, words = tmp_path / "report.html", (*WORDS, "-o", "bigram")
+    assert geval(*words) == (0, "wrote `report.html`\n", "")
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace("bigram", ""), encoding="utf-8")
+    assert geval(*words) == (0, "wrote `report.html`\n", "")
+    assert page.read_text(encoding="utf-8") == text
+    page.write_text("<!doctype html>\n<title>My report</title>\n")
+    message = (
+        "`report.html` is not a page of geval report, and so is not overwritten\n  name another file with --html FILE"
+    )
+    assert geval(*words) == (2, "", f"geval: {message}\n")
+    assert page.read_text() == "<!doctype html>\n<title>My report</title>\n"
+    assert geval(*words, "--svg", "charts")[0] == 0  # the charts alone
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "report.html"]
+    assert geval(*words, "--html", "report.html") == (0, "wrote `report.html`\n", "")
+
+
 REFUSED = {
-    "": "nothing is written: name the page with --html FILE, or a folder with --svg DIR",
     "--html missing/report.html": "Cannot write `missing/report.html`: No such file or directory",
     "--html .": "Cannot write `.`: it is a folder, not a file",
     "--html -": "Cannot write `-`: it is not a file",
