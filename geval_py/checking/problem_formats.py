@@ -31,7 +31,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 
 
 def as_text(report: Report, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
-    """Write a report for people: by file, then by rule, with excerpts of the lines; the last line sums up.
+    """Write a report for people: by file, then by rule, with an excerpt of the first line; the last line sums up.
 
     On a terminal of a ``width``, excerpts and sentences fit into it. With ``links``, codes of rules are links.
     """
@@ -44,14 +44,19 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None, l
             code = link(rule.code, rule.address) if links else rule.code
             head = f"  {COLOURS[rule.severity] if colour else ''}{code} {rule.name} ({rule.severity}){plain}"
             lines += [f"{head}: {extent}" if extent else head, f"    {visible(problem.summary)}"]
-            for place in problem.places:
+            for place in problem.places[:1]:
                 if place.line or place.message != problem.summary:
                     lines.append(f"    {_position(problem.path, place)}: {visible(place.message)}")
                     column, text = max(1, place.column), place.text
                     drawn = excerpt(text, column) if width is None else picture(text, column, width - 8)
                     lines += [f"      {dim}| {line}{plain}" for line in drawn.split("\n") if text]
-            if extent and problem.count > len(problem.places):
-                lines.append(f"    and {counted(problem.count - len(problem.places), 'more line')}")
+            numbers = list(dict.fromkeys(str(place.line) for place in problem.places))
+            more = problem.count - len(numbers)
+            if numbers[1:]:
+                also = f"also on line{'s' if more or numbers[2:] else ''} {', '.join(numbers[1:])}"
+                lines.append(f"    {also} and {more:,} more" if more else f"    {also}")
+            elif extent and more:
+                lines.append(f"    and {counted(more, 'more line')}")
             lines += [f"    To mend: {_what_to_do(rule, problem)}", ""]
     lines.append(report.summary)
     if width is not None:

@@ -33,7 +33,7 @@ from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
-TEXT_MAX_PLACES = 3  # for people, who see the line too
+TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of three more
 ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
@@ -57,7 +57,7 @@ def _format_and_path(text: str) -> tuple[str, str]:
 
 def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
     """Return the options about which rules count, and how they are shown; some codes have that ``beginning``."""
-    most = f"places shown of each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
+    most = f"lines named for each rule (default: {check.DEFAULT_MAX_PLACES}, in text {TEXT_MAX_PLACES}; 0: all)"
     return (
         partial(add_format, more=problem_formats.FORMATS),
         option(

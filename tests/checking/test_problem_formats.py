@@ -55,6 +55,24 @@ def test_a_line_is_cut_around_the_caret():
     assert picture[caret.index("^")] == "x"
 
 
+@pytest.mark.parametrize(
+    ("lines", "count", "said"),
+    [
+        ((9,), 1, None),
+        ((9,), 2, "and 1 more line"),
+        ((9, 12), 2, "also on line 12"),
+        ((9, 12), 3, "also on lines 12 and 1 more"),
+        ((9, 12, 2345), 3, "also on lines 12, 2345"),
+        ((9, 12, 12, 2345), 1003, "also on lines 12, 2345 and 1,000 more"),
+    ],
+)
+def test_the_first_line_is_shown_and_then_numbers(lines, count, said):
+    places = [place(line, 1, "m", text="a b") for line in lines]
+    shown = render(report(problem("E113", *places, count=count)), "text").split("\n")
+    assert shown[3:6] == ["    dev-0/out.tsv:9:1: m", "      | a b", "      | ^"]
+    assert shown[6:-4] == ([f"    {said}"] if said else [])
+
+
 def test_an_annotation_names_the_file_as_the_pull_request_does():
     found = report(problem("E111", place(1, 1, "m"), path="./dev-0/out.tsv"))
     assert "::error file=dev-0/out.tsv,line=1," in render(found, "github")
