@@ -1,6 +1,7 @@
 "use strict";
 
-// Sorts and searches the table of lines (ARIA Authoring Practices, "Sortable Table Example"). Rows come sorted.
+// Sorts and searches the table of lines (ARIA Authoring Practices, "Sortable Table Example"), and shows 20 of them, by
+// the style sheet, until more are asked for. Rows come sorted.
 const table = document.getElementById("lines"); // none where no line alone has a score
 if (table) {
   const body = table.tBodies[0];
@@ -43,14 +44,29 @@ if (table) {
   const status = form.querySelector("[role=status]");
   const texts = rows.map((row) => row.textContent.toLowerCase());
   form.addEventListener("submit", (event) => event.preventDefault());
+  const button = document.querySelector("#more button");
+  let matching = rows.length;
+  const count = () => {
+    const isBrief = table.classList.contains("brief");
+    button.textContent = isBrief ? `Show more: all ${matching} lines` : "Show 20 lines";
+    button.setAttribute("aria-expanded", String(!isBrief));
+    button.parentElement.hidden = matching <= 20;
+  };
   form.addEventListener("input", () => {
     const wanted = form.querySelector("input").value.trim().toLowerCase();
-    let shown = 0;
+    matching = 0;
     rows.forEach((row, place) => {
       row.hidden = !texts[place].includes(wanted);
-      shown += !row.hidden;
+      matching += !row.hidden;
     });
-    status.textContent = `${shown} of ${rows.length} lines`;
+    status.textContent = `${matching} of ${rows.length} lines`;
+    count();
   });
+  button.addEventListener("click", () => {
+    table.classList.toggle("brief");
+    count();
+  });
+  table.classList.add("brief");
+  count();
   form.hidden = false;
 }

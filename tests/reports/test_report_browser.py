@@ -130,9 +130,36 @@ def test_searching_by_keyboard(open_report):
     assert page.said == []
 
 
+def visible_rows(page):
+    return page.locator("#lines tbody tr:visible").count()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_twenty_lines_are_shown_until_more_are_asked_for(open_report, screen):
+    page = open_report(width=SCREENS[screen])
+    assert visible_rows(page) == 20
+    page.get_by_label("Search", exact=True).fill("the")  # lines that are not shown are searched, too
+    lines = len(column(page, 1))
+    assert 20 == visible_rows(page) < lines < 212
+    page.get_by_label("Search", exact=True).fill("")
+    tab_to(page, "line")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert page.locator("#lines tbody tr:visible th").all_inner_texts() == [str(line) for line in range(212, 192, -1)]
+    tab_to(page, "Show more: all 212 lines")
+    page.keyboard.press("Enter")
+    assert visible_rows(page) == 212
+    page.keyboard.press("Enter")  # the button is still focused
+    assert visible_rows(page) == 20
+    page.get_by_label("Search", exact=True).fill("telephone")
+    assert visible_rows(page) == len(column(page, 1)) < 20
+    assert page.locator("#more").is_hidden()
+    assert page.said == []
+
+
 def test_without_scripts_all_is_there(open_report):
     page = open_report(java_script_enabled=False)
-    assert page.locator("#lines tbody tr").count() == 212
+    assert visible_rows(page) == 212
     assert page.locator("svg.chart").count() >= 8
     assert page.get_by_role("search").count() == 0
     assert page.get_by_role("button").count() == 0
@@ -167,4 +194,4 @@ def test_it_prints(open_report):
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.get_by_role("search").count() == 0
-    assert page.locator("#lines tbody tr").last.is_visible()
+    assert visible_rows(page) == 212
