@@ -157,7 +157,36 @@ def quality_panel(report: Report) -> Panel:
             [(short(row.label, 60), row.value, row.low, row.high) for row in rows],
         ),
         method=f"With a {interval_text(interval)}. {method}",
+        finding=_against_references(report),
     )  # fmt: skip
+
+
+def _against_references(report: Report) -> str:
+    """Compare the score with those of outputs that know little, in a sentence; "" if no such score exists."""
+    score, metric = report.score, report.score.metric
+    references = [("an output that knows nothing", metric.uninformed_value)]
+    if report.unigram is not None:
+        value = metric.measure.formula((math.log(report.unigram),), 1)
+        references.append(("the word frequencies of train", value))
+    if metric.name == "Accuracy" and report.words_of_train:
+        word, _ = report.words_of_train.most_common(1)[0]
+        share = sum(answer == word for answer in report.items.expected) / len(report.values)
+        references.append((f"the commonest word of train, `{short(word)}`, on each line", share))
+    parts = []
+    for name, reference in references:
+        if reference is None:
+            continue
+        low, high = sorted((score.value, reference))
+        how = "better than" if (score.value < reference) == (score.direction == "lower") else "worse than"
+        if figure(low) == figure(high) or (low and high / low < 1.05 and score.unit in ("words", "probability")):
+            how = "about as good as"
+        elif score.unit in ("words", "probability"):
+            how = f"{high / low:,.1f} times {how}" if low and math.isfinite(high) else how
+        else:
+            unit = "" if score.unit in UNSAID else f" {score.unit}"
+            how = f"{figure(high - low)}{unit} {how}" if math.isfinite(high) else how
+        parts.append(f"{how} {name} ({figure(reference)})")
+    return f"{short(score.name)} {figure(score.value)}: {' and '.join(parts)}." if parts else ""
 
 
 def interval_text(interval: Interval) -> str:

@@ -1,6 +1,7 @@
 """What a report compares with: the words of train, documents that are dealt out, lines that tell two systems apart."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from geval_py import evaluate
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.losses import LENGTHS, group_by_range
 from geval_py.explaining.significance import lines_needed
+from geval_py.reports.page import page
 from geval_py.reports.report import Report, means_of_documents
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -34,6 +36,48 @@ def test_train_of_one_word(tmp_path):
     (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
     (tmp_path / "dev-0/out.tsv").write_text("a:1\n" * 100)
     assert Report(evaluate(tmp_path, "dev-0")).unigram == pytest.approx(1024)
+
+
+NOTHING, TRAIN = "an output that knows nothing", "the word frequencies of train"
+AGAINST_REFERENCES = {
+    (
+        "bigram",
+        "PerplexityHashed",
+    ): f"175: 5.9 times better than {NOTHING} (1,024) and 1.7 times better than {TRAIN} (298).",
+    (
+        "unigram",
+        "PerplexityHashed",
+    ): f"328: 3.1 times better than {NOTHING} (1,024) and 1.1 times worse than {TRAIN} (298).",
+    (
+        "bigram",
+        "LogLossHashed",
+    ): f"5.16: 1.77 nats better than {NOTHING} (6.93) and 0.535 nats better than {TRAIN} (5.70).",
+    (
+        "bigram",
+        "LikelihoodHashed",
+    ): f"0.00573: 5.9 times better than {NOTHING} (0.000977) and 1.7 times better than {TRAIN} (0.00335).",
+    ("bigram", "Accuracy"): "0.189: 0.0943 better than the commonest word of train, `the`, on each line (0.0943).",
+    ("bigram", "Perplexity"): None,
+}
+
+
+@pytest.mark.parametrize(("out", "metric"), AGAINST_REFERENCES)
+def test_the_first_sentence_compares_with_what_knows_little(out, metric):
+    text = page(Report(evaluate(GAZETTE, "dev-0", out=out, metrics=metric)), "Gazette")
+    sentence = re.search(r"<li>(.*)</li>|</main>", text)[1]
+    if AGAINST_REFERENCES[out, metric] is None:
+        assert not sentence.startswith(metric)
+    else:
+        assert sentence == f"{metric} {AGAINST_REFERENCES[out, metric]}"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [("a:1 :0", "∞: worse than"), (":1", "1,024: about as good as"), ("a:0.9 :0.1", "10,240: 10.0 times worse than")],
+)
+def test_an_output_that_is_no_better_than_one_that_knows_nothing(line, sentence):
+    text = page(Report(evaluate([line] * 9, ["b"] * 9, metrics="PerplexityHashed")), "none")
+    assert f"<li>PerplexityHashed {sentence} {NOTHING} (1,024).</li>" in text
 
 
 @pytest.mark.parametrize("metric", ["LikelihoodHashed", "LogLossHashed", "CrossEntropyHashed"])
