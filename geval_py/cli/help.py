@@ -160,8 +160,8 @@ ABOVE = "The challenge is one folder up: cd .. and then geval says what it has.\
 def first_words(task: Task) -> str:
     """Return what to type in the folder of a task: the test sets that can be scored, or how to begin."""
     there = challenge.Challenge(path=task.directory, task=task)
-    sets = [there[name] for name in there]
-    if not any(one.input or one.expected for one in sets):
+    sets = [one for one in map(there.__getitem__, there) if one.input or one.expected]
+    if not sets:
         above = os.path.join(task.directory, "..")
         return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
     lines = ["This challenge has:\n"]

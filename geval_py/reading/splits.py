@@ -7,6 +7,7 @@ format; errors for missing files; headers, and the vocabulary.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -26,6 +27,7 @@ IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latte
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
 NO_HEADER = "No file with header specification"
+_SET = re.compile("(dev|test|train)(set)?(?![a-z])")  # not tests, which are a program's, nor development
 _DEFAULT_NAMES = (EXPECTED_FILE, INPUT_FILE, OUTPUT_FILE)
 
 
@@ -269,7 +271,7 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     arguments: tuple[str, ...] = ()
     if kind != "directory" and sources.is_folder(challenge):
         try:
-            sets = sets_in(challenge)
+            sets = [one for one in sets_in(challenge) if _has_data(sources.join(challenge, one))]
             hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
         except errors.UnreadableFileError as error:
             hint = str(error)
@@ -279,7 +281,12 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
 def sets_in(directory: str) -> list[str]:
     """Return the names of a challenge's sets, such as dev-0, in natural order; raises UnreadableFileError."""
     names = sorted(sources.names_in(directory, "directory"), key=natural_order)
-    return [name for name in names if name.startswith(("dev", "test", TRAINING_SET))]
+    return [name for name in names if _SET.match(name)]
+
+
+def _has_data(folder: str) -> bool:
+    """Whether a folder holds answers, an input or outputs by their names, unlike the folder test of a program."""
+    return any(name.startswith(("expected", "in.", "out")) for name in sources.names_in(folder))
 
 
 def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = ()) -> errors.MissingFileError:

@@ -105,8 +105,10 @@ def test_geval_alone_where_there_is_no_challenge(tmp_path, monkeypatch, geval):
     monkeypatch.chdir(tmp_path)
     missing = "geval: No test subdirectory with the expected results: `./test-A`\n"
     assert geval() == (1, "", f"{missing}This folder holds no challenge. To begin:\n{FIRST_WORDS}")
-    (tmp_path / "dev").mkdir()  # as / has one
-    assert geval()[2].endswith(FIRST_WORDS)
+    for folder in ("dev", "test", "tests", "training"):  # as / has the first, and programs the others
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tests" / "expected.tsv").touch()
+    assert geval() == (1, "", f"{missing}This folder holds no challenge. To begin:\n{FIRST_WORDS}")
 
 
 @pytest.fixture
@@ -118,6 +120,8 @@ def gazette(tmp_path, monkeypatch):
 
 def test_geval_alone_in_a_challenge_says_what_is_there(gazette, geval):
     """Scores of test-A come first, as in GEval: where there is an output of it, they are shown."""
+    for folder in ("test", "tests"):  # no sets
+        (gazette / folder).mkdir()
     status, out, err = geval()
     assert (status, out) == (1, "")
     assert err == (

@@ -235,6 +235,7 @@ MISSING = {
 def test_missing_files(values, message, here):
     (here / "empty").mkdir()
     (here / "mine/test-B").mkdir(parents=True)
+    write(here / "mine/test-B", "out.tsv")
     with pytest.raises(MissingFileError) as caught:
         locate(Task(**values))
     assert str(caught.value) == message
@@ -262,6 +263,7 @@ def test_only_a_name_that_somebody_wrote_is_misspelt(name, here):
 @pytest.mark.parametrize("values", [{"out_files": ("x",)}, {"test_name": "dev-\x1b"}], ids=["file", "test set"])
 def test_the_hint_is_safe_to_show(values, here):
     (here / "dev-\x1b[31m").mkdir()
+    write(here / "dev-\x1b[31m", "out.tsv")
     write(here / "dev-0", "out-\x1b[31m.txt")
     with pytest.raises(MissingFileError) as caught:
         locate(Task(**{"test_name": "dev-0", **values}))
