@@ -59,6 +59,10 @@ def _run(words: list[str]) -> int:
     if words and words[0] in commands.COMMANDS:
         return commands.run(words)
     task, settings = parse(words)
+    if settings.watch:
+        from geval_py.cli.watch import watch
+
+        return watch(words, vars(task) | vars(settings))
     return carry_out(lambda: _run_plain(words, task, settings), settings)
 
 

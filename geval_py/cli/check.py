@@ -19,6 +19,7 @@ from geval_py.cli.commands import (
     add_format,
     metric_options,
     number_option,
+    one_of,
     option,
     parser_maker,
     switch,
@@ -105,7 +106,10 @@ make_check_parser = parser_maker(
         help="bytes that a compressed output may unpack to (default: 20 GB)",
     ),
     table_options("cluster"),
-    switch("--fix", help="mend what can be mended without guessing; keeps OUTPUT.orig"),
+    one_of(
+        table_options(watch="check again whenever a file changes, until Ctrl-C"),
+        switch("--fix", help="mend what can be mended without guessing; keeps OUTPUT.orig"),
+    ),
     switch("--diff", help="show what --fix would change, and write nothing"),
     option(
         "--rest-mass", type=config.argument_type(_mass), metavar="EPS",

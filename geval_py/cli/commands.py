@@ -121,6 +121,10 @@ def run(words: Sequence[str]) -> int:
         args = parser_of(*command).understood(rest)
         if args is None:
             return 0
+        if getattr(args, "watch", False):
+            from geval_py.cli.watch import watch
+
+            return watch(words, vars(args))
         run_command = getattr(import_module(_module_of(*command)), f"run_{command[-1].replace('-', '_')}")
         return carry_out(lambda: run_command(args), args)
 

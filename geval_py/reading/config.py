@@ -360,6 +360,9 @@ class Settings(OptionValues):
         "--output FILE", HOW,
         "write what is shown to FILE, as a whole or not at all; without --format, its ending names the format",
     )  # fmt: skip
+    watch: bool = _option(
+        "--watch", HOW, "run again whenever a file changes, until Ctrl-C", useless_with=("init", "just_tokenize")
+    )
     quiet: bool = _option("-q --quiet", HOW, "show no notes and no progress; errors are shown")
     names: tuple[tuple[str, str], ...] = _option(
         "--name OUT=NAME", HOW, "show the output OUT as NAME, not in CSV and JSON; repeatable",
@@ -486,7 +489,7 @@ WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
 SHOW_AND_EXIT = frozenset({"help", "version", "list_metrics"})
 ORDERS = ("sort", "reverse_sort")
 BY_DOCUMENTS = ("documents", "no_documents")  # the settings that say which lines belong together
-OF_COMMAND_LINE = ("caption", "label", "output_file", "quiet", "names", "challenges")  # no challenge has them
+OF_COMMAND_LINE = ("caption", "label", "output_file", "quiet", "watch", "names", "challenges")  # not a challenge's
 OPTION_NAMES = tuple(name for option in OPTIONS.values() for name in option.names)
 
 

@@ -209,7 +209,7 @@ def test_names_of_ones_own(here, geval):
 
 
 def test_config_txt_names_no_table(there, tmp_path, geval):
-    for words in ("--caption a", "--label a", "--name a=b", "--output a", "--quiet"):
+    for words in ("--caption a", "--label a", "--name a=b", "--output a", "--quiet", "--watch"):
         (tmp_path / "config.txt").write_text(f"-m PerplexityHashed --format latex {words}\n")
         option = words.split()[0]
         message = f"geval: {option} has no place in config.txt\n  in `{tmp_path}/config.txt`\n"
