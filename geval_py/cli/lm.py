@@ -31,9 +31,9 @@ EXAMPLES = """\
   geval lm train --help                what a command does, and its options
 """
 DEFAULT_ORDER = 5
-MODEL_HELP = "a model: an ARPA file, maybe compressed, or a binary file of KenLM"
-TEXT_HELP = "a text, a sentence a line, maybe compressed (-: standard input)"
-MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with weights, a.arpa@0.7+b.arpa@0.3"
+MODEL_HELP = "a model: an ARPA file, which may be compressed, or a binary file of KenLM"
+TEXT_HELP = "a text with one sentence per line, which may be compressed (-: standard input)"
+MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with its weights, such as a.arpa@0.7+b.arpa@0.3"
 _NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
 WEIGHT = config.argument_type(config.matched(_NUMBER, "a weight, a number from 0 to 1", float))
 DISCOUNT = config.argument_type(
@@ -55,45 +55,45 @@ def _memory(text: str) -> int:
 
 make_train_parser = parser_maker(
     "lm train",
-    "Estimate an n-gram model with interpolated modified Kneser-Ney, as KenLM's lmplz does.",
+    "Train an n-gram model with interpolated modified Kneser-Ney smoothing, as KenLM's lmplz does.",
     """\
   geval lm train -o 3 text.txt --arpa text.arpa
   geval lm train -o 4 --prune 0 0 1 --arpa big.arpa.xz part-1.txt part-2.txt.gz
   geval lm train -o 2 --counts add-one text.txt --arpa add-one.arpa
 
-A text has a sentence a line, and white space between words. Options that take several values stand in front of
-another option, or behind the texts.
+A text has one sentence per line and white space between words. Write an option that takes several values before
+another option or after the texts.
 """,
     option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
     number_option(
         "-o", "--order", default=DEFAULT_ORDER,
         help=f"the length of the longest n-grams, 1 to {estimation.MAX_ORDER} (default: {DEFAULT_ORDER})",
     ),
-    option("--arpa", metavar="FILE", help="the model to write, compressed by its ending (-: standard output)"),
-    option("--counts", choices=estimation.KINDS, help="a model of plain counts, without Kneser-Ney"),
+    option("--arpa", metavar="FILE", help="the file for the model, compressed if it ends in .gz or .xz (-: stdout)"),
+    option("--counts", choices=estimation.KINDS, help="use this estimate in place of Kneser-Ney smoothing"),
     number_option(
         "--prune", nargs="+", default=[],
-        help="leave out n-grams that occur N times or less, by order; the last is for all higher orders",
+        help="remove n-grams that occur N times or less: a number per order, the last for all higher orders",
     ),
-    option("--vocabulary", metavar="FILE", help="leave out n-grams with a word that is not in this file"),
+    option("--vocabulary", metavar="FILE", help="remove n-grams with a word that is not in this file"),
     option(
         "--discount-fallback", nargs="*", type=DISCOUNT, metavar="D",
-        help=f"the discounts where the counts give none (default: {' '.join(map(str, estimation.FALLBACK))})",
+        help=f"the discounts of orders whose counts give none (default: {' '.join(map(str, estimation.FALLBACK))})",
     ),
     option(
         "--interpolate-unigrams", choices=("0", "1"),
-        help="0: <unk> gets all that unigrams leave, as in SRILM; 1 (the default): its share of it",
+        help="0: <unk> gets all probability that unigrams leave over, as in SRILM; 1 (the default): an equal share",
     ),
     number_option(
-        "--vocab-pad", help="share what unigrams leave as if there were N words"
+        "--vocab-pad", help="share the probability that unigrams leave over as if there were N words"
     ),
-    switch("--exact-discounts", help="without lmplz's mistake in the counts of counts"),
+    switch("--exact-discounts", help="compute the discounts without lmplz's bug in the counts of counts"),
     switch(
-        "--skip-symbols", help="take <s>, </s> and <unk> in the text for white space"
+        "--skip-symbols", help="read <s>, </s> and <unk> in the text as white space"
     ),
     option(
         "--memory", type=_memory, metavar="SIZE",
-        help="use about so much memory, and files beside the model for the rest (default: 2G)",
+        help="use about this much memory, and temporary files beside the model for the rest (default: 2G)",
     ),
 )  # fmt: skip
 
@@ -102,10 +102,10 @@ def run_train(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
     if not args.texts:
         raise UsageError(
-            message="a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
+            message="the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
         )
     if args.arpa is None:
-        raise UsageError(message="where the model is to be written is missing: --arpa FILE (-: standard output)")
+        raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
     how = _estimation(args)
     folder = None if args.arpa == sources.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
     model: backoff.BackoffModel | estimation.Estimated
@@ -153,8 +153,8 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
         raise UsageError(message=f"{option} is for Kneser-Ney: leave it out, or --counts")
     if args.vocab_pad and args.interpolate_unigrams == "0":
         raise UsageError(
-            message="--vocab-pad is the number of words that share what unigrams leave\n"
-            "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out"
+            message="--vocab-pad is the number of words that share the probability that unigrams leave over,\n"
+            "  and --interpolate-unigrams 0 gives all of it to <unk>: remove one of the two options"
         )
     vocabulary = None
     if args.vocabulary is not None:
@@ -173,7 +173,7 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
 
 make_perplexity_parser = parser_maker(
     "lm perplexity",
-    "Show the perplexity of texts by a model, with and without unknown words, as KenLM's query does.",
+    "Show a model's perplexity of texts, including and excluding OOVs, as KenLM's query does.",
     """\
   geval lm perplexity text.arpa other.txt
   geval lm perplexity text.arpa.xz other.txt --bootstrap 1000
@@ -183,13 +183,13 @@ make_perplexity_parser = parser_maker(
     option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
     option(
         "--no-sentence-marks", dest="marks", action="store_false",
-        help="without <s> in front of a line, and without predicting </s> behind it",
+        help="do not begin a line with <s>, and do not predict </s> at its end",
     ),
     switch(
-        "--sentences", help="a line a sentence: log10 of its probability, unknown words"
+        "--sentences", help="print log10 of the probability and the number of OOVs of each sentence"
     ),
     number_option(
-        "-B", "--bootstrap", help="show the 95 %% intervals, from N resamples of the sentences (1000 are typical)",
+        "-B", "--bootstrap", help="show 95 %% intervals from N resamples of the sentences (1000 is typical)",
     ),
     table_options("seed", "precision"),
     add_format,
@@ -211,8 +211,8 @@ def run_perplexity(args: argparse.Namespace) -> None:
     unknown = int(score.oov.sum())
     if unknown:
         has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
-        given = ", with the probability that the model gives to it" if has_unknown else ""
-        terminal.note(f"{unknown} of {score.tokens.sum()} tokens are <unk>{given}")
+        convention = ", with the probability of <unk>" if has_unknown else ""
+        terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
     if args.sentences:
         columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name="OOVs")]
         terminal.write_table(Table(columns, zip(score.logs.tolist(), score.oov.tolist(), strict=True)))
@@ -228,7 +228,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
 
 make_info_parser = parser_maker(
     "lm info",
-    "Show the order of a model, how many n-grams it has, and its vocabulary; the file is read strictly.",
+    "Check a model file; show its order, its numbers of n-grams, and its vocabulary.",
     "  geval lm info text.arpa\n",
     option("model", nargs="?", metavar="FILE", help=MODEL_HELP),
     add_format,
@@ -249,7 +249,7 @@ def run_info(args: argparse.Namespace) -> None:
 
 make_next_parser = parser_maker(
     "lm next",
-    "Show the most probable next words behind contexts, each from the beginning of a sentence.",
+    "Show the most probable next words after contexts, which begin at the start of a sentence.",
     """\
   geval lm next text.arpa "in the" "out of"
   geval lm next text.arpa -k 0 --format csv <contexts.txt
@@ -257,9 +257,9 @@ make_next_parser = parser_maker(
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
     option(
         "contexts", nargs="*", metavar="CONTEXT",
-        help="the words before (default: a line each from standard input)",
+        help="the words before the next word (default: each line of standard input)",
     ),
-    number_option("-k", default=10, help="so many words (default: 10; 0: all)"),
+    number_option("-k", default=10, help="the number of words (default: 10; 0: all)"),
     table_options("precision"),
     add_format,
 )  # fmt: skip
@@ -279,7 +279,7 @@ def run_next(args: argparse.Namespace) -> None:
 
 make_surprisal_parser = parser_maker(
     "lm surprisal",
-    "Show the surprisal of each word of a text in bits, -log2 of its probability behind the words before it.",
+    "Show the surprisal of each word of a text in bits, -log2 of its probability after the preceding words.",
     """\
   geval lm surprisal text.arpa other.txt
   geval lm surprisal text.arpa other.txt.gz --format csv >surprisal.csv
@@ -287,7 +287,7 @@ make_surprisal_parser = parser_maker(
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
     option(
         "text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT",
-        help="a text, a sentence a line, maybe compressed (default: standard input)",
+        help="a text with one sentence per line, which may be compressed (default: standard input)",
     ),
     table_options("precision"),
     add_format,
@@ -325,22 +325,22 @@ def _figures(name: str, precision: int | None, unit: str = "") -> Column:
 
 make_mix_parser = parser_maker(
     "lm mix",
-    "Find the weights that mix models best on a held-out text, and show its perplexity by all of them.",
+    "Find the weights with which models together best predict a held-out text, and show the perplexities.",
     """\
   geval lm mix a.arpa b.arpa --on held-out.txt
   geval lm perplexity a.arpa@0.7+b.arpa@0.3 other.txt
 
-A mixture of models with back-off is no such model, and cannot be written as an ARPA file. The other commands take the
-name in the last row for it. A word that a model does not have has the probability 0 in it, if another one has it.
+A mixture is not a back-off model, so it cannot be written as an ARPA file. Pass the name in the last row to the other
+commands instead. A word that is missing from one of the models has probability 0 in that model.
 """,
     option("models", nargs="*", metavar="MODEL", help=MODEL_HELP),
     option(
         "--on", metavar="TEXT",
-        help="the held-out text, a sentence a line, maybe compressed (-: standard input)",
+        help="the held-out text, with one sentence per line, which may be compressed (-: standard input)",
     ),
     option(
         "--weights", nargs="+", type=WEIGHT, metavar="W",
-        help="a weight for each model; then none are looked for",
+        help="the weights of the models, instead of fitting them",
     ),
     table_options("precision"),
     add_format,

@@ -55,15 +55,15 @@ make_baseline_parser = parser_maker(
         "--top",
         default=baselines.TOP,
         metavar="K",
-        help="the likeliest words, so many a line; the others share the rest "
+        help="the number of words in a line; the rest is for all other words "
         f"(default: {baselines.TOP}; 0: all words of train)",
     ),
-    switch("--force", help="write over an output of that name"),
-    switch("--no-cache", help="train anew, and do not keep the model"),
+    switch("--force", help="overwrite an existing output"),
+    switch("--no-cache", help="train the model again, and do not store it"),
     before=f"""\
 models:
 {LISTED}
-  kenlm:FILE  a model that KenLM reads, for the most frequent words (needs the package kenlm)
+  kenlm:FILE  the most frequent words of train, scored by a model of KenLM (binary files need the package kenlm)
 
 """,
 )

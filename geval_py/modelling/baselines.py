@@ -157,9 +157,9 @@ class Baseline(NamedTuple):
 
 
 BASELINES = {  # by name; the worse ones first
-    "rest": Baseline("`:1`, which knows nothing", partial(ShareModel, kind="rest")),
-    "uniform": Baseline("all words of train alike", partial(ShareModel, kind="uniform")),
-    "unigram": Baseline("the words of train by their share", partial(ShareModel, kind="unigram")),
-    "ngram": Baseline("four-grams of the left context", partial(NgramGapModel, sides=1)),
-    DEFAULT: Baseline("four-grams of both contexts (the default)", partial(NgramGapModel, sides=2)),
+    "rest": Baseline("`:1` in each line, which is no guess", partial(ShareModel, kind="rest")),
+    "uniform": Baseline("all words of train, with equal probabilities", partial(ShareModel, kind="uniform")),
+    "unigram": Baseline("the words of train, with their relative frequencies", partial(ShareModel, kind="unigram")),
+    "ngram": Baseline("words predicted from the left context by 4-grams", partial(NgramGapModel, sides=1)),
+    DEFAULT: Baseline("words predicted from both contexts by 4-grams (the default)", partial(NgramGapModel, sides=2)),
 }

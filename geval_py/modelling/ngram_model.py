@@ -36,8 +36,8 @@ from geval_py.scoring.blocks import Progress
 from geval_py.tables import formats, numbers, table
 
 UNKNOWN_CONVENTION = (
-    "a word that the model does not have is <unk>, with the probability that the model gives to it: perplexities "
-    "including OOVs compare only between models with the same vocabulary and the same convention for <unk>"
+    "a word that is not in the vocabulary has the probability of <unk>: compare perplexities including OOVs only "
+    "between models with the same vocabulary and the same convention for <unk>"
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 TEXT = "a b c\na b\n\nb c a a\nc\na b c d\n"
 OTHER = "a b c\nd a\n\nx a y b c\n c  c\n"
-UNKNOWN = "geval: note: 2 of 17 tokens are <unk>, with the probability that the model gives to it\n"
+UNKNOWN = "geval: note: 2 of 17 tokens are OOVs, with the probability of <unk>\n"
 
 
 @pytest.fixture(autouse=True)
@@ -127,8 +127,8 @@ def test_unigrams_that_leave_nothing_to_share(geval, folder):
     """As in lmplz, which refuses the two options together."""
     (folder / "text.txt").write_text("a b c\n")
     words = ("lm", "train", "text.txt", "--arpa", "t.arpa", "--vocab-pad", "9", "--interpolate-unigrams")
-    assert geval(*words, "0") == (2, "", "geval: --vocab-pad is the number of words that share what unigrams leave\n"
-        "  with --interpolate-unigrams 0 <unk> gets all of that: leave one of the two out\n")  # fmt: skip
+    assert geval(*words, "0") == (2, "", "geval: --vocab-pad is the number of words that share the probability that unigrams leave over,\n"
+        "  and --interpolate-unigrams 0 gives all of it to <unk>: remove one of the two options\n")  # fmt: skip
     assert geval(*words, "1", "--discount-fallback")[0] == 0
 
 
@@ -145,7 +145,7 @@ def test_a_model_without_unk_is_said(geval, model, folder):
     err = geval("lm", "perplexity", "m.arpa", "other.txt")[2]
     assert err == (
         "geval: note: `m.arpa` has no <unk>: the log10 probability of unknown words is -100, as in KenLM\n"
-        "geval: note: 2 of 17 tokens are <unk>\n"
+        "geval: note: 2 of 17 tokens are OOVs\n"
     )
     assert geval("lm", "info", "m.arpa")[1].endswith("missing  <unk>\n")
 
@@ -237,9 +237,9 @@ WRONG = {
      "a command of geval lm is missing\n  the commands are train, perplexity, info, next, surprisal, mix"),
     "another": (("trian",),
      "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info, next, surprisal, mix"),
-    "no text": (("train",), "a text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
+    "no text": (("train",), "the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
     "no file to write": (("train", "text.txt"),
-     "where the model is to be written is missing: --arpa FILE (-: standard output)"),
+     "the file for the model is missing: --arpa FILE (-: standard output)"),
     "memory": ((*TRAIN, "--counts", "add-one", "--memory", "1G"), "--memory is for Kneser-Ney: leave it out, or --counts"),
     "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
     "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
