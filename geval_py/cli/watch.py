@@ -43,11 +43,11 @@ def watch(words: Sequence[str], values: Mapping[str, Any]) -> NoReturn:
     places = {path if os.path.isdir(path) else os.path.dirname(path) or "." for path in paths or ["."]}
     folders = [folder for place in places for end in ("", "*/") for folder in glob(f"{escape(place)}/{end}")]
     patterns = ("in[.-]*", "out*", "expected*", CONFIG_FILE, *map(os.path.basename, paths))
-    written = [os.path.basename(values.get(name) or "") for name in WRITTEN]
+    written = [values.get(name) or "" for name in WRITTEN] + [path for _, path in values.get("also", ())]
 
     def is_read(_: object, path: str) -> bool:
         name = os.path.basename(path)
-        return name not in written and any(fnmatchcase(name, pattern) for pattern in patterns)
+        return name not in map(os.path.basename, written) and any(fnmatchcase(name, pattern) for pattern in patterns)
 
     changes = watchfiles.watch(*folders, watch_filter=is_read, recursive=False, ignore_permission_denied=True)
     while True:

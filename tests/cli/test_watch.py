@@ -28,7 +28,7 @@ def challenge(tmp_path, monkeypatch):
     ("words", "bad", "good"),
     [
         ("-t dev-0", r"geval: Line 1: .*", "2.00"),
-        ("check -t dev-0", r"\./dev-0/out\.tsv\r\n.* 1 file", "no problems in 1 file"),
+        ("check -t dev-0 --also json=out.json", r"\./dev-0/out\.tsv\r\n.* 1 file", "no problems in 1 file"),
         ("-t dev-0 --output out.txt", r"geval: Line 1: .*", "2.00\n"),
     ],
     ids=["scores", "check", "output"],
