@@ -30,7 +30,7 @@ SEARCHED = {  # what students, modellers, organisers and maintainers of CI jobs 
     "benchmark": "speed.html", "leaderboard": "board.html", "teacher": "course-board.html",
     "hidden answers": "authoring.html", "login": "server.html", "quota": "glossary.html#quota",
     "jsonl": "importing.html", "csv": "importing.html", "exit status": "formats.html",
-    "geval check": "check.html", "github actions": "check.html",
+    "geval check": "check.html", "screenshots": "gallery.html", "github actions": "check.html",
 }  # fmt: skip
 
 
@@ -54,6 +54,15 @@ def test_every_page_is_in_the_table_of_contents_once():
 def test_the_names_of_pages_differ():
     names = pages().values()
     assert len(set(names)) == len(names)
+
+
+def test_the_gallery_comes_second_and_shows_all_pictures_with_their_text():
+    assert next(iter(contents(read(DOCS / "index.md")).values())) == [("Gallery", "gallery.md")]
+    shown = dict(re.findall(r"!\[(.*)\]\((.*)\)", read(DOCS / "gallery.md")))
+    pictures = sorted((DOCS / "pictures").iterdir())
+    assert sorted(shown.values()) == [path.relative_to(DOCS).as_posix() for path in pictures]
+    assert min(map(len, shown)) > 50
+    assert max(path.stat().st_size for path in pictures) <= 60_000
 
 
 def test_links_lead_to_pages_and_files_of_the_site(staged):
@@ -161,7 +170,7 @@ def test_the_schemas_are_published_under_their_names(site, open_address):
 @pytest.mark.parametrize(("width", "scheme"), [(WIDE, "light"), (WIDE, "dark"), (NARROW, "light"), (NARROW, "dark")])
 def test_axe_finds_nothing(address, open_address, width, scheme):
     page = open_address(address, width=width, scheme=scheme)
-    for name in ("index", "api", "options", "rules", "geval", "first-submission", "genindex", "search"):
+    for name in ("index", "api", "options", "rules", "geval", "first-submission", "gallery", "genindex", "search"):
         page.goto(f"{address}/{name}.html")
         assert (name, axe_findings(page)) == (name, [])
     assert {asked.split("/")[2] for asked in page.asked} == {address.removeprefix("http://")}
@@ -176,6 +185,13 @@ def test_no_page_scrolls_sideways_on_a_phone_or_asks_another_host(site, open_add
         assert (path.name, page.evaluate("document.documentElement.scrollWidth")) == (path.name, NARROW)
     assert [asked for asked in page.asked if not asked.startswith(("file:", "data:"))] == []
     assert page.said == []
+
+
+@pytest.mark.long
+def test_the_pictures_of_the_gallery_fill_a_phone(site, open_address):
+    page = open_address((site / "gallery.html").as_uri(), width=NARROW)
+    widths = "(images) => images.map((each) => [each.naturalWidth, each.width > innerWidth - 50])"
+    assert page.locator("article img").evaluate_all(widths) == [[900, True]] * 4
 
 
 @pytest.mark.long
