@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any, NamedTuple
 
-from geval_py.errors import UsageError
+from geval_py.errors import ModelError, UsageError
 from geval_py.modelling import (
     baselines,
     corpus,
@@ -29,7 +29,7 @@ from geval_py.reading import gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
-from geval_py.text import named, nearest, visible
+from geval_py.text import named, nearest, shown, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
@@ -60,7 +60,7 @@ def predict(
     ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``.
 
     Raises UsageError for an unknown address, and for a model that does not give one answer to each item; ModelError
-    if there is nothing to learn from, and for a language model that fails.
+    if there is nothing to learn from, for a model that fails, lacks a member or answers what is none.
     """
     asked = Asked(words=top, right=right, candidates=candidates)
     if isinstance(model, str):
@@ -68,6 +68,12 @@ def predict(
         if train is None and (candidates or kind not in ("arpa", *ADAPTERS)):
             raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
         model = open_model(model, asked)
+    is_of_tokens = hasattr(model, "next_tokens") or not hasattr(model, "predict")
+    protocol = word_search.TokenModel if is_of_tokens else baselines.WordModel
+    members = [name for name in vars(protocol) if name[0] != "_" and (name != "fit" or train is not None)]
+    missing = [name for name in members if not hasattr(model, name)]
+    if missing:
+        raise ModelError(message=f"{type(model).__name__} is no {protocol.__name__}: it lacks {', '.join(missing)}")
     of_gaps = GapWords(model, asked) if isinstance(model, word_search.TokenModel) else model
     if train is not None:
         of_gaps.fit(train)
@@ -77,8 +83,14 @@ def predict(
 def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
     taken, answers = count(), count()
     source = (item for item, _ in zip(items, taken, strict=False))
-    for answer, _ in zip(model.predict(source), answers, strict=False):
-        yield answer if isinstance(answer, str) else writing.format_line(answer)
+    predicted = model.predict(source)
+    if not isinstance(predicted, Iterable):
+        raise ModelError(message=f"{type(model).__name__}.predict returned {shown(predicted)}, which has no answers")
+    for answer, place in zip(predicted, answers, strict=False):
+        try:
+            yield answer if isinstance(answer, str) else writing.format_line(answer)
+        except UsageError as error:
+            raise ModelError(message=f"{type(model).__name__}.predict, answer {place + 1}: {error}") from error
     for _ in source:
         pass
     number, size = next(answers), next(taken)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,10 +23,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.modelling.corpus import Doubles, Flags
+from geval_py.errors import ModelError, UsageError
+from geval_py.modelling.corpus import Flags
 from geval_py.reading.wordprobs import is_listable
+from geval_py.scoring.arrays import numbers_of
+from geval_py.tables.numbers import counted
+from geval_py.text import shown
 
 Tokens: TypeAlias = "tuple[int, ...]"
+Floats: TypeAlias = NDArray[np.floating[Any]]
 WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
 MAX_STEPS = 3  # beginnings that are continued, as a multiple of the words wanted
@@ -35,22 +41,29 @@ RESCORED = 100  # of the likeliest words, by the right context
 MAX_BEHIND = 256  # tokens of a right context
 MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
+ROUNDING = 0.01  # by which a sum of probabilities, or the logarithm of one, may be off: half precision has 3 digits
 MIN_JUDGES = 0.5  # the part of the words with a right context by which those without are judged
 
 
 class NextTokens(NamedTuple):
-    """The tokens that may come next and their probabilities, which sum to 1 if all tokens are there.
+    """The tokens that may come next and their probabilities, which sum to 1 if all tokens are there, else to less.
 
-    ``tokens`` are the tokens' numbers, or None for all tokens in order.
+    ``tokens`` are the tokens' numbers, or None for all tokens in order. Both arrays have one dimension and one
+    length; probabilities are in [0, 1], of any type of floats.
     """
 
-    tokens: NDArray[np.int64] | None
-    probabilities: NDArray[np.floating[Any]]
+    tokens: NDArray[np.integer[Any]] | None
+    probabilities: Floats
 
 
 @runtime_checkable
 class TokenModel(Protocol):
-    """A causal language model over tokens, which are numbered from 0; the adapter of a library or a server."""
+    """A causal language model over tokens, which are numbered from 0; the adapter of a library or a server.
+
+    A prefix is what ``encode`` returned, or a part of it, and a continuation is a tuple of tokens behind it, possibly
+    empty. Arrays are numpy's, of one dimension and any type of floats, or tensors. What the members return is checked
+    when it is used: ModelError names the member at fault.
+    """
 
     @property
     def texts(self) -> Sequence[bytes]:
@@ -64,13 +77,94 @@ class TokenModel(Protocol):
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
 
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[NextTokens]:
-        """Return what comes next behind a prefix with each continuation."""
+        """Return what comes next behind the prefix with each continuation, in the order of continuations."""
 
-    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[Doubles]:
-        """Return the natural logarithm of the probability of each token of each continuation.
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[Floats]:
+        """Return the natural logarithm of the probability of each token of each continuation, in [-inf, 0].
 
-        Raises ModelError if the model cannot tell.
+        There is an array for each continuation, in their order, as long as the continuation: element i is the token's
+        logarithm behind the prefix and the tokens before it. Raises ModelError if the model cannot tell.
         """
+
+
+class CheckedModel:
+    """A TokenModel, whose answers are checked as they come; raises ModelError with the name of the member."""
+
+    def __init__(self, model: TokenModel) -> None:
+        self._model, self._checked = model, 0
+
+    @property
+    def texts(self) -> Sequence[bytes]:
+        texts = self._model.texts
+        for token in range(self._checked, len(texts)):
+            if not isinstance(texts[token], bytes):
+                raise self._fault("texts", f"has {shown(texts[token])} in place {token}, which is no bytes")
+        self._checked = len(texts)
+        return texts
+
+    @property
+    def ends(self) -> frozenset[int]:
+        return frozenset(self._tokens("ends", self._model.ends))
+
+    def encode(self, text: str, /) -> list[int]:
+        return self._tokens("encode", self._model.encode(text))
+
+    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[NextTokens]:
+        name, checked = "next_tokens", []
+        for answer in self._answers(name, prefix, continuations):
+            try:
+                tokens, values = answer
+            except (TypeError, ValueError):
+                raise self._fault(name, f"has the answer {shown(answer)}, which is no NextTokens") from None
+            if tokens is not None:
+                tokens = np.array(self._tokens(name, tokens), np.int64)
+            shares = self._numbers(name, values, len(self.texts if tokens is None else tokens))
+            total = float(shares.sum())
+            if not (shares >= 0).all() or total > 1 + ROUNDING or (tokens is None and total < 1 - ROUNDING):
+                raise self._fault(name, f"has probabilities from {shares.min():.6g} that sum to {total:.6g}")
+            checked.append(NextTokens(tokens, shares))
+        return checked
+
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens], /) -> Sequence[Floats]:
+        name, checked = "log_probabilities", []
+        for answer, tokens in zip(self._answers(name, prefix, continuations), continuations, strict=True):
+            logs = self._numbers(name, answer, len(tokens))
+            if not (logs <= ROUNDING).all():
+                raise self._fault(name, f"has {logs.max():.6g}, which is no logarithm of a probability")
+            checked.append(logs)
+        return checked
+
+    def _answers(self, name: str, prefix: Sequence[int], continuations: Sequence[Tokens]) -> Sequence[Any]:
+        answers: Sequence[Any] = getattr(self._model, name)(prefix, continuations)
+        if not hasattr(answers, "__len__"):
+            raise self._fault(name, f"returned {shown(answers)}, which has no answers")
+        if len(answers) != len(continuations):
+            to = counted(len(continuations), "continuation")
+            raise self._fault(name, f"has {counted(len(answers), 'answer')} to {to}")
+        return answers
+
+    def _tokens(self, name: str, tokens: Any) -> list[int]:
+        try:
+            numbers = list(map(operator.index, tokens))
+        except TypeError:
+            raise self._fault(name, f"has {shown(tokens)}, which are no numbers of tokens") from None
+        size = len(self._model.texts)
+        for number in numbers:
+            if not 0 <= number < size:
+                raise self._fault(name, f"has the token {number}; the tokens of {size} texts are 0 to {size - 1}")
+        return numbers
+
+    def _numbers(self, name: str, values: Any, size: int) -> Floats:
+        try:
+            numbers = numbers_of(values, "numbers")
+        except UsageError as error:
+            raise self._fault(name, f"has an answer at fault: {error}") from error
+        if numbers.shape != (size,):
+            raise self._fault(name, f"has an array of the shape {numbers.shape}, not ({size},)")
+        return numbers
+
+    def _fault(self, name: str, what: str) -> ModelError:
+        return ModelError(message=f"{type(self._model).__name__}.{name} {what}")
 
 
 class _Kinds(NamedTuple):
@@ -95,7 +189,7 @@ class WordSearch:
     """
 
     def __init__(self, model: TokenModel, count: int, *, right: int = 0, after: str = "") -> None:
-        self._model, self._count, self._right = model, count, right
+        self._model, self._count, self._right = CheckedModel(model), count, right
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
 
@@ -144,7 +238,8 @@ class WordSearch:
         texts = self._model.texts
         if self._known is None or len(self._known.stop) != len(texts):
             ended = [self._end.match(text) is not None for text in texts]
-            stop = np.array([token in self._model.ends for token in range(len(texts))], np.bool_)
+            ends = self._model.ends
+            stop = np.array([token in ends for token in range(len(texts))], np.bool_)
             self._known = _Kinds(
                 begin_spaced=np.array(
                     [text[:1] == b" " and not self._end.match(text, 1) for text in texts], np.bool_

@@ -1,11 +1,16 @@
 """The probabilities of words by language models over tokens, against all ways to spell them."""
 
 import math
+import re
+import subprocess
+import sys
 from itertools import product
 
+import numpy as np
 import pytest
 from tiny_models import PIECES, Markov, word_probability
 
+from geval_py import Item, ModelError, NextTokens, predict
 from geval_py.modelling import word_search
 from geval_py.modelling.word_search import TokenContext, WordSearch
 
@@ -122,3 +127,135 @@ def test_a_long_context_is_cut():
     gap = TokenContext(Markov(0), "a " * 3000 + "b")
     assert len(gap.prefix) == word_search.MAX_CONTEXT + 1
     assert gap.tokens_of("a") == (1,)
+
+
+# What a user's model returns
+
+
+def answering(**members):
+    """Return a model with some members of its own."""
+    return type("Mine", (Markov,), members)(3)
+
+
+def next_tokens(answer):
+    return {"next_tokens": lambda self, prefix, continuations: [answer] * len(continuations)}
+
+
+def log_probabilities(*answer):
+    return {"log_probabilities": lambda self, prefix, continuations: [*answer]}
+
+
+EVEN = np.full(len(PIECES), 1 / len(PIECES))
+FAULTS = {
+    "next_tokens returned None, which has no answers": {"next_tokens": lambda *_: None},
+    "next_tokens has the answer 5, which is no NextTokens": next_tokens(5),
+    "next_tokens has an array of the shape (2,), not (17,)": next_tokens(NextTokens(None, EVEN[:2])),
+    "next_tokens has an array of the shape (17,), not (1,)": next_tokens(NextTokens(np.array([1]), EVEN)),
+    "next_tokens has probabilities from 0.117647 that sum to 2": next_tokens(NextTokens(None, EVEN * 2)),
+    "next_tokens has probabilities from 0.0294118 that sum to 0.5": next_tokens(NextTokens(None, EVEN / 2)),
+    "next_tokens has probabilities from -2.83321 that sum to -48.1646": next_tokens(NextTokens(None, np.log(EVEN))),
+    "next_tokens has probabilities from nan that sum to nan": next_tokens(NextTokens(None, EVEN * np.nan)),
+    "next_tokens has probabilities from 1.5 that sum to 1.5": next_tokens(NextTokens([1], [1.5])),
+    "next_tokens has the token 17; the tokens of 17 texts are 0 to 16": next_tokens(NextTokens([17], [1.0])),
+    "next_tokens has an answer at fault: numbers are an array of <U1, not of float32 or float64": next_tokens(
+        NextTokens([1], ["a"])
+    ),
+    "log_probabilities has 0 answers to 1 continuation": log_probabilities(),
+    "log_probabilities has an array of the shape (), not (8,)": log_probabilities(-1.0),
+    "log_probabilities has 0.5, which is no logarithm of a probability": log_probabilities(np.full(8, 0.5)),
+    "encode has 'ab', which are no numbers of tokens": {"encode": lambda self, text: "ab"},
+    "encode has the token -1; the tokens of 17 texts are 0 to 16": {"encode": lambda self, text: [-1]},
+    "ends has the token 99; the tokens of 17 texts are 0 to 16": {"__init__": lambda self, seed: (
+        Markov.__init__(self, seed), setattr(self, "ends", {99}))[0]},
+    "texts has 'a' in place 1, which is no bytes": {"__init__": lambda self, seed: (
+        Markov.__init__(self, seed), self.texts.__setitem__(1, "a"))[0]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "members"), FAULTS.items(), ids=FAULTS)
+def test_what_a_model_answers_is_checked(message, members):
+    with pytest.raises(ModelError) as caught:
+        WordSearch(answering(**members), 10).words("ab a", "", ["d" * 7])
+    assert str(caught.value) == f"Mine.{message}"
+
+
+def test_half_precision_and_listed_tokens_are_answers():
+    half = [NextTokens(None, row.astype(np.float16)) for row in Markov(3).table]
+    model = answering(next_tokens=lambda self, prefix, after: [half[[*prefix, *tokens][-1]] for tokens in after])
+    assert found(model, "ab a", 5) == pytest.approx(found(Markov(3), "ab a", 5), rel=0.01)
+    listed = [[np.arange(len(PIECES)), row.tolist()] for row in Markov(3).table]
+    model = answering(next_tokens=lambda self, prefix, after: [listed[[*prefix, *tokens][-1]] for tokens in after])
+    assert found(model, "ab a", 5) == pytest.approx(found(Markov(3), "ab a", 5))
+
+
+class Words:
+    def __init__(self, answers):
+        self.answers = answers
+
+    def predict(self, items):
+        return self.answers
+
+
+@pytest.mark.parametrize(
+    ("model", "train", "message"),
+    [
+        (type("Half", (), {"texts": [], "next_tokens": None})(), None,
+            "Half is no TokenModel: it lacks ends, encode, log_probabilities"),
+        (5, None, "int is no TokenModel: it lacks texts, ends, encode, next_tokens, log_probabilities"),
+        (Words([]), [], "Words is no WordModel: it lacks fit"),
+        (Words(None), None, "Words.predict returned None, which has no answers"),
+        (Words([":1", {"the": 2}]), None,
+            "Words.predict, answer 2: the probability of 'the' is 2, which is not between 0 and 1"),
+    ],
+)  # fmt: skip
+def test_models_that_lack_what_they_need(model, train, message):
+    items = [Item(line, {"left": "a", "right": "b"}, None) for line in (1, 2)]
+    with pytest.raises(ModelError) as caught:
+        list(predict(model, items, train=train))
+    assert str(caught.value).partition("\n")[0] == message
+
+
+PROGRAM = """
+from collections.abc import Iterable, Sequence
+import numpy as np
+import pandas as pd
+from geval_py import Item, NextTokens, Scorer, perplexity, predict
+
+class Model:
+    texts = [b"", b"a"]
+    ends = frozenset({0})
+    def encode(self, text: str) -> list[int]: return [0]
+    def next_tokens(self, prefix: Sequence[int], continuations: Sequence[tuple[int, ...]]) -> list[NextTokens]:
+        return [NextTokens(None, np.ones(2, np.float32) / 2) for _ in continuations]
+    def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[tuple[int, ...]]) -> list[LOGS]:
+        return []
+
+predict(Model(), [])
+scorer = Scorer({"the": 0, "a": 1})
+scorer.score(np.ones((2, 2, 2)), np.ones((2, 2), int), logits=True)
+scorer.losses(pd.DataFrame([[0.5, 0.5]], columns=["the", "a"]), ["the"])
+scorer.losses(([[0]], [[1.0]]), ["the"], rest=np.zeros(1))
+perplexity([[1.0, 0.0]], np.array([1]))
+"""
+WRONG = """
+predict(5, [])
+Scorer(5)
+scorer.score({"the": 0.5}, ["the"])
+perplexity(None, [0])
+NextTokens(None, ["a"])
+"""
+
+
+@pytest.mark.long
+def test_mypy_shows_a_users_mistakes(tmp_path):
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(PROGRAM.replace("LOGS", "np.ndarray[tuple[int], np.dtype[np.float32]]"))
+    wrong.write_text(PROGRAM.replace("LOGS", "float") + WRONG)
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--config-file=", right, wrong]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    lines = wrong.read_text().splitlines()
+    faults = [
+        int(line) for line in re.findall(r"^wrong\.py:(\d+): error", told.replace(f"{tmp_path}/", ""), re.MULTILINE)
+    ]
+    assert [lines[number - 1] for number in faults] == ["predict(Model(), [])", *WRONG.split("\n")[1:-1]], told
+    assert "right.py" not in told
