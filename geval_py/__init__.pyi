@@ -52,6 +52,7 @@ from geval_py.reading.wordprobs import WordProbs as WordProbs
 from geval_py.reading.wordprobs import parse_line as parse_line
 from geval_py.scoring.arrays import Predictions as Predictions
 from geval_py.scoring.arrays import Scorer as Scorer
+from geval_py.scoring.arrays import perplexity as perplexity
 from geval_py.scoring.in_memory import Accumulator as Accumulator
 from geval_py.scoring.in_memory import metric as metric
 from geval_py.scoring.metrics import METRICS as METRICS

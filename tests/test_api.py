@@ -14,7 +14,7 @@ NAMES = {
     "Evaluation", "Evaluations", "GevalError", "Interval", "Item", "LanguageModel", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
     "MissingPackageError", "ModelError", "NextTokens", "NgramModel", "Output", "PartsError", "SchemeError", "Score", "TextScore", "TokenModel", "TooLargeError", "Tuning", "UnreadableFileError", "UnsupportedEncodingError", "UsageError", "WordModel", "WordProbs",
     "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
-    "parse_line", "plots", "predict", "read_output", "tune", "write_output",
+    "parse_line", "perplexity", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
     "calibration": "(evaluation, *, documents=None)",
@@ -25,7 +25,9 @@ SIGNATURES = {
     "check_submission": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None, on_fault=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None, inputs=None, vocabulary=())",
-    "Scorer": "(vocabulary, metric='PerplexityHashed', *, threads=None)",
+    "Scorer": "(vocabulary, metric='PerplexityHashed', *, duplicates='error', threads=None)",
+    "Scorer.score": "(self, probabilities, expected, first_line=1, *, lines=None, log=False, logits=False, rest=None)",
+    "perplexity": "(logits, targets, *, ignore_index=-100)",
     "Scorer.losses": "(self, probabilities, expected, first_line=1, *, lines=None, log=False, logits=False, rest=None)",
     "Scorer.predictions": "(self, probabilities, *, log=False, logits=False, rest=None)",
     "metric": "(name, *, vocabulary=(), tokenizer=None)",

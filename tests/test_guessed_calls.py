@@ -30,10 +30,15 @@ GUESSED = {  # what is said, and of which calls
         lambda: evaluate(GAZETTE, "dev-0", out=["bigram", "unigram"]),
     ],
     "out is the name or path of one output, not 1": [lambda: evaluate(GAZETTE, "dev-0", out=1)],
-    "a vocabulary is a list of words, in the order of columns, not 'PerplexityHashed'": [
+    "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not 'PerplexityHashed'": [
         lambda: Scorer("PerplexityHashed"),
     ],
-    "a vocabulary is a list of words, in the order of columns, not 5": [lambda: Scorer(5)],
+    "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not 5": [
+        lambda: Scorer(5),
+    ],
+    "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not {'the'}": [
+        lambda: Scorer({"the"}),
+    ],
     "compare(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: compare(scored())],
     "mix(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: mix(scored())],
     "compare(one, other) takes several evaluations or a list of them, not 5": [lambda: compare(5)],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -15,15 +14,18 @@ from geval_py.errors import UsageError
 from geval_py.scoring.arrays import Scorer, numbers_of_lines
 from geval_py.scoring.metrics.base import LineStatistics
 
+if TYPE_CHECKING:
+    from geval_py.scoring.writing import Vocabulary
+
 SAME_LOSS = 0.01  # nats and share by which losses of one line may differ, computed in half precision in two batches
 
 
 class WordGap(Metric):
     """The score of distributions over a vocabulary, as :class:`geval_py.Scorer` computes it.
 
-    ``vocabulary`` has the words in the order of the model's ids, and ``metric`` is a metric on hashed words. The
-    numbers given to :meth:`update` are probabilities, with ``log`` their natural logarithms, with ``logits`` any
-    numbers. Other arguments are those of ``torchmetrics.Metric``.
+    ``vocabulary``, ``metric`` and ``duplicates`` are as for the scorer. The numbers given to :meth:`update` are
+    probabilities, with ``log`` their natural logarithms, with ``logits`` any numbers. Other arguments are those of
+    ``torchmetrics.Metric``.
 
     The score has the same digits on any number of processes. Raises UsageError for another metric.
     """
@@ -33,15 +35,16 @@ class WordGap(Metric):
 
     def __init__(
         self,
-        vocabulary: Sequence[str],
+        vocabulary: Vocabulary,
         metric: str = "PerplexityHashed",
         *,
+        duplicates: Literal["error", "sum"] = "error",
         log: bool = False,
         logits: bool = False,
         **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
-        self.scorer = Scorer(vocabulary, metric)
+        self.scorer = Scorer(vocabulary, metric, duplicates=duplicates)
         self._units = {"log": log, "logits": logits}
         # Losses are kept as the bits of float64: devices without float64 hold them, and no cast rounds them.
         self.add_state("losses", default=[], dist_reduce_fx="cat")
@@ -59,9 +62,9 @@ class WordGap(Metric):
     ) -> None:
         """Add the rows of a batch.
 
-        ``probabilities`` is a tensor with a column for each word, or a pair (ids, probabilities), or three tensors,
-        on any device and of any precision; ``expected`` are words, or a tensor of ids; ``rest`` is the number of all
-        other words. They are as for :meth:`geval_py.Scorer.predictions`.
+        ``probabilities`` is a tensor of the shape (lines, words) or (batch, sequence, words), or a pair (ids,
+        probabilities), or three tensors, on any device and of any precision; ``expected`` are words, or a tensor of
+        ids; ``rest`` is the number of all other words. They are as for :meth:`geval_py.Scorer.predictions`.
 
         Line numbers seed the hash. The rows have the numbers ``lines``, or those from ``first_line`` on; by default
         they go on after the rows so far, which only one process can do. Raises UsageError.
@@ -73,9 +76,9 @@ class WordGap(Metric):
                     message="each process has some of the lines: update(…, lines=…) needs their numbers, from 1"
                 )
             first_line = 1 + max((int(part.max()) for part in _tensors(self.lines) if len(part)), default=0)
-        predictions = self.scorer.predictions(_on_cpu(probabilities), rest=_on_cpu(rest), **self._units)
-        numbers = numbers_of_lines(_on_cpu(lines), first_line or 1, len(predictions))
-        losses, _ = predictions.losses(_on_cpu(expected), numbers, self.scorer.bits)
+        predictions = self.scorer.predictions(probabilities, rest=rest, **self._units)
+        numbers = numbers_of_lines(lines, first_line or 1, len(predictions))
+        losses, _ = predictions.losses(expected, numbers, self.scorer.bits)
         self.losses.append(torch.from_numpy(losses.view(np.int64).copy()).to(self.device))
         self.lines.append(torch.from_numpy(numbers.astype(np.int64)).to(self.device))
 
@@ -101,13 +104,3 @@ class WordGap(Metric):
 def _tensors(state: Any) -> list[torch.Tensor]:
     """Return a state that is a list of tensors, or one tensor after processes have exchanged it."""
     return [state] if isinstance(state, torch.Tensor) else list(state)
-
-
-def _on_cpu(values: Any) -> Any:
-    """Return tensors, possibly in a tuple, where numpy can read them, in a precision that it knows."""
-    if isinstance(values, tuple):
-        return tuple(map(_on_cpu, values))
-    if not isinstance(values, torch.Tensor):
-        return values
-    values = values.detach().cpu()
-    return values.float() if values.is_floating_point() and values.dtype != torch.float64 else values

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from geval_py.errors import UsageError
 from geval_py.reading.wordprobs import check_line_number, total_far_above_one
@@ -24,11 +25,18 @@ from geval_py.scoring.blocks import available_cores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Hashes, Ids, Numbers, Unit, has_fault
 from geval_py.scoring.metrics import find_metric
-from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.base import PERPLEXITY, LineStatistics, total
 from geval_py.scoring.metrics.hashed import encoded_text
-from geval_py.scoring.writing import checked_probability, join_words
+from geval_py.scoring.writing import checked_probability, in_order, join_words, words_of
 from geval_py.tables.numbers import counted
-from geval_py.text import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.scoring.writing import Listed, Vocabulary
+
+    Arrays: TypeAlias = ArrayLike | pd.DataFrame | Listed | tuple[ArrayLike, ArrayLike, ArrayLike]
+    Expected: TypeAlias = Sequence[str] | Sequence[Sequence[str]] | ArrayLike
 
 Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
@@ -42,11 +50,13 @@ _RANGES = {
 class Scorer:
     """Scores distributions over a vocabulary that are arrays of numbers, without writing them as text.
 
-    ``vocabulary`` is a sequence of words; the place of a word is its id. A word that is there twice has the sum of
-    both probabilities. ``metric`` is a metric on hashed words. ``threads`` score at once, by default one a core. A
-    scorer may be pickled, and used by several threads.
+    ``vocabulary`` is a sequence of words, where the place of a word is its id, or a mapping from words to their ids,
+    0, 1, 2 and so on, such as ``tokenizer.get_vocab()``. With ``duplicates="sum"``, a word that is there twice has
+    the sum of both probabilities; otherwise this is an error. ``metric`` is a metric on hashed words. ``threads``
+    score at once, by default one a core. A scorer may be pickled, and used by several threads.
 
-    Raises UsageError for a word that an output cannot hold, and for a metric that is not on hashed words.
+    Raises UsageError for a word that an output cannot hold, for ids that leave one out, and for a metric that is not
+    on hashed words.
 
     >>> scorer = Scorer(["the", "a"])
     >>> scorer.losses([[0.5, 0.25]], ["the"]).round(4)
@@ -54,15 +64,14 @@ class Scorer:
     """
 
     def __init__(
-        self, vocabulary: Sequence[str], metric: str = "PerplexityHashed", *, threads: int | None = None
+        self,
+        vocabulary: Vocabulary,
+        metric: str = "PerplexityHashed",
+        *,
+        duplicates: Literal["error", "sum"] = "error",
+        threads: int | None = None,
     ) -> None:
-        if isinstance(vocabulary, str | bytes) or not (
-            isinstance(vocabulary, Iterable) or hasattr(vocabulary, "tolist")
-        ):
-            raise UsageError(
-                message=f"a vocabulary is a list of words, in the order of columns, not {shown(vocabulary)}"
-            )
-        self.vocabulary: tuple[str, ...] = tuple(getattr(vocabulary, "tolist", lambda: vocabulary)())
+        self.vocabulary = tuple(words_of(vocabulary))
         self.metric = find_metric(metric)
         bits = self.metric.bits
         if bits is None:
@@ -71,48 +80,78 @@ class Scorer:
         self.bits = bits
         self.threads = threads
         self.joined = join_words(self.vocabulary)
+        if duplicates != "sum" and len(set(self.vocabulary)) < len(self.vocabulary):
+            word, count = Counter(self.vocabulary).most_common(1)[0]
+            advice = 'duplicates="sum" adds up the probabilities of equal words'
+            raise UsageError(message=f"the vocabulary has the word {word!r} {count} times\n  {advice}")
         self.packed = backends.pack_words(self.joined)
 
     def __repr__(self) -> str:
         return f"<Scorer of {len(self.vocabulary)} words by {self.metric.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Scorer, threads=self.threads), (self.vocabulary, self.metric.name)
+        return partial(Scorer, threads=self.threads, duplicates="sum"), (self.vocabulary, self.metric.name)
+
+    def score(
+        self,
+        probabilities: Arrays,
+        expected: Expected,
+        first_line: int = 1,
+        *,
+        lines: ArrayLike | None = None,
+        log: bool = False,
+        logits: bool = False,
+        rest: ArrayLike | None = None,
+    ) -> float:
+        """Compute the score of all rows by the metric; the arguments and errors are those of :meth:`losses`.
+
+        >>> round(Scorer(["the", "a"]).score([[0.5, 0.25]], ["the"]), 3)
+        1.999
+        """
+        losses = self.losses(probabilities, expected, first_line, lines=lines, log=log, logits=logits, rest=rest)
+        if not losses.size:
+            raise UsageError(message="there is no row to score")
+        return self.metric.value(LineStatistics(columns=(array("d", losses.tobytes()),)))
 
     def losses(
         self,
-        probabilities: Any,
-        expected: Sequence[str] | Any,
+        probabilities: Arrays,
+        expected: Expected,
         first_line: int = 1,
         *,
-        lines: Sequence[int] | Any = None,
+        lines: ArrayLike | None = None,
         log: bool = False,
         logits: bool = False,
-        rest: Any = None,
+        rest: ArrayLike | None = None,
     ) -> Losses:
         """Compute the loss of each row, in nats, in [0, inf]: -ln of the mass of the expected word's bucket.
 
-        ``expected`` are words, or an array with the ids of words. Line numbers seed the hash: the rows are lines
-        from ``first_line`` on, or have the numbers ``lines``. The other arguments and the errors are those of
-        :meth:`predictions`; UsageError also for another number of words or line numbers than rows.
+        ``expected`` are words, or an array with the ids of words. Losses and expected words have the shape of
+        ``probabilities`` without its last dimension, (lines,) or (batch, sequence). Line numbers seed the hash: the
+        rows, one sequence after another, are lines from ``first_line`` on, or have the numbers ``lines``. The other
+        arguments and the errors are those of :meth:`predictions`; UsageError also for another number of words or
+        line numbers than rows.
         """
         predictions = self.predictions(probabilities, log=log, logits=logits, rest=rest)
-        return predictions.losses(expected, numbers_of_lines(lines, first_line, len(predictions)), self.bits)[0]
+        numbers = numbers_of_lines(lines, first_line, len(predictions))
+        return predictions.losses(expected, numbers, self.bits)[0].reshape(predictions.shape)
 
     def predictions(
-        self, probabilities: Any, *, log: bool = False, logits: bool = False, rest: Any = None
+        self, probabilities: Arrays, *, log: bool = False, logits: bool = False, rest: ArrayLike | None = None
     ) -> Predictions:
         """Return arrays as predictions, which :func:`geval_py.evaluate` and :func:`geval_py.write_output` take.
 
-        ``probabilities`` is one of: an array with a row for each line and a column for each word of the vocabulary;
-        a pair of arrays (ids, probabilities) of one shape, whose rows list some words; three arrays (ids,
-        probabilities, offsets), where row i is ``ids[offsets[i]:offsets[i + 1]]``, as in a sparse matrix. Arrays are
-        numpy's or anything with a buffer or ``__dlpack__``, such as tensors. They are float32 or float64, and not
-        copied if each row is contiguous.
+        ``probabilities`` is one of: an array of the shape (lines, words) or (batch, sequence, words), with a column
+        for each word of the vocabulary; a DataFrame, whose columns are found by their names, the words; a pair of
+        arrays (ids, probabilities) of one shape, whose rows list some words; three arrays (ids, probabilities,
+        offsets), where row i is ``ids[offsets[i]:offsets[i + 1]]``, as in a sparse matrix. Arrays are numpy's or
+        anything with a buffer or ``__dlpack__``, such as tensors on any device. They are float32 or float64, and not
+        copied if each row is contiguous; bfloat16 and float16 become float32.
 
         The numbers are in [0, 1]; with ``log`` they are natural logarithms, possibly -inf; with ``logits``, any
         numbers to which softmax is applied. ``rest`` is the number of all other words, in the same unit: one for all
-        rows, or an array. Without it, other words have what is missing to 1, and with logits nothing.
+        rows, or an array with one for each. Without it, other words have what is missing to 1, and with logits
+        nothing.
 
         Raises UsageError for arrays of another shape, and when a row is used that has NaN, a number out of range, an
         unknown id, or no mass.
@@ -122,22 +161,29 @@ class Scorer:
         unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
         ids = offsets = None
         if not isinstance(probabilities, tuple):
+            if hasattr(probabilities, "columns"):
+                probabilities = in_order(probabilities, self.vocabulary)
             values, words = numbers_of(probabilities, "the probabilities"), len(self.vocabulary)
-            if values.ndim != 2 or values.shape[1] != words:
+            shape = values.shape[:-1]
+            if len(shape) not in (1, 2) or values.shape[-1] != words:
+                is_padded = values.ndim > 1 and values.shape[-1] > words
+                advice = f"\n  for a model with more columns than its tokenizer has words, give array[..., :{words}]"
                 raise UsageError(
                     message=f"the probabilities have a row for each line and a column for each of {words} words, and "
-                    f"not the shape {values.shape}"
+                    f"not the shape {values.shape}{advice * is_padded}"
                 )
+            values = values.reshape(math.prod(shape), words)
             if words > 1 and values.strides[1] != values.itemsize:
                 values = np.ascontiguousarray(values)
         elif len(probabilities) == 2:
             ids, values = _ids(probabilities[0]), numbers_of(probabilities[1], "the probabilities")
-            if ids.ndim != 2 or ids.shape != values.shape:
+            if ids.ndim not in (2, 3) or ids.shape != values.shape:
                 raise UsageError(
                     message=f"ids and probabilities are two arrays of two dimensions and one shape, not of "
                     f"{ids.shape} and {values.shape}"
                 )
-            offsets = np.arange(ids.shape[0] + 1, dtype=np.int64) * ids.shape[1]
+            shape = ids.shape[:-1]
+            offsets = np.arange(math.prod(shape) + 1, dtype=np.int64) * ids.shape[-1]
             ids, values = ids.ravel(), values.ravel()
         elif len(probabilities) == 3:
             ids, offsets = _ids(probabilities[0]), _ids(probabilities[2])
@@ -149,26 +195,28 @@ class Scorer:
                 )
             if offsets[0] < 0 or (np.diff(offsets) < 0).any() or offsets[-1] > len(ids):
                 raise UsageError(message=f"offsets rise from 0 to at most {len(ids)}, the number of ids")
+            shape = (len(offsets) - 1,)
         else:
             raise UsageError(
                 message="a tuple is (ids, probabilities) or (ids, probabilities, offsets), and does not have "
                 f"{len(probabilities)} values"
             )
-        rows = len(values) if offsets is None else len(offsets) - 1
+        rows = math.prod(shape)
         rests: NDArray[np.float64] | None = None
         if rest is not None:
             own_rests = numbers_of(rest, "the rests")
-            if own_rests.shape not in ((), (rows,)):
+            if own_rests.shape not in ((), (rows,), shape):
                 what = f"rest is one number or one for each of {rows} rows"
                 raise UsageError(message=f"{what}, not of the shape {own_rests.shape}")
-            rests = np.ascontiguousarray(np.broadcast_to(own_rests, rows), np.float64)
-        return Predictions(self, values, ids, offsets, rests, unit)
+            rests = np.ascontiguousarray(np.broadcast_to(own_rests.ravel(), rows), np.float64)
+        return Predictions(self, values, ids, offsets, rests, unit, shape)
 
 
 class Predictions:
     """Distributions in arrays, a row for each line; made by :meth:`Scorer.predictions`.
 
-    Iterating yields each row as an output line, which means the same: logarithms are written for logits.
+    ``shape`` is that of the arrays without the dimension of words: (lines,) or (batch, sequence). Iterating
+    yields each row as an output line, which means the same: logarithms are written for logits.
     """
 
     def __init__(
@@ -179,12 +227,13 @@ class Predictions:
         offsets: Ids | None,
         rests: NDArray[np.float64] | None,
         unit: Unit,
+        shape: tuple[int, ...],
     ) -> None:
-        self._scorer, self._unit = scorer, unit
+        self._scorer, self._unit, self.shape = scorer, unit, shape
         self._values, self._ids, self._offsets, self._rests = values, ids, offsets, rests
 
     def __len__(self) -> int:
-        return len(self._values) if self._offsets is None else len(self._offsets) - 1
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         return f"<Predictions of {counted(len(self), 'line')} over {counted(len(self._scorer.vocabulary), 'word')}>"
@@ -240,13 +289,20 @@ class Predictions:
         if isinstance(expected, list | tuple) and (not expected or isinstance(expected[0], str)):
             return expected
         values = _array(expected, "the expected words")
+        if values.ndim > 1 < len(self.shape) and values.shape != self.shape:
+            what = f"expected words of the shape {values.shape} are not for predictions of the shape {self.shape}"
+            raise UsageError(message=what)
         if values.dtype.kind in "OU":
-            words: list[str] = values.tolist()
+            words: list[str] = values.ravel().tolist()
             return words
         vocabulary = self._scorer.vocabulary
         for row, number in enumerate(numbers := _ids(values).ravel().tolist()):
             if not 0 <= number < len(vocabulary):
-                raise UsageError(message=f"expected[{row}] is {number}; {_known_ids(len(vocabulary))}")
+                padding = "\n  padding is left out by kept = expected >= 0: give predictions[kept], expected[kept]"
+                raise UsageError(
+                    message=f"expected[{_place(row, values.shape)}] is {number}; {_known_ids(len(vocabulary))}"
+                    f"{padding * (number < 0)}"
+                )
         return [vocabulary[number] for number in numbers]
 
     def _row(self, row: int) -> tuple[Ids | None, list[float], float | None]:
@@ -283,7 +339,7 @@ class Predictions:
         """Return the error for a row at fault."""
         ids, values, rest = self._row(row)
         vocabulary = self._scorer.vocabulary
-        message = f"probabilities[{row}]: "
+        message = f"probabilities[{_place(row, self.shape)}]: "
         for number in [] if ids is None else ids.tolist():
             if not 0 <= number < len(vocabulary):
                 return UsageError(message=f"{message}the id {number}; {_known_ids(len(vocabulary))}")
@@ -309,6 +365,41 @@ class Predictions:
         return UsageError(message=f"{message}a distribution needs some mass: every probability is 0")
 
 
+def perplexity(logits: ArrayLike, targets: ArrayLike, *, ignore_index: int = -100) -> float:
+    """Compute the perplexity of classes or tokens: exp of the mean of -ln softmax(logits)[target]; in [1, inf].
+
+    ``logits`` have the shape (…, classes), such as (batch, sequence, vocabulary), and may be log-probabilities;
+    ``targets``, the ids of the right classes, have the same shape without the last dimension. Targets that are
+    ``ignore_index`` do not count. This is exp of PyTorch's ``cross_entropy``; metrics on hashed words, by
+    :class:`Scorer`, have other values.
+
+    Raises UsageError for other shapes, an unknown id, logits that are NaN or inf, and if no target counts.
+
+    >>> round(perplexity([[2.0, 0.0], [0.0, 0.0]], [0, 1]), 3)
+    1.507
+    """
+    values, ids = numbers_of(logits, "the logits"), _ids(targets)
+    if values.shape[:-1] != ids.shape:
+        what = f"logits of the shape {values.shape} have targets of the shape {values.shape[:-1]}, not {ids.shape}"
+        raise UsageError(message=what)
+    shape, size = ids.shape, values.shape[-1]
+    values, ids = values.reshape(ids.size, size), ids.ravel()
+    rows = np.flatnonzero(ids != ignore_index)
+    for row in rows[(ids[rows] < 0) | (ids[rows] >= size)].tolist():
+        raise UsageError(message=f"targets[{_place(row, shape)}] is {ids[row]}; {_known_ids(size)}")
+    if not len(rows):
+        raise UsageError(message="there is no target to score")
+    losses = array("d")
+    for part in np.array_split(rows, 1 + rows.size * size // WORDS_AT_ONCE):
+        with np.errstate(invalid="ignore"):  # NaN is refused below
+            block = values[part].astype(np.float64)
+            block -= block.max(axis=1, keepdims=True)
+            losses.extend(np.log(np.exp(block).sum(axis=1)) - block[np.arange(len(part)), ids[part]])
+    for row in rows[np.isnan(losses)].tolist():
+        raise UsageError(message=f"logits[{_place(row, shape)}] has a number that is no logit, or no mass")
+    return float(PERPLEXITY.formula((total(losses),), len(losses)))
+
+
 def _encoded_words(words: Sequence[str], first_row: int) -> bytes:
     """Encode expected words as lines; raises UsageError for one that is no line, with its row."""
     with suppress(TypeError, UnicodeEncodeError):
@@ -332,6 +423,8 @@ def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:
 def numbers_of(values: Any, what: str) -> Numbers:
     """Return an array of float32 or float64, without a copy where that is possible; raises UsageError."""
     numbers = _array(values, what)
+    if numbers.dtype.name == "bfloat16":  # of ml_dtypes
+        numbers = numbers.astype(np.float32)
     if numbers.dtype.kind not in "fiub" or numbers.dtype.itemsize > 8:
         raise UsageError(message=f"{what} are an array of {numbers.dtype}, not of float32 or float64")
     kind = np.float32 if numbers.dtype.itemsize <= 4 and numbers.dtype.kind == "f" else np.float64
@@ -340,12 +433,15 @@ def numbers_of(values: Any, what: str) -> Numbers:
 
 def _array(values: Any, what: str) -> NDArray[Any]:
     try:
+        if hasattr(values, "detach"):  # a tensor of PyTorch's, of whose kinds numpy has not all
+            values = values.detach().cpu()
+            values = values.float() if values.is_floating_point() and values.element_size() < 4 else values
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
-            return np.from_dlpack(values)
+            with suppress(BufferError):  # bfloat16 of JAX
+                return np.from_dlpack(values)
         return np.asarray(values)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        advice = "; a tensor is given as tensor.detach().float().cpu()" if hasattr(values, "detach") else ""
-        raise UsageError(message=f"{what} cannot be read as an array: {error}{advice}") from error
+        raise UsageError(message=f"{what} cannot be read as an array: {error}") from error
 
 
 def _ids(values: Any) -> Ids:
@@ -353,6 +449,11 @@ def _ids(values: Any) -> Ids:
     if ids.dtype.kind not in "iu" and ids.size:
         raise UsageError(message=f"ids, offsets and line numbers are whole numbers, not {ids.dtype}")
     return np.ascontiguousarray(ids, np.int64)
+
+
+def _place(row: int, shape: tuple[int, ...]) -> str:
+    """Return the indices of a row that is counted through all dimensions."""
+    return ", ".join(map(str, np.unravel_index(row, shape)))
 
 
 def _known_ids(words: int) -> str:

@@ -103,6 +103,8 @@ def prediction_lines(predictions: Any) -> Iterator[bytes]:
     """Return predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
     if is_of_arrays(predictions):
         return (f"{line}\n".encode() for line in predictions)
+    if hasattr(predictions, "columns"):
+        return encoded_lines(predictions, "predictions")
     if isinstance(predictions, str | bytes | Mapping):
         raise UsageError(message=f"predictions are a list with one for each line, not {shown(predictions)}")
     return encoded_lines((str(one) if isinstance(one, int | float) else one for one in predictions), "predictions")

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from array import array
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
@@ -14,9 +15,12 @@ from geval_py.errors import UsageError
 from geval_py.reading import compression, rewriting
 from geval_py.reading.wordprobs import number_advice
 from geval_py.scoring.kernel import backends
-from geval_py.text import shorten
+from geval_py.text import shorten, shown, some_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
 
     class HasItems(Protocol):
         """A mapping, a pandas Series, or anything else with pairs of a word and its number."""
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
         def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
 
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
+    Vocabulary: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
+    Listed: TypeAlias = tuple[ArrayLike, ArrayLike]  # (ids, probabilities)
 
 _OTHER_NUMBERS = "for logits write Scorer(vocabulary).predictions(rows, logits=True), for logarithms log=True"
 _WORDS_OF_NUMBERS = "numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
@@ -33,16 +39,17 @@ _SEPARATOR = re.compile(r"[ \n\r]")
 
 
 def format_line(
-    probabilities: Probabilities | Any,
+    probabilities: Probabilities | ArrayLike | Listed,
     rest: SupportsFloat | None = None,
     *,
-    vocabulary: Sequence[str] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> str:
     """Write one well-formed output line from words and their probabilities.
 
     ``probabilities``, a mapping, a pandas Series or pairs (word, probability), are in [0, 1]; the numbers may be
     Python's, numpy's or :mod:`decimal`'s. With a ``vocabulary``, they are an array with a number for each of its
-    words, or a pair of arrays (ids, probabilities) of some of its words. ``rest`` is the mass of all other words, by
+    words, or a pair of arrays (ids, probabilities) of some of its words; :class:`geval_py.Scorer` says what a
+    vocabulary is. ``rest`` is the mass of all other words, by
     default the mass missing to 1, if any. If the total is more than 1, all masses are scaled down. If ``rest`` is
     given and the total is less than 1, the reader divides by the total. Numbers have the shortest digits that read
     back the same; without line end.
@@ -58,7 +65,7 @@ def format_line(
     'the:0.5 a:0.25 :0.25'
     """
     if vocabulary is not None:
-        return _line_of_array(b"", probabilities, vocabulary, rest)
+        return _line_of_array(b"", probabilities, words_of(vocabulary), rest)
     if isinstance(probabilities, Mapping):
         words, values = list(probabilities.keys()), list(probabilities.values())
     else:
@@ -69,15 +76,16 @@ def format_line(
 
 def write_output(
     path: str | os.PathLike[str],
-    lines: Iterable[str | Probabilities] | Any,
+    lines: Iterable[str | Probabilities] | pd.DataFrame | ArrayLike | Listed,
     *,
-    vocabulary: Sequence[str] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> None:
     """Write an output file, whole or not at all: an existing file is replaced when all lines are written.
 
-    ``lines`` are strings, or arguments for :func:`format_line`. With a ``vocabulary``, they are an array with a row
-    for each line and a column for each word, or a pair of such arrays (ids, probabilities) of some words of each
-    line. The file is compressed by the name's ending: .xz, .gz, .bz2 or .zst.
+    ``lines`` are strings, or arguments for :func:`format_line`, or a DataFrame, whose columns are words. With a
+    ``vocabulary``, they are an array with a row for each line and a column for each word, or a pair of such arrays
+    (ids, probabilities) of some words of each line. The file is compressed by the name's ending: .xz, .gz, .bz2 or
+    .zst.
 
     Raises UsageError if the file cannot be written, for a string that contains a line end, and as format_line does,
     with the line's index.
@@ -90,16 +98,18 @@ def write_output(
             file.write(line)
 
 
-def encoded_lines(
-    lines: Iterable[str | Probabilities] | Any, what: str, vocabulary: Sequence[str] | None = None
-) -> Iterator[bytes]:
+def encoded_lines(lines: Any, what: str, vocabulary: Vocabulary | None = None) -> Iterator[bytes]:
     """Yield the lines of :func:`write_output`, each ended by LF; errors begin with ``what`` and the line's index."""
-    joined = b"" if vocabulary is None or isinstance(lines, tuple) else join_words(vocabulary)
-    rows = zip(*lines, strict=True) if vocabulary is not None and isinstance(lines, tuple) else lines
+    words = None if vocabulary is None else words_of(vocabulary)
+    if hasattr(lines, "columns"):
+        words = words_of(lines.columns) if words is None else words
+        lines = in_order(lines, words).to_numpy()
+    joined = b"" if words is None or isinstance(lines, tuple) else join_words(words)
+    rows = zip(*lines, strict=True) if words is not None and isinstance(lines, tuple) else lines
     for index, line in enumerate(rows):
         if not isinstance(line, str):
             try:
-                line = format_line(line) if vocabulary is None else _line_of_array(joined, line, vocabulary, None)
+                line = format_line(line) if words is None else _line_of_array(joined, line, words, None)
             except UsageError as error:
                 raise UsageError(message=f"{what}[{index}]: {error}") from error
         elif separator := next((character for character in line if character in "\n\r"), None):
@@ -143,10 +153,10 @@ def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str],
     words = vocabulary
     if isinstance(probabilities, tuple):
         ids, probabilities = probabilities
-        try:
-            words = [vocabulary[number] for number in ids]
-        except IndexError:
-            raise UsageError(message=f"the ids are from 0 to {len(vocabulary) - 1}, not {max(ids)}") from None
+        for number in ids:
+            if not 0 <= number < len(vocabulary):
+                raise UsageError(message=f"the ids are from 0 to {len(vocabulary) - 1}, not {number}")
+        words = [vocabulary[number] for number in ids]
     values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
     if len(values) != len(words):
         raise UsageError(message=f"{len(values)} probabilities, but {len(words)} words")
@@ -160,7 +170,7 @@ def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str],
         raise
 
 
-def _pairs(probabilities: Probabilities) -> Iterator[tuple[Hashable, SupportsFloat]]:
+def _pairs(probabilities: Any) -> Iterator[tuple[Hashable, SupportsFloat]]:
     """Yield the words with their numbers; errors of a given iterator are passed on."""
     items = getattr(probabilities, "items", None)
     pairs: object = items() if callable(items) else probabilities
@@ -185,6 +195,40 @@ def _kind(value: object) -> str:
     """
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def words_of(vocabulary: Vocabulary) -> Sequence[str]:
+    """Return the words of a vocabulary in the order of their ids; raises UsageError."""
+    if isinstance(vocabulary, str | bytes | set | frozenset) or not (
+        isinstance(vocabulary, Iterable) or hasattr(vocabulary, "tolist")
+    ):
+        accepted = "a list of words, in the order of columns, or a dict of words with their ids"
+        raise UsageError(message=f"a vocabulary is {accepted}, not {shown(vocabulary)}")
+    if not isinstance(vocabulary, Mapping):
+        return list(getattr(vocabulary, "tolist", lambda: vocabulary)())
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    for place, word in enumerate(words):
+        if vocabulary[word] != place:
+            ids = f"the ids of {len(words)} words are 0 to {len(words) - 1}, each once"
+            raise UsageError(message=f"{ids}; {word!r} has {vocabulary[word]!r}, where {place} is missing")
+    return words
+
+
+def in_order(frame: Any, words: Sequence[str]) -> Any:
+    """Return a DataFrame with its columns in the order of words; columns without names are in this order already.
+
+    Raises UsageError if the columns are others than the words.
+    """
+    names = list(frame.columns)
+    if names in (list(words), list(range(len(names)))):
+        return frame
+    for what, others in (
+        ("the table lacks columns for words of the vocabulary", Counter(words) - Counter(names)),
+        ("the table has columns that are no words of the vocabulary", Counter(names) - Counter(words)),
+    ):
+        if others:
+            raise UsageError(message=f"{what}: {some_of(map(repr, others.elements()))}")
+    return frame[list(words)]
 
 
 def join_words(words: Sequence[Hashable]) -> bytes:

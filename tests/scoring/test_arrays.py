@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py import Scorer, UsageError, evaluate, format_line, hashed_log_losses, write_output
+from geval_py import Scorer, UsageError, evaluate, format_line, hashed_log_losses, perplexity, write_output
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring import arrays
 from geval_py.scoring.kernel import backends, packed_words
@@ -181,22 +181,51 @@ def test_hashes_of_packed_words_are_murmurs(backend):
 # Arrays of all kinds
 
 
-class Tensor:
-    """What has no buffer, but __dlpack__; as a tensor, it may refuse."""
+class Capsule:
+    """What has no buffer, but __dlpack__."""
 
-    def __init__(self, values, error=None):
-        self.values, self.error = values, error
-
-    def detach(self):
-        return Tensor(self.values)
+    def __init__(self, values):
+        self.values = values
 
     def __dlpack__(self, **how):
-        if self.error is not None:
-            raise self.error
         return self.values.__dlpack__(**how)
 
     def __dlpack_device__(self):
         return self.values.__dlpack_device__()
+
+
+class Tensor(Capsule):
+    """As PyTorch's, which numpy cannot read on another device, with a gradient, or of bfloat16 (here 2 bytes)."""
+
+    def __init__(self, values, size=4, *faults):
+        super().__init__(np.asarray(values))
+        self.size, self.faults = size, faults
+
+    def _without(self, fault, size=None):
+        return Tensor(self.values, size or self.size, *(one for one in self.faults if one != fault))
+
+    def detach(self):
+        return self._without("gradient")
+
+    def cpu(self):
+        return self._without("device")
+
+    def float(self):
+        return self._without("bfloat16", 4)
+
+    def is_floating_point(self):
+        return self.values.dtype.kind == "f"
+
+    def element_size(self):
+        return self.size
+
+    def __dlpack__(self, **how):
+        if self.faults:
+            raise RuntimeError(f"no {self.faults[0]}")
+        return super().__dlpack__(**how)
+
+    def __array__(self, *how, **named):
+        raise TypeError("Got unsupported ScalarType BFloat16")
 
 
 VALUES = [[0.5, 0.25], [0.125, 0.5]]
@@ -212,7 +241,11 @@ KINDS = {
     "a part of each row": np.array([[*row, 7.0] for row in VALUES])[:, :2],
     "read-only": np.frombuffer(np.array(VALUES).tobytes()).reshape(2, 2),
     "a table": pd.DataFrame(VALUES),
-    "DLPack": Tensor(np.array(VALUES)),
+    "DLPack": Capsule(np.array(VALUES)),
+    "a tensor": Tensor(VALUES),
+    "a tensor with a gradient, on a device, of bfloat16": Tensor(VALUES, 2, "gradient", "device", "bfloat16"),
+    "named columns": pd.DataFrame(VALUES, columns=["the", "a"]),
+    "named columns in another order": pd.DataFrame(np.array(VALUES)[:, ::-1], columns=["a", "the"]),
     "a buffer": memoryview(array("d", [0.5, 0.25, 0.125, 0.5])).cast("B").cast("d", (2, 2)),
 }
 
@@ -227,7 +260,7 @@ def test_arrays_of_all_kinds(kind):
     "expected",
     [
         ("the", "a"), np.array(["the", "a"]), pd.Series(["the", "a"]), [0, 1], np.array([0, 1], np.int32),
-        Tensor(np.array([0, 1])),
+        Capsule(np.array([0, 1])), Tensor([0, 1], 8, "device"),
     ],
 )  # fmt: skip
 def test_expected_words_of_all_kinds(expected):
@@ -253,7 +286,8 @@ def test_rows_are_not_copied(monkeypatch):
 def test_a_word_that_is_there_twice_has_the_sum_of_both(how):
     twice, once = np.array([[0.25, 0.125, 0.25]]), np.array([[0.5, 0.125]])
     rows = (np.log(twice), np.log(once)) if how else (twice, once)
-    scorers = Scorer(["the", "a", "the"]), Scorer(["the", "a"])
+    scorers = Scorer(["the", "a", "the"], duplicates="sum"), Scorer(["the", "a"])
+    assert pickle.loads(pickle.dumps(scorers[0])).vocabulary == ("the", "a", "the")
     for word in ("the", "a", "of"):
         found, wanted = (scorer.losses(row, [word], **how)[0] for scorer, row in zip(scorers, rows, strict=True))
         assert found == pytest.approx(wanted, rel=1e-12)
@@ -262,6 +296,95 @@ def test_a_word_that_is_there_twice_has_the_sum_of_both(how):
         for scorer, row in zip(scorers, rows, strict=True)
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_a_vocabulary_of_a_tokenizer():
+    from tokenizers import Tokenizer, models, trainers
+
+    words = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    words.train_from_iterator(["the", "a", "of"], trainers.WordLevelTrainer(special_tokens=["[UNK]"]))
+    vocabulary = dict(reversed(words.get_vocab().items()))
+    scorer = Scorer(vocabulary)
+    assert scorer.vocabulary == tuple(map(words.id_to_token, range(4)))
+    row = np.eye(4)[vocabulary["of"]]
+    assert scorer.losses([row], ["of"]).tolist() == [0.0]
+    assert format_line(row * 0.5, vocabulary=vocabulary).split()[vocabulary["of"]] == "of:0.5"
+
+
+def test_rows_may_be_sequences():
+    rows = np.random.default_rng(3).dirichlet(np.ones(3), (2, 4))
+    scorer, expected = Scorer(["the", "a", "of"]), [["the", "a", "of", "x"], ["a", "a", "the", "of"]]
+    flat = scorer.losses(rows.reshape(8, 3), [*expected[0], *expected[1]])
+    found = scorer.losses(rows, expected)
+    assert found.tolist() == flat.reshape(2, 4).tolist()
+    ids = np.broadcast_to(np.arange(3), rows.shape)
+    assert_same(scorer.losses((ids, rows), expected).ravel(), flat.tolist())
+    rests = np.full((2, 4), 0.1)
+    assert scorer.losses(rows, expected, rest=rests).tolist() == scorer.losses(rows, expected, rest=0.1).tolist()
+    score = evaluate(scorer.predictions(rows), expected, metrics="PerplexityHashed").score
+    assert scorer.score(rows, expected) == score
+    assert scorer.score(rows, expected) == math.exp(math.fsum(flat) / 8)
+    with pytest.raises(UsageError, match=r"^there is no row to score$"):
+        scorer.score(rows[:0], [])
+
+
+def test_a_perplexity_of_tokens():
+    logits = np.random.default_rng(3).normal(size=(2, 3, 5)).astype(np.float32)
+    targets = np.array([[0, 4, -100], [2, -100, 1]])
+    rows = logits.reshape(6, 5)[[0, 1, 3, 5]].astype(np.float64)
+    shares = np.exp(rows) / np.exp(rows).sum(1, keepdims=True)
+    wanted = math.exp(-np.log(shares[[0, 1, 2, 3], [0, 4, 2, 1]]).mean())
+    assert perplexity(logits, targets) == pytest.approx(wanted)
+    assert perplexity(Tensor(logits, 2, "gradient", "bfloat16"), Tensor(targets)) == pytest.approx(wanted)
+    assert perplexity([[-math.inf, 0.0]], [0]) == math.inf
+    assert perplexity([[0.0, 0.0], [0.0, 9.0]], [1, 0], ignore_index=0) == 2
+
+
+@pytest.mark.parametrize(
+    ("logits", "targets", "message"),
+    [
+        (np.zeros((2, 5, 3)), np.zeros((2, 3), int),
+            "logits of the shape (2, 5, 3) have targets of the shape (2, 5), not (2, 3)"),
+        (np.zeros((1, 2, 3)), [[0, 3]], "targets[0, 1] is 3; the ids of 3 words are 0 to 2"),
+        (np.zeros((1, 2, 3)), [[0, -1]], "targets[0, 1] is -1; the ids of 3 words are 0 to 2"),
+        ([[0.0, math.nan]], [0], "logits[0] has a number that is no logit, or no mass"),
+        ([[0.0, math.inf]], [0], "logits[0] has a number that is no logit, or no mass"),
+        ([[0.0, 0.0]], [-100], "there is no target to score"),
+        ([[0.0, 0.0]], [0.5], "ids, offsets and line numbers are whole numbers, not float64"),
+    ],
+)  # fmt: skip
+def test_a_perplexity_of_other_arrays(logits, targets, message):
+    with pytest.raises(UsageError) as caught:
+        perplexity(logits, targets)
+    assert str(caught.value) == message
+
+
+def test_tables_are_predictions(tmp_path):
+    """Their columns are words; before, they were taken for the lines."""
+    table = pd.DataFrame(VALUES, columns=["the", "a"])
+    write_output(tmp_path / "out.tsv", table)
+    assert (tmp_path / "out.tsv").read_text() == "the:0.5 a:0.25 :0.25\nthe:0.125 a:0.5 :0.375\n"
+    write_output(tmp_path / "out.tsv", table, vocabulary=["a", "the"])
+    assert (tmp_path / "out.tsv").read_text() == "a:0.25 the:0.5 :0.25\na:0.5 the:0.125 :0.375\n"
+    score = Scorer(["the", "a"]).score(table, ["the", "a"])
+    assert evaluate(table, ["the", "a"], metrics="PerplexityHashed").score == pytest.approx(score)
+
+
+def test_an_id_that_is_no_place_of_a_word():
+    with pytest.raises(UsageError, match=r"^the ids are from 0 to 1, not -1$"):
+        format_line(([-1], [0.5]), vocabulary=["the", "a"])
+
+
+@pytest.mark.long
+def test_tensors_of_pytorch():
+    torch = pytest.importorskip("torch")
+    logits = torch.randn(2, 3, 2, requires_grad=True, dtype=torch.bfloat16)
+    targets = torch.tensor([[0, 1, -100], [1, 0, -100]])
+    wanted = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten()).exp().item()
+    assert perplexity(logits, targets) == pytest.approx(wanted)
+    kept, scorer = targets >= 0, Scorer(["the", "a"])
+    numbers = logits[kept].detach().float().numpy()
+    assert scorer.score(logits[kept], targets[kept], logits=True) == scorer.score(numbers, targets[kept], logits=True)
 
 
 def test_no_rows():
@@ -346,7 +469,13 @@ FAULTS = {
     "a line number too few": (ROW | {"lines": [1]}, "2 rows, but 1 line numbers"),
     "a line number of 0": (ROW | {"lines": [1, 0]}, "lines has the number 0; lines are counted from 1"),
     "a first line of 0": (ROW | {"first_line": 0}, "first_line is 0; lines are counted from 1"),
-    "a tensor with a gradient": ({"probabilities": Tensor(np.array(VALUES), BufferError("it requires grad"))}, "the probabilities cannot be read as an array: it requires grad; a tensor is given as tensor.detach().float().cpu()"),
+    "a sparse tensor": ({"probabilities": Tensor(VALUES, 4, "layout")}, "the probabilities cannot be read as an array: no layout"),
+    "columns of padding": ({"probabilities": [[0.5, 0.5, 0.0]]}, "the probabilities have a row for each line and a column for each of 2 words, and not the shape (1, 3)\n  for a model with more columns than its tokenizer has words, give array[..., :2]"),
+    "an expected id of padding": (ROW | {"expected": [0, -100]}, "expected[1] is -100; the ids of 2 words are 0 to 1\n  padding is left out by kept = expected >= 0: give predictions[kept], expected[kept]"),
+    "a row of a sequence": ({"probabilities": [ROW["probabilities"], [[0.5, 0.5], [0.5, NAN]]], "expected": [[0, 1]] * 2}, "probabilities[1, 1]: the probability of 'a' is nan, which is not between 0 and 1"),
+    "sequences of another length": ({"probabilities": [ROW["probabilities"]] * 3, "expected": [[0, 1, 1]] * 2}, "expected words of the shape (2, 3) are not for predictions of the shape (3, 2)"),
+    "missing columns": ({"probabilities": pd.DataFrame([[0.5]], columns=["the"])}, "the table lacks columns for words of the vocabulary: 'a'"),
+    "other columns": ({"probabilities": pd.DataFrame([[0.5, 0.25, 7]], columns=["a", "the", "line"])}, "the table has columns that are no words of the vocabulary: 'line'"),
 }  # fmt: skip
 
 
@@ -378,6 +507,12 @@ TOKENS = "\n  words are wanted, not the tokens of a language model: see geval pr
         (["\n", " of"], "PerplexityHashed",
             f"the word '\\n' contains a line end, which would split the line{TOKENS}"),
         (["the", ""], "PerplexityHashed", "an empty word: give the mass of all other words as rest=…"),
+        (["the", "a", "the"], "PerplexityHashed",
+            "the vocabulary has the word 'the' 2 times\n  duplicates=\"sum\" adds up the probabilities of equal words"),
+        ({"the": 0, "a": 2}, "PerplexityHashed",
+            "the ids of 2 words are 0 to 1, each once; 'a' has 2, where 1 is missing"),
+        ({"the": 0, "a": 0}, "PerplexityHashed",
+            "the ids of 2 words are 0 to 1, each once; 'a' has 0, where 1 is missing"),
         (["the"], "Accuracy",
             "arrays are scored by metrics on hashed words, such as PerplexityHashed, not by Accuracy"),
     ],
