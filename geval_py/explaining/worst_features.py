@@ -19,7 +19,7 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.features import Occurrences, collect, collect_on
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import Array, Flags, Integers
-from geval_py.reading.features import FeatureKinds, Fields
+from geval_py.reading.features import FeatureKinds, Fields, feature_words
 from geval_py.scoring import blocks
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables import escapes, formats, numbers
@@ -214,7 +214,7 @@ class FeatureListing(EvaluationListing):
         names = ("count", "score", "p", "q")[: 3 + self.with_q]
         columns = [feature, *(Column(name=name, alignment="right", write=self.write) for name in names)]
         rows = (
-            (name, *figures.split("\t"))
+            (feature_words(name), *figures.split("\t"))
             for part in self._parts()
             for name, figures in zip(part.names, self._figures(part), strict=True)
         )

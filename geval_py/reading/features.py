@@ -20,6 +20,7 @@ from geval_py.errors import MalformedLineError, MissingFileError, UsageError
 from geval_py.reading.items import ScoredItem, column_name
 from geval_py.reading.lines import read_lines
 from geval_py.reading.sources import find_file
+from geval_py.tables.numbers import counted
 from geval_py.text import nearest, shorten, suggestion, visible
 
 SEPARATORS = " \t:"  # of tokens
@@ -161,6 +162,47 @@ def word_shape(token: str) -> str:
     return SHAPE + re.sub(r"([^9])\1+", r"\1+", "".join(map(character_shape, token)))
 
 
+_NAME = re.compile(r"(?:(exp|out)|in<(.*?)>|in\[(.*?)\]):(.*)", re.DOTALL)
+_FORMS = {"a": "small letters", "A": "capital letters", "a+": "lower-case words", "Aa+": "capitalized words",
+          "A+": "words in capitals"}  # fmt: skip
+_ENDS = {"=#+": "greatest length", "=#-": "least length", "=+": "greatest number", "=-": "least number"}
+
+
+def feature_words(name: str) -> str:
+    r"""Describe a feature to people, by its name.
+
+    >>> print(feature_words("in<Left>:the"), feature_words("exp:SHAPE:a+."), feature_words("in<2>:=#+"), sep="\n")
+    `the` in Left
+    lower-case words in the answer that end in punctuation
+    greatest length of column 2
+    """
+    described = []
+    for part in re.split(f"{BETWEEN_FEATURES}(?=(?:exp|out|in<.*?>):)", name):
+        match = _NAME.fullmatch(part)
+        if match is None:
+            return name
+        field, column, _, token = match.groups()
+        place = {"exp": "the answer", "out": "the output"}.get(field) or column
+        place = f"column {place}" if place.isdigit() else place
+        if token.startswith(SHAPE):
+            shapes = token.removeprefix(SHAPE).split(BETWEEN_TOKENS + SHAPE)
+            described.append(" before ".join(_words_of_shape(shape, place) for shape in shapes))
+        elif token in _ENDS:
+            described.append(f"{_ENDS[token]} of {place}")
+        else:
+            words = re.sub(r"(?<=.)\+\+(?=[^+])", " ", token)  # a bigram, but not C++
+            described.append(f"`{words}` in {place}")
+    return " and ".join(described)
+
+
+def _words_of_shape(shape: str, place: str) -> str:
+    base = shape.removesuffix(".")
+    form = _FORMS.get(base) or (f"numbers of {counted(len(base), 'digit')}" if base and not base.strip("9") else None)
+    if form is None:
+        return f"words in {place} of the form `{shape}`"
+    return f"{form} in {place}" + (" that end in punctuation" if base != shape else "")
+
+
 class Field(NamedTuple):
     """A field of an item: ``exp``, ``out`` (both have the column -1), or a column of the input, counted from 0.
 
@@ -265,7 +307,7 @@ def parse_feature(name: str, fields: Fields) -> Feature:
     >>> print(feature.field, feature.field.column, feature.token)
     in<Year> 1 1601
     """
-    match = re.fullmatch(r"(?:(exp|out)|in<(.*?)>|in\[(.*?)\]):(.*)", name, re.DOTALL)
+    match = _NAME.fullmatch(name)
     if match is None:
         raise UsageError(
             message=f"Unknown feature `{visible(name)}'\n"

@@ -19,6 +19,7 @@ from geval_py.explaining.losses import Outcome
 from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval, lines_needed
 from geval_py.explaining.tuning import Tuning, tune
+from geval_py.reading.features import feature_words
 from geval_py.reports import charts
 from geval_py.reports.charts import (
     BAD,
@@ -498,7 +499,7 @@ def features_panel(report: Report) -> Panel | None:
         return None
     features, of_losses = report.features, report.of_losses
     columns = {name: column.tolist() for name, column in features.columns.items()}
-    names, counts, explained = features.names, columns["count"], columns["explained"]
+    names, counts, explained = list(map(feature_words, features.names)), columns["count"], columns["explained"]
     head: list[tuple[str, Writer]]
     if of_losses:
         head = [("perplexity", figure), ("fall", percent), ("from", percent), ("to", percent)]

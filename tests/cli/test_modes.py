@@ -393,7 +393,7 @@ def test_cartesian_features(challenge, geval):
 
 
 def test_texts_are_escaped_on_a_terminal_alone(challenge, geval):
-    shown = {"-l": "1901<tab>a\\x1b[31mb    b  ", "-o other -d out.tsv": "", "-w": "\nin<Text>:a\\x1b[31mb  "}
+    shown = {"-l": "1901<tab>a\\x1b[31mb    b  ", "-o other -d out.tsv": "", "-w": "\n`a\\x1b[31mb` in Text  "}
     for words, text in shown.items():
         out = geval(*words.split(), terminal=True)[1]
         assert ("\x1b" in out, text in out) == (False, True)
@@ -627,8 +627,8 @@ def test_means(mean, written):
     features = WorstFeatures(named=Names((), ["exp:a\x1b"], np.arange(1)), columns=figures)
     rest = f"\t3\t{written}\t0.25000000000000000000\n"
     shown = FeatureListing(evaluations=(), features=features)
-    assert list(shown.table().tabs()) == [f"exp:a\x1b{rest}"]
-    assert list(replace(shown, for_terminal=True).table().tabs()) == [f"exp:a\\x1b{rest}"]
+    assert list(shown.table().tabs()) == [f"`a\x1b` in the answer{rest}"]
+    assert list(replace(shown, for_terminal=True).table().tabs()) == [f"`a\\x1b` in the answer{rest}"]
 
 
 # The input, read once

@@ -16,6 +16,7 @@ from geval_py.reading.features import (
     FeatureKinds,
     Field,
     Fields,
+    feature_words,
     parse_feature,
     parse_filter,
     split_tokens,
@@ -57,6 +58,25 @@ SHAPES = {
 def test_word_shapes(token, shape):
     """``A``, ``a``, ``9``, space, ``(`` bracket, ``.`` other punctuation, ``#`` else."""
     assert word_shape(token) == "SHAPE:" + shape
+
+
+WORDS = {
+    "exp:c++": "`c++` in the answer",
+    "in<2>:x:y": "`x:y` in column 2",
+    "in<Left>:a++b": "`a b` in Left",
+    "out:C++++lang": "`C++ lang` in the output",
+    "exp:SHAPE:a+.": "lower-case words in the answer that end in punctuation",
+    "in<Left>:SHAPE:a+++SHAPE:9999": "lower-case words in Left before numbers of 4 digits in Left",
+    "exp:SHAPE:A.A.": "words in the answer of the form `A.A.`",
+    "exp:=#+": "greatest length of the answer",
+    "exp:a~~b": "`a~~b` in the answer",
+    "in<Left>:the~~in<Year>:=-": "`the` in Left and least number of Year",
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_features_are_described_to_people(name):
+    assert feature_words(name) == WORDS[name]
 
 
 @PROPERTY

@@ -243,7 +243,7 @@ def test_features_of_bad_lines_are_shown_with_their_costs():
     assert report.features.columns["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)
     panel = panels.features_panel(report)
     assert panel.finding == (
-        "If the 100 lines with exp:bad were no worse than the others, the perplexity would fall by 63 %."
+        "If the 100 lines with `bad` in the answer were no worse than the others, the perplexity would fall by 63 %."
     )
     assert panel.sentence.startswith(f"{panel.finding} That explains ")
-    assert ">exp:bad: 63 %, q &lt;0.001<" in panel.chart.svg
+    assert ">`bad` in the answer: 63 %, q &lt;0.001<" in panel.chart.svg
