@@ -17,6 +17,7 @@ from geval_py.reading.sources import format_ending
 from geval_py.reading.splits import Split, locate
 from geval_py.scoring.evaluate import evaluate_split
 from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
+from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, suggesting, visible
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class Evaluation(ScoredOutput):
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{visible(score.name)} {score.value:.6g}" for score in self.scores)
-        return f"<Evaluation of {visible(self.output.name)}: {scores}, {self.line_count} lines>"
+        return f"<Evaluation of {visible(self.output.name)}: {scores}, {counted(self.line_count, 'line')}>"
 
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None

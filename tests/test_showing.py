@@ -50,6 +50,14 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
     ]  # fmt: skip
 
 
+def test_one_is_not_plural_at_the_prompt():
+    assert repr(geval_py.Scorer(["a"])) == "<Scorer of 1 word by PerplexityHashed>"
+    assert repr(geval_py.evaluate([":1"], ["a"], metrics="LikelihoodHashed")).endswith(", 1 line>")
+    accumulator = geval_py.Accumulator("LikelihoodHashed")
+    accumulator.update([":1"], ["a"])
+    assert repr(accumulator) == "<Accumulator of LikelihoodHashed: 1 line>"
+
+
 def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
     bigram = outputs[0]
     for value in (geval_py.compare(outputs, samples=100), geval_py.luck(bigram), geval_py.tune(bigram, words=0)):

@@ -325,7 +325,7 @@ def _sum_up(
     expected, least = counts["expected capitals"], CASE_SHARE * counts["answers"]
     if expected and not counts["capitals"]:
         counts["W302"], kept["W302"] = expected, kept["expected capitals"]
-        summaries["W302"] = f"{expected} expected words have capitals, the output never has any"
+        summaries["W302"] = f"the output has no capital, unlike {counted(expected, 'expected word')}"
     elif counts["W302"]:
         of_words = f"{counts['W302']} of {expected} expected words with capitals"
         summaries["W302"] = f"{of_words} are listed only in another case"

@@ -46,13 +46,15 @@ def show_features(task: Task, settings: Settings) -> None:
             0 if score.metric.measure.corpus_score is None else sum(any(map(math.isnan, row)) for row in by_line)
         )
         if unscored:
-            note(f"{unscored} of {len(scores)} lines have no {score.name} by themselves and are left out")
+            note(f"{score.name} has no value for {unscored} of {len(scores)} lines alone: left out")
         if undefined > unscored:
-            note(f"{undefined} of {len(scores)} lines are infinite in both outputs and are left out")
+            note(f"the score of {undefined} of {len(scores)} lines is infinite in both outputs: left out")
         if infinite and other is None:
-            note(f"{infinite} of {len(scores)} lines have an infinite score: so has the mean of their features")
+            note(f"the score of {infinite} of {len(scores)} lines is infinite, and so is the mean of their features")
         elif infinite:
-            note(f"{infinite} of {len(scores)} lines are infinite in one output: so are means, or not defined")
+            note(
+                f"the score of {infinite} of {len(scores)} lines is infinite in one output: means are infinite or NaN"
+            )
         features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
         lines = len(scores) - undefined
     if len(features):

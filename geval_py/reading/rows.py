@@ -22,6 +22,7 @@ from geval_py.reading.lines import LineReader, decode_lines, is_utf8
 from geval_py.reading.rewriting import Draft
 from geval_py.reading.sources import name_of
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
+from geval_py.tables.numbers import counted
 from geval_py.text import shorten, some_of, visible
 
 Lines: TypeAlias = Generator[str]
@@ -94,7 +95,7 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
         if not isinstance(value, list):
             raise row.error(key, f"a list is wanted, not {kind_of(value)}")
     if len(words) != len(numbers):
-        raise row.error(unit, f"{len(numbers)} numbers for {len(words)} words")
+        raise row.error(unit, f"{counted(len(numbers), 'number')} for {counted(len(words), 'word')}")
     return line_of_entries(row, words, numbers, unit, lambda n: f"{unit}[{n}]", lambda n: f"{WORDS}[{n}]")
 
 
@@ -331,7 +332,7 @@ def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, st
             )
             raise row.error(f"column {quoted(header[0])}", reason)
         if len(fields) != len(header):
-            raise row.error("", f"{len(fields)} columns, but the header has {len(header)}")
+            raise row.error("", f"{counted(len(fields), 'column')}, but the header has {len(header)}")
         numbers = [parsed_number(field, row, key) for field, key in zip(fields[first:], keys, strict=True)]
         line = line_of_entries(row, labels, numbers, PROBABILITIES, keys.__getitem__)
         if (total := math.fsum(numbers)) > MAX_SUM:
@@ -367,7 +368,7 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> 
     def identity(item: tuple[Row, list[str]]) -> str:
         row, fields = item
         if len(fields) != 3:
-            raise row.error("", f"{len(fields)} columns, but the header has 3")
+            raise row.error("", f"{counted(len(fields), 'column')}, but the header has 3")
         return fields[0]
 
     for name, group in groupby(rows, key=identity):

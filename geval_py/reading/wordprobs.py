@@ -423,7 +423,8 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
 
 def far_above_one_note(count: int, lines: int) -> str:
     """Return the sentence on a number of lines that are far above one, out of all lines."""
-    return f"{count} of {lines} lines have numbers that are neither probabilities nor their logarithms"
+    have = "has" if count == 1 else "have"
+    return f"{count} of {lines} lines {have} numbers that are neither probabilities nor their logarithms"
 
 
 def _refuse_infinity(text: str, line: int, values: list[float]) -> None:

@@ -87,7 +87,7 @@ class Scorer:
         self.packed = backends.pack_words(self.joined)
 
     def __repr__(self) -> str:
-        return f"<Scorer of {len(self.vocabulary)} words by {self.metric.name}>"
+        return f"<Scorer of {counted(len(self.vocabulary), 'word')} by {self.metric.name}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Scorer, threads=self.threads, duplicates="sum"), (self.vocabulary, self.metric.name)

@@ -24,6 +24,7 @@ from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.hashed import encoded_text
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.scoring.writing import encoded_lines
+from geval_py.tables.numbers import counted
 from geval_py.text import shown
 
 if TYPE_CHECKING:
@@ -197,7 +198,9 @@ class Accumulator:
         else:
             answers = list(expected_lines(predictions.words(expected) if is_of_arrays(predictions) else expected))
             if len(answers) != count:
-                raise UsageError(message=f"{count} predictions, but {len(answers)} expected words")
+                raise UsageError(
+                    message=f"{counted(count, 'prediction')}, but {counted(len(answers), 'expected word')}"
+                )
             added = LineStatistics()
             first = 0
             for place in range(1, count + 1):  # of consecutive numbers together
@@ -235,4 +238,4 @@ class Accumulator:
         return both
 
     def __repr__(self) -> str:
-        return f"<Accumulator of {self.name}: {len(self)} lines>"
+        return f"<Accumulator of {self.name}: {counted(len(self), 'line')}>"

@@ -15,6 +15,7 @@ from geval_py.errors import UsageError
 from geval_py.reading import compression, rewriting
 from geval_py.reading.wordprobs import number_advice
 from geval_py.scoring.kernel import backends
+from geval_py.tables.numbers import counted
 from geval_py.text import shorten, shown, some_of
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str],
         words = [vocabulary[number] for number in ids]
     values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
     if len(values) != len(words):
-        raise UsageError(message=f"{len(values)} probabilities, but {len(words)} words")
+        numbers = counted(len(values), "probability", "probabilities")
+        raise UsageError(message=f"{numbers}, but {counted(len(words), 'word')}")
     try:
         return _written(joined or join_words(words), words, values, rest)
     except UsageError as error:

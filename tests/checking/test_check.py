@@ -128,7 +128,7 @@ def test_rules_of_lines(code, output, place, nearly, check):
     if code == "E119":
         advice = place[3].partition("; ")[2]
         assert problem.mend == f"{advice[0].upper()}{advice[1:]}."
-        assert problem.summary == "1 of 1 lines have numbers that are neither probabilities nor their logarithms"
+        assert problem.summary == "1 of 1 lines has numbers that are neither probabilities nor their logarithms"
     else:
         assert problem.summary == RULES_BY_CODE[code].summary
     assert code not in check(nearly)
@@ -169,11 +169,11 @@ FILES = [
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 line of probabilities, 1 line of logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
     ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
     ("W222", b"0\ta:0.5 :0.5\n1\tb:0.5 :0.5\n", None, "each line begins with its number and a TAB", b"0\ta:0.5 :0.5\n2\tb:0.5 :0.5\n"),
-    ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b"The:0.5 :0.5\n"),
-    ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "1 expected words have capitals, the output never has any", b":1\n:1\n"),
-    ("W302", b"the:0.5 :0.5\n", b"The\n", "1 expected words have capitals, the output never has any", b" ".join([b"-7"] * 1024) + b"\n"),
+    ("W302", b"the:0.5 :0.5\n", b"The\n", "the output has no capital, unlike 1 expected word", b"The:0.5 :0.5\n"),
+    ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "the output has no capital, unlike 1 expected word", b":1\n:1\n"),
+    ("W302", b"the:0.5 :0.5\n", b"The\n", "the output has no capital, unlike 1 expected word", b" ".join([b"-7"] * 1024) + b"\n"),
     ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than that of `:1`, no guess, on each line; of the first 5 answers, 0 are listed on their lines, 0 on any line", GOOD * 4 + b"x:1\n"),
-    ("W302", b"the:0.5 of:5E-1\n", b"The\n", "1 expected words have capitals, the output never has any", b"x:0.5 Y:0.5\n"),
+    ("W302", b"the:0.5 of:5E-1\n", b"The\n", "the output has no capital, unlike 1 expected word", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def test_lines_keep_their_numbers_and_infinite_figures_are_words(challenge, docu
     assert differences["outputs"] == outputs(challenge, "out.tsv", "other")
     rows = [(line["line"], line["difference"]) for line in differences["lines"]]
     assert rows == [(1, -2.0), (3, -1.0), (4, "Infinity")]
-    note = "geval: note: 1 of 5 lines have an infinite score: so has the mean of their features\n"
+    note = "geval: note: the score of 1 of 5 lines is infinite, and so is the mean of their features\n"
     features = {feature["feature"]: feature for feature in document("-w", noted=note)["features"]}
     assert (features["exp:c"]["count"], features["exp:c"]["score"]) == (1, "Infinity")
 

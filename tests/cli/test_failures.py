@@ -293,7 +293,7 @@ def test_nothing_is_left_to_compare(outputs, number, challenge, geval):
     assert err.endswith(f"\ngeval: {number} outputs could be scored: there is nothing to compare\n")
 
 
-FAR_ABOVE_ONE = "1 of 2 lines have numbers that are neither probabilities nor their logarithms"
+FAR_ABOVE_ONE = "1 of 2 lines has numbers that are neither probabilities nor their logarithms"
 NUMBERS = {
     "counts": ("a:120 b:60 :100\n:1\n", "they look like counts: divide each by their sum"),
     "logits": ("a:5.3 b:3.2 c:-1.2\n:1\n", "they look like logits: apply softmax"),

@@ -311,7 +311,7 @@ def test_why_no_feature_is_shown(words, output, options, reason, challenge, geva
 def test_infinite_scores_are_noted(challenge, geval):
     status, out, err = geval("-w")
     assert status == 0
-    assert err == "geval: note: 1 of 5 lines have an infinite score: so has the mean of their features\n"
+    assert err == "geval: note: the score of 1 of 5 lines is infinite, and so is the mean of their features\n"
     assert ["exp:c", "1", "Infinity"] in [row[:3] for row in feature_lines(out)]
 
 
@@ -421,7 +421,7 @@ def test_most_worsening_features(challenge, rows):
 def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
     status, out, err = geval("--most-worsening-features", "other")
     assert status == 0
-    assert err == "geval: note: 1 of 5 lines are infinite in both outputs and are left out\n"
+    assert err == "geval: note: the score of 1 of 5 lines is infinite in both outputs: left out\n"
     assert "exp:c\t" not in out
     assert "NaN" not in out
 
@@ -429,7 +429,7 @@ def test_lines_that_are_infinite_in_both_are_noted(challenge, geval):
 def test_lines_that_are_infinite_in_one_of_the_two(challenge, geval):
     write(challenge / "test-A", "other", [*OTHER[:3], "c:1", "b:1"])
     status, out, err = geval("--most-worsening-features", "other")
-    note = "geval: note: 2 of 5 lines are infinite in one output: so are means, or not defined\n"
+    note = "geval: note: the score of 2 of 5 lines is infinite in one output: means are infinite or NaN\n"
     assert (status, err) == (0, note)
     means = {row[0]: row[2] for row in feature_lines(out)}
     assert (means["exp:c"], means["in<Year>:1903"], means["exp:a"]) == ("Infinity", "-Infinity", "-Infinity")

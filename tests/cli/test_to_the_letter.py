@@ -249,7 +249,7 @@ def test_features_of_lines_without_a_score(geval):
         status, out, err = geval(*words, *mode, **NUMBERS)
         assert (status, out) == (0, "")
         assert err == (
-            "geval: note: 3 of 3 lines have no NMI by themselves and are left out\n"
+            "geval: note: NMI has no value for 3 of 3 lines alone: left out\n"
             "geval: note: no feature is shown: there are 0 lines to rank, and it takes 2\n"
         )
 
@@ -264,7 +264,7 @@ def test_features_of_lines_that_have_a_score_in_one_output_only(geval):
     }
     words = "-t dev-0 -o out-a.tsv --metric Improvement@0.5 --most-worsening-features out-b.tsv"
     assert geval(*words.split(), **files)[2] == (
-        "geval: note: 2 of 3 lines have no Improvement@0.5 by themselves and are left out\n"
+        "geval: note: Improvement@0.5 has no value for 2 of 3 lines alone: left out\n"
         "geval: note: no feature is shown: there is 1 line to rank, and it takes 2\n"
     )
 

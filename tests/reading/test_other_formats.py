@@ -122,7 +122,7 @@ BAD = [
      "each response"),
     ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
     ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
-    ('{"words": ["a", "b"], "probabilities": [1]}', "row 1, probabilities: 1 numbers for 2 words"),
+    ('{"words": ["a", "b"], "probabilities": [1]}', "row 1, probabilities: 1 number for 2 words"),
     ('{"words": ["a b"], "probabilities": [1]}',
      "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
     ('{"words": ["a\\n"], "probabilities": [1]}',
@@ -392,7 +392,7 @@ BAD_ROWS = [  # of lists, which pyarrow joins where it can
     ([], [], "no words; a row without a guess has the empty word alone"),
     (["a", None], [0.5, 0.5], "words[1]: a word is a string, not nothing"),
     (None, [1.0], "words: a list is wanted, not nothing"),
-    (["a", "b"], [1.0], "probabilities: 1 numbers for 2 words"),
+    (["a", "b"], [1.0], "probabilities: 1 number for 2 words"),
 ]  # fmt: skip
 
 
@@ -663,7 +663,7 @@ BAD_DETAILS = [
     ([" a", "a"], [-0.5, -1.0], ALIKE),
     ([" a", " "], [-0.5, -1.0], ALIKE),
     ([" a", None], [-0.5, -1.0], "row 1, doc.choices[1]: a choice is a string, not nothing"),
-    ([" a", " b"], [-0.5], "row 1, logprobs: 1 numbers for 2 words"),
+    ([" a", " b"], [-0.5], "row 1, logprobs: 1 number for 2 words"),
     ([" a b"], [-0.5], "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
     (None, [-0.5], "column doc.choices: lighteval's details of a multiple-choice task have a list there"),
     ([" a"], None, "column model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),

@@ -305,7 +305,7 @@ BATCH_ERRORS = {
     "no lines": (lambda: of(HASHED), f"{HASHED} has no lines yet: update it with predictions"),
     "two metrics": (lambda: metric("{LogLoss,Likelihood}Hashed"), "`{LogLoss,Likelihood}Hashed` names 2 metrics: make one accumulator for each"),
     "a filter": (lambda: metric(f"{HASHED}:f<exp:the>"), f"{HASHED}:f<exp:the> selects lines: score all lines at once, with evaluate(…, inputs=…)"),
-    "another number of words": (lambda: of(HASHED, ["a:1"], []), "1 predictions, but 0 expected words"),
+    "another number of words": (lambda: of(HASHED, ["a:1"], []), "1 prediction, but 0 expected words"),
     "another number of lines": (lambda: of(HASHED, ["a:1"], ["a"], [1, 2]), "1 predictions, but 2 line numbers"),
     "line 0": (lambda: of(HASHED, ["a:1"], ["a"], 0), "lines has the number 0; lines are counted from 1"),
     "another metric": (lambda: metric(HASHED) + metric("LogLossHashed"), f"accumulators of two metrics cannot be added: {HASHED} and LogLossHashed"),

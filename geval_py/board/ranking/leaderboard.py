@@ -36,7 +36,7 @@ from geval_py.board.settings import (
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.tables.layout import Legend
-from geval_py.tables.numbers import figure, interval
+from geval_py.tables.numbers import counted, figure, interval
 from geval_py.tables.table import Column, Table
 from geval_py.text import nearest, visible
 
@@ -115,7 +115,7 @@ def standings_on(
         e, is_open = evaluations.c, last is not None and last.name == in_phase and part == PUBLIC
         lines = connection.execute(select(e.lines).where(e.id == entries[0].evaluation_id)).scalar_one()
         undecided = "; after the deadline the private part decides" if is_open else ""
-        notes.append(f"the scores are of the {part} part, {lines} lines{undecided}")
+        notes.append(f"the scores are of the {part} part, {counted(lines, 'line')}{undecided}")
         if settings.finals and settings.is_decided(shown, in_phase, now):
             notes.append(f"only final submissions are ranked, at most {settings.finals} of a submitter")
     measure = metric_of(settings.metric).measure

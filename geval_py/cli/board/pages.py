@@ -161,4 +161,4 @@ def run_site(args: argparse.Namespace) -> None:
     from geval_py.board.site import build
 
     number = build(Board.open(args.board), args.output, now=now(), organiser=args.organiser)
-    sys.stdout.write(f"{visible(args.output)}: {number} files\n")
+    sys.stdout.write(f"{visible(args.output)}: {counted(number, 'file')}\n")

@@ -19,6 +19,7 @@ from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import BINS, COLUMNS
 from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.tables.numbers import counted
 from geval_py.text import shown
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made
 _END = object()
-_NO_MORE = {"outputs": "{} outputs, but more expected words", "expected": "{} expected words, but more outputs"}
+_NO_MORE = {"outputs": ("output", "expected words"), "expected": ("expected word", "outputs")}
 
 
 def hashed_log_losses(
@@ -50,7 +51,7 @@ def hashed_log_losses(
     check_bits(bits)
     check_line_number(first_line, "first_line")
     if isinstance(outputs, Sized) and isinstance(expected, Sized) and len(outputs) != len(expected):
-        raise UsageError(message=f"{len(outputs)} outputs, but {len(expected)} expected words")
+        raise UsageError(message=f"{counted(len(outputs), 'output')}, but {counted(len(expected), 'expected word')}")
     losses = array("d")
     pairs = enumerate(zip_longest(outputs, expected, fillvalue=_END))
     while some := list(islice(pairs, LINES_AT_ONCE)):
@@ -66,7 +67,8 @@ def encoded_text(what: str, index: int, text: object) -> bytes:
     Lone surrogates become the bytes that they stand for, which are replaced when read, as in a file.
     """
     if text is _END:
-        raise UsageError(message=_NO_MORE[what].format(index))
+        noun, others = _NO_MORE[what]
+        raise UsageError(message=f"{counted(index, noun)}, but more {others}")
     if not isinstance(text, str):
         raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
     if "\n" in text:
