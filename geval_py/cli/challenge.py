@@ -59,14 +59,14 @@ BOTH = (  # the options that cutting and splitting share
     ),
     option(
         "--salt", default=corpora.DEFAULT_SALT, metavar="TEXT",
-        help=f"of the hash that makes the parts (default: {corpora.DEFAULT_SALT})",
+        help=f"the salt of the hash that determines the parts (default: {corpora.DEFAULT_SALT})",
     ),
     option(
         "-m", "--metric", dest="metrics", action="append", metavar="METRIC",
         help=f"a metric for config.txt; repeatable (default: {', '.join(make.DEFAULT_METRICS)})",
     ),
     option("--title", default="", metavar="TEXT", help="the README's title"),
-    switch("--keep-order", help="leave the items of a part in order, and do not shuffle them"),
+    switch("--keep-order", help="keep the items of a part in order instead of shuffling them"),
 )  # fmt: skip
 make_make_parser = parser_maker(
     "challenge make",
@@ -84,7 +84,7 @@ The hidden answers of test-A are written to a folder of their own.
     *BOTH,
     option(
         "--group", metavar="COLUMN",
-        help="documents with the same value here stay in one part (default: a document)",
+        help="documents with the same value in this column stay in one part (default: a document)",
     ),
     option(
         "--id", default=corpora.ID, metavar="COLUMN", help=f"the ids in .jsonl and .tsv (default: {corpora.ID})"
@@ -98,25 +98,25 @@ The hidden answers of test-A are written to a folder of their own.
         help=f"words on each side of a gap (default: {corpora.DEFAULT_CONTEXT})",
     ),
     number_option(
-        "--every", help="words from a gap to the next, at least (default: a window's)",
+        "--every", help="the least number of words from a gap to the next (default: a window's)",
     ),
     number_option(
         "--train-every", help="the same in train, where windows may overlap"
     ),
     switch(
-        "--random", help="draw the words to the next gap: from --every to twice as many",
+        "--random", help="draw the distance to the next gap: from --every to twice as many words",
     ),
     option(
         "--seed", default=corpora.DEFAULT_SEED, metavar="TEXT",
-        help=f"of all random choices but the parts (default: {corpora.DEFAULT_SEED})",
+        help=f"the seed of all random choices except the parts (default: {corpora.DEFAULT_SEED})",
     ),
     option(
         "--words", default=corpora.DEFAULT_WORDS, metavar="REGEXP",
-        help="matches somewhere in each word that may be a gap (default: a letter or a digit)",
+        help="only words that match this may be gaps (default: a letter or a digit)",
     ),
     number_option(
         "--least-frequency", default=1,
-        help="only words that stand N times or more in the texts may be gaps (default: 1)",
+        help="only words that occur at least N times in the texts may be gaps (default: 1)",
     ),
 )  # fmt: skip
 make_split_parser = parser_maker(
@@ -130,7 +130,7 @@ make_split_parser = parser_maker(
     *BOTH,
     option(
         "--group", metavar="COLUMN",
-        help="items with the same value here stay in one part (default: the first column)",
+        help="items with the same value in this column stay in one part (default: the first column)",
     ),
     option(
         "--columns", metavar="NAME,…",
@@ -239,7 +239,7 @@ make_leaks_parser = parser_maker(
     option("--answers", metavar="DIR", help="the folder of the hidden answers, if that is another"),
     option(
         "--group", metavar="COLUMN",
-        help="items with the same value here should be in one part (default: the first column)",
+        help="items with the same value in this column should be in one part (default: the first column)",
     ),
     *CONTEXTS,
     *check.rule_options("E4"),

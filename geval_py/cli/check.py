@@ -63,10 +63,10 @@ def rule_options(beginning: str) -> tuple[OptionAdder, ...]:
         partial(add_format, more=problem_formats.FORMATS),
         option(
             "--also", type=config.argument_type(_format_and_path), action="append", default=[], metavar="FORMAT=FILE",
-            help="write the report in this format to a file, too; repeatable",
+            help="also write the report to a file in this format; repeatable",
         ),
-        switch("--strict", help="warnings too make the exit status 1"),
-        switch("--exit-zero", help="problems do not make the exit status 1"),
+        switch("--strict", help="exit with status 1 also for warnings"),
+        switch("--exit-zero", help="do not exit with status 1 because of problems"),
         switch("--statistics", help="show only how many lines have a problem, by rule"),
         option("--select", metavar="RULE,…", help=f"only these rules, by code, its beginning ({beginning}) or name"),
         option("--ignore", metavar="RULE,…", help="not these rules"),
@@ -87,7 +87,7 @@ make_check_parser = parser_maker(
   geval check bigram -t dev-0          an output of its dev-0, by its name
   geval check out.tsv --challenge DIR  one output, for a challenge that is elsewhere
   predict | geval check - -t dev-0     standard input
-  geval check --fix --rest-mass 0.01   mend what can be mended without guessing
+  geval check --fix --rest-mass 0.01   fix what can be fixed without guessing
   geval check --explain W204           what a rule means, and what to do
 """,
     option(
@@ -97,25 +97,25 @@ make_check_parser = parser_maker(
     option("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers"),
     option(
         "-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST",
-        help="only this test set; the one that an output is for",
+        help="only this test set; for an output, its test set",
     ),
     *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
     *rule_options("E1"),
     number_option(
         "--max-bytes", default=DEFAULT_MAX_BYTES,
-        help="bytes that a compressed output may unpack to (default: 20 GB)",
+        help="the largest size of a compressed output after unpacking, in bytes (default: 20 GB)",
     ),
     table_options("cluster"),
     one_of(
         table_options(watch="check again whenever a file changes, until Ctrl-C"),
-        switch("--fix", help="mend what can be mended without guessing; keeps OUTPUT.orig"),
+        switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
     ),
     switch("--diff", help="show what --fix would change, and write nothing"),
     option(
         "--rest-mass", type=config.argument_type(_mass), metavar="EPS",
-        help="with --fix: the rest to add where none is left",
+        help="with --fix: the rest to add if there is none",
     ),
-    switch("--no-backup", help="with --fix: keep no OUTPUT.orig"),
+    switch("--no-backup", help="with --fix: do not keep OUTPUT.orig"),
     *LISTING,
     status=STATUS,
 )  # fmt: skip

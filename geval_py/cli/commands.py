@@ -301,14 +301,14 @@ PLACES = (
     table_options("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header"),
 )  # fmt: skip
 DOCUMENTS = table_options(
-    documents="by documents, the lines with the same value in a column of the input (its name or number; default: "
-    "the column by which lines are alike, if there is one)",
-    no_documents="each line by itself, be they alike or not",
+    documents="treat lines with the same value in this column of the input (name or number) as one document "
+    "(default: the column whose lines are alike, if there is one)",
+    no_documents="treat lines as independent, even if they share a document",
 )
 CONTEXTS = (
     option(
         "--left", metavar="COLUMN", default="", help="the column of the left context "
-        f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} are known without it)",
+        f"({gap_columns.LEFT_NAMES[0]} and {gap_columns.RIGHT_NAMES[0]} need no option)",
     ),
     option("--right", metavar="COLUMN", default="", help="the column of the right context"),
 )  # fmt: skip

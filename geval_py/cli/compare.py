@@ -58,7 +58,7 @@ outputs that cannot be told apart. The challenge's config.txt is read as for sco
         nargs="*",
         default=[],
         metavar="OUT",
-        help="an output, looked for in DIR/NAME, then as a path; or a folder with out.tsv and out-*.tsv "
+        help="an output, as a name in DIR/NAME or a path; or a folder with out.tsv and out-*.tsv "
         "(default: those of the test set)",
     ),
     table_options("test_name"),
@@ -74,11 +74,11 @@ outputs that cannot be told apart. The challenge's config.txt is read as for sco
     number_option(
         "--samples",
         default=config.DEFAULT_SAMPLES,
-        help=f"random samples of each test and interval (default: {config.DEFAULT_SAMPLES})",
+        help=f"random samples for each test and interval (default: {config.DEFAULT_SAMPLES})",
     ),
     table_options(seed=f"of the random numbers (default: {config.DEFAULT_SEED})"),
     DOCUMENTS,
-    table_options(precision="digits after the point (default: as many as the intervals make worth showing)"),
+    table_options(precision="digits after the point (default: by the width of the intervals)"),
     add_format,
     table_options("names", "threads", "cluster"),
 )

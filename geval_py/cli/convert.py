@@ -26,7 +26,7 @@ Write an output in another format, which the ending of the new file names: .tsv,
 """,
     option("source", metavar="IN", help="the output; - for TSV from standard input"),
     option("target", metavar="OUT", help="the file to write"),
-    switch("--force", help="write over a file that is there"),
+    switch("--force", help="overwrite an existing file"),
 )  # fmt: skip
 
 

@@ -44,9 +44,9 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
         number_option("--words", default=words, metavar="K", help=words_help),
         table_options(
             documents="hold out together the lines with the same value in a column of the input (its name or number; "
-            "default: the column by which lines are alike, if there is one)",
-            no_documents="hold out each line by itself, be they alike or not",
-            seed=f"of the random folds (default: {config.DEFAULT_SEED})",
+            "default: the column whose lines are alike, if there is one)",
+            no_documents="hold out lines one by one, even if they share a document",
+            seed=f"the seed of the random folds (default: {config.DEFAULT_SEED})",
         ),
         option("--apply", action="append", default=[], metavar="NAME", help=apply_help),
         switch(
@@ -72,18 +72,18 @@ another temperature. What helps on held-out lines by more than luck is taken."""
 """,
     table_options("test_name"),
     *PLACES,
-    table_options(out_files="the output, as for scoring; where there are several, one of them"),
-    switch("--temperature", help="try another temperature, too"),
+    table_options(out_files="the output, as for scoring; needed if there are several"),
+    switch("--temperature", help="also try other temperatures"),
     option(
         "--parameters",
         metavar="FILE",
-        help="a .tuning.json that was written before: apply its parameters, and look for no others",
+        help="an existing .tuning.json: apply its parameters instead of searching for new ones",
     ),
     *_options(
         words=None,
-        words_help=f"frequent words of train that nu is for (default: {derived.DEFAULT_WORDS}; 0: none)",
-        apply_help="write the output, tuned, into the folder of this test set, be it the same or another; repeatable",
-        force_help="write over outputs of that name; and tune",
+        words_help=f"the frequent words of train to which nu applies (default: {derived.DEFAULT_WORDS}; 0: none)",
+        apply_help="write the tuned output into the folder of this test set; repeatable",
+        force_help="overwrite existing outputs; and tune",
     ),
 )
 make_mix_parser = parser_maker(
@@ -103,7 +103,7 @@ mixture if it is better than the best output alone, on held-out lines and by mor
         nargs="*",
         default=[],
         metavar="OUT",
-        help="an output, looked for in DIR/NAME, then as a path; two or more (default: all of the test set but tuned "
+        help="an output, as a name in DIR/NAME or a path; two or more (default: all of the test set but tuned "
         "and mixed ones)",
     ),
     table_options("test_name"),
@@ -111,9 +111,9 @@ mixture if it is better than the best output alone, on held-out lines and by mor
     table_options("names"),
     *_options(
         words=0,
-        words_help="with the K commonest words of train as one more output (default: without)",
-        apply_help="write the mixture for this test set, too, of its outputs of the same names; repeatable",
-        force_help="write the mixture though it is not surely better, and over another; and mix",
+        words_help="add the K most frequent words of train as another output (default: do not)",
+        apply_help="also mix the outputs with the same names of this test set; repeatable",
+        force_help="write the mixture even if it may not be better, and overwrite files; and mix",
     ),
 )
 

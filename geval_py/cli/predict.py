@@ -84,21 +84,21 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     table_options("test_name"),
     option(
         "-o", "--out-file", dest="name", default="", metavar="NAME",
-        help="the output's name, as out-mine.tsv (default: by the model and the options)",
+        help="the output's name, such as out-mine.tsv (default: made from the model and the options)",
     ),
     table_options(*HEADERS),
     option("--left-column", metavar="COLUMN", default="", help="the column of the left context"),
     option("--right-column", metavar="COLUMN", default="", help="the column of the right context"),
     number_option(
         "--words", default=baselines.TOP, metavar="K",
-        help=f"the likeliest words, so many a line (default: {baselines.TOP})",
+        help=f"the number of words per line, the likeliest first (default: {baselines.TOP})",
     ),
     number_option(
         "--right", default=0, metavar="M",
-        help="judge words by M tokens of the right context, too (default: 0; 10 are enough)",
+        help="also score words by M tokens of the right context (default: 0; 10 are enough)",
     ),
     number_option(
-        "--candidates", default=0, help="try the N likeliest words of the baseline ngram-both, too (default: 0)",
+        "--candidates", default=0, help="also try the N likeliest words of the baseline ngram-both (default: 0)",
     ),
     number_option(
         "--parallel", default=4, help="requests to a server at once (default: 4)"
@@ -106,14 +106,14 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     table_options("threads"),
     option(
         "--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE",
-        help="of transformers' numbers: float32 (default), float16, bfloat16",
+        help="the number format in transformers: float32 (default), float16, bfloat16",
     ),
     number_option("--limit", help="stop after N items, to go on later"),
     switch(
-        "--estimate", help=f"do {SAMPLE} items (or --limit), keep them, and say how long all would take",
+        "--estimate", help=f"do {SAMPLE} items (or --limit), keep them, and show how long all would take",
     ),
     switch(
-        "--force", help="write over an output of that name, and the journal of other work"
+        "--force", help="overwrite an existing output, and the journal of another run"
     ),
     before="""\
 models:

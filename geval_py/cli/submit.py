@@ -67,7 +67,7 @@ make_submit_parser = parser_maker(
     option("--board", required=True, metavar="URL", help="the address of the board"),
     option("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)"),
     option("--token-file", metavar="FILE", help="a file of mode 600 with the token"),
-    switch("--trial", help="only check it there: it does not count, and is not scored"),
+    switch("--trial", help="only check it on the board; it does not count and is not scored"),
     switch("--no-check", help="send it without checking it here first"),
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status="""\

@@ -202,18 +202,18 @@ class Task(OptionValues):
     )
     selector: str | None = _option(
         "--selector KEYS", WHAT,
-        "what is scored of JSON lines: keys with / between them, as root/items; answers and outputs end in .jsonl",
+        "the part of JSON lines to score: keys separated by /, such as root/items; for files that end in .jsonl",
         useless_with=AUTHORING,
     )  # fmt: skip
     out_files: tuple[str, ...] = _option(
         "-o --out-file FILE", WHAT,
-        "the output to score, looked for in DIR/NAME, then as a path; a folder, a pattern or a short name; - "
+        "the output to score, as a name in DIR/NAME or a path; also a folder, a pattern, a short name, - "
         "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
         repeatable=True, replaces=True, argument="out", useless_with=AUTHORING,
     )  # fmt: skip
     metrics: tuple[str, ...] = _option(
         "-m --metric METRIC", METRICS,
-        "a metric, as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
+        "a metric, such as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
         repeatable=True, said="--metric option\n  for example -m PerplexityHashed; "
         "or run geval in the folder of the challenge's config.txt, or name it with --challenge",  # GEval's words
     )  # fmt: skip
@@ -225,7 +225,7 @@ class Task(OptionValues):
     )
     vocabulary: str | None = _option(
         "--vocabulary FILE", METRICS,
-        "words, one a line, for metrics on exact words (default: the words of train/expected.tsv)",
+        "words, one per line, for metrics on exact words (default: the words of train/expected.tsv)",
         useless_with=("init",),
     )  # fmt: skip
     tokenizer: str | None = _option(
@@ -266,12 +266,12 @@ class Settings(OptionValues):
     """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 
     challenges: tuple[str, ...] = _option(
-        "--challenge DIR", WHAT, "the folder of a challenge; repeatable: the scores of all are in one table",
+        "--challenge DIR", WHAT, "the folder of a challenge; repeatable: one table shows all scores",
         repeatable=True, goes_with=(SCORES,),
     )  # fmt: skip
     list_metrics: bool = _option("--list-metrics", METRICS, "list the metrics and exit")
     line_by_line: bool = _option(
-        "-l --line-by-line", SHOWN, "score, input, answer and output of every line", mode=True
+        "-l --line-by-line", SHOWN, "show the score, input, answer and output of every line", mode=True
     )
     sort: bool = _option("-s --sort", SHOWN, "with -l and -d: the worst lines first", goes_with=(*LINES, *FEATURES))
     reverse_sort: bool = _option(
@@ -284,7 +284,7 @@ class Settings(OptionValues):
     )  # fmt: skip
     filters: tuple[str, ...] = _option(
         "--filter FEATURE", SHOWN,
-        "with -l and -d: only items with this feature, as exp:the or in<Year>:1901; repeatable: items with all",
+        "with -l and -d: only items with this feature, such as exp:the; repeatable: items with all of them",
         repeatable=True, goes_with=LINES, otherwise="; a metric that is filtered: METRIC:f<FEATURE>",
     )  # fmt: skip
     mark_worst_features: bool = _option(
@@ -292,18 +292,18 @@ class Settings(OptionValues):
         goes_with=("line_by_line",),
     )  # fmt: skip
     show_preprocessed: bool = _option(
-        "--show-preprocessed", SHOWN, "with -l and -d: lines as a metric's flags leave them", goes_with=LINES
+        "--show-preprocessed", SHOWN, "with -l and -d: show lines after the metric's flags", goes_with=LINES
     )
     worst_features: bool = _option(
-        "-w --worst-features", SHOWN, "what goes with bad scores: words, columns, lengths", mode=True
+        "-w --worst-features", SHOWN, "show the features most common in bad lines: words, columns", mode=True
     )
     diff: str | None = _option(
         "-d --diff OTHER", SHOWN,
-        "lines that another output answers otherwise: the score minus the other's, the texts, the other's line",
+        "show lines that differ in another output: the difference of the scores, the texts, the other's line",
         mode=True,
     )  # fmt: skip
     most_worsening_features: str | None = _option(
-        "--most-worsening-features OTHER", SHOWN, "what goes with being worse than another output", mode=True
+        "--most-worsening-features OTHER", SHOWN, "show the features of lines that are worse in OTHER", mode=True
     )
     oracle_item_based: bool = _option(
         "--oracle-item-based", SHOWN, "the best line of -o and each --alt-out-file", mode=True
@@ -313,15 +313,15 @@ class Settings(OptionValues):
     )
     plot_graph: str | None = _option(
         "--plot-graph FILE", SHOWN,
-        "draw the calibration curve of Probabilistic-MultiLabel-F1 and the like, as an SVG file; FILE-1 and so on "
-        "are of further metrics",
+        "draw the calibration curve of metrics such as Probabilistic-MultiLabel-F1, as SVG; FILE-1 and so on "
+        "are for further metrics",
         goes_with=(SCORES,),
     )  # fmt: skip
     precision: int | None = _option(
         "-p --precision N", HOW, "digits after the point", read=_digits_after_point, useless_with=("validate",)
     )
     percentage: bool = _option(
-        "-% --show-as-percentage", HOW, "times 100, with two digits fewer", useless_with=("validate",)
+        "-% --show-as-percentage", HOW, "multiply by 100, and show two digits less", useless_with=("validate",)
     )
     bootstrap: int | None = _option(
         "-B --bootstrap N", HOW,
@@ -329,90 +329,88 @@ class Settings(OptionValues):
         read=_samples, goes_with=(SCORES,), otherwise=", not with another mode",
     )  # fmt: skip
     seed: int = _option(
-        "--seed S", HOW, f"with -B: the seed of its random numbers (default: {DEFAULT_SEED})",
+        "--seed S", HOW, f"with -B: the seed of the random numbers (default: {DEFAULT_SEED})",
         read=natural_number, default=DEFAULT_SEED,
     )  # fmt: skip
     documents: str | None = _option(
         "--documents COLUMN", HOW,
-        "with -B and -w: by documents, the lines with the same value in a column of the input (its name or number); "
+        "with -B and -w: treat lines with the same value in this column (name or number) as one document; "
         "-w shows q",
         goes_with=(SCORES, *FEATURES),
     )  # fmt: skip
     no_documents: bool = _option(
-        "--no-documents", HOW, "with -B and -w: do not look whether lines are alike by a column of the input",
+        "--no-documents", HOW, "with -B and -w: treat lines as independent; do not look for documents",
         goes_with=(SCORES, *FEATURES),
     )  # fmt: skip
     by_score: bool = _option(
-        "--by-score", HOW, "of several outputs, the best first, by the first metric",
+        "--by-score", HOW, "sort several outputs by the first metric, the best first",
         goes_with=(SCORES,), otherwise="; lines have --sort and --reverse-sort",
     )  # fmt: skip
     format: str = _option(
         "--format FORMAT", HOW, f"{', '.join(FORMATS)} (default: text)", read=_format, default="text"
     )
-    caption: str | None = _option(
-        "--caption TEXT", HOW, "with --format latex: a caption; the table then stands in a table environment"
-    )
+    caption: str | None = _option("--caption TEXT", HOW, "with --format latex: a caption; adds a table environment")
     label: str | None = _option(
-        "--label NAME", HOW, "with --format latex: a label, as tab:scores; in a table environment, too",
+        "--label NAME", HOW, "with --format latex: a label, such as tab:scores; adds a table environment",
         read=checked_label,
     )  # fmt: skip
     output_file: str | None = _option(
         "--output FILE", HOW,
-        "write what is shown to FILE, as a whole or not at all; without --format, its ending names the format",
+        "write the results to FILE; without --format, its ending determines the format",
     )  # fmt: skip
     watch: bool = _option(
         "--watch", HOW, "run again whenever a file changes, until Ctrl-C", useless_with=("init", "just_tokenize")
     )
     quiet: bool = _option("-q --quiet", HOW, "show no notes and no progress; errors are shown")
     names: tuple[tuple[str, str], ...] = _option(
-        "--name OUT=NAME", HOW, "show the output OUT as NAME, not in CSV and JSON; repeatable",
+        "--name OUT=NAME", HOW, "show the output OUT as NAME, except in CSV and JSON; repeatable",
         read=matched("(?s).+=[^=]+", "OUT=NAME, as in out.tsv=Ours", lambda text: tuple(text.rsplit("=", 1))),
         repeatable=True, goes_with=(SCORES,),
     )  # fmt: skip
     threads: int | None = _option(
-        "--threads N", HOW, "threads that score (default: one a core)",
+        "--threads N", HOW, "threads for scoring (default: one per core)",
         read=matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
     )  # fmt: skip
     cluster: str | None = _option(
         "--cluster ADDRESS", HOW,
-        "let the workers of the Dask scheduler at ADDRESS do it, or new ones on this machine: local",
+        "use the workers of the Dask scheduler at ADDRESS; local: start workers on this machine",
         goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here",
     )  # fmt: skip
     version: bool = _option("-v --version", HOW, "show the version and the kernel's backend")
     help: bool = _option("-h --help", HOW, "show this and exit")
     just_tokenize: bool = _option(
-        "-j --just-tokenize", OF_FEATURES, "only write standard input as tokens, by -T", mode=True
+        "-j --just-tokenize", OF_FEATURES, "only split standard input into tokens, with -T", mode=True
     )
     min_frequency: int = _option(
         "--min-frequency N", OF_FEATURES,
-        "only features that N items or more have, and N or more have not (default: 1)",
+        "only features that at least N items have and at least N items lack (default: 1)",
         read=natural_number, default=1, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
     distinct: bool = _option(
         "--distinct", OF_FEATURES,
-        "only the few features that together explain the bad lines, the most telling first",
+        "only the few features that together explain the bad lines, the most important first",
         goes_with=FEATURES,
     )  # fmt: skip
     bigrams: bool = _option(
-        "--bigrams", OF_FEATURES, "neighbouring words too, as in<Text>:New++York", goes_with=(*FEATURES, *LINES)
+        "--bigrams", OF_FEATURES, "neighbouring words too, such as in<Text>:New++York", goes_with=(*FEATURES, *LINES)
     )
     word_shapes: bool = _option(
-        "--word-shapes", OF_FEATURES, "shapes of words too, as exp:SHAPE:Aa+", goes_with=(*FEATURES, *LINES)
+        "--word-shapes", OF_FEATURES, "also shapes of words, such as exp:SHAPE:Aa+", goes_with=(*FEATURES, *LINES)
     )
     numerical_features: bool = _option(
-        "--numerical-features", OF_FEATURES, "lengths and numbers too, as exp:=#+ and in<Year>:=-",
+        "--numerical-features", OF_FEATURES, "also lengths and numbers, such as exp:=#+ and in<Year>:=-",
         goes_with=(*FEATURES, *LINES),
     )  # fmt: skip
     references: str | None = _option(
         "--references FILE", OF_FEATURES,
-        "texts, each behind a number and a TAB, for fields such as 7 0-4,10: these characters of text 7",
+        "texts, each after a number and a TAB; a field 7 0-4,10 means these characters of text 7",
         goes_with=(*FEATURES, *LINES),
     )  # fmt: skip
     cartesian: bool = _option(
-        "--cartesian", OF_FEATURES, "pairs of features too, as exp:the~~in<Year>:1901", goes_with=(*FEATURES, *LINES)
+        "--cartesian", OF_FEATURES, "also pairs, such as exp:the~~in<Year>:1901", goes_with=(*FEATURES, *LINES)
     )
     min_cartesian_frequency: int | None = _option(
-        "--min-cartesian-frequency N", OF_FEATURES, "only pairs of features that N items or more have",
+        "--min-cartesian-frequency N", OF_FEATURES, "only pairs of features that at least N items have",
         read=natural_number, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
     init: bool = _option("--init", CHALLENGE, "write a new one, with sample data, for the metrics given", mode=True)

@@ -35,7 +35,7 @@ make_show_parser = parser_maker(
     BOARD,
     option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
     option("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)"),
-    option("--by", choices=leaderboard.BY, help="of whom the best entry is shown (default: as board.yaml says)"),
+    option("--by", choices=leaderboard.BY, help="show the best entry of each (default: as in board.yaml)"),
     add_format,
 )
 
@@ -76,7 +76,7 @@ make_status_parser = parser_maker(
     BOARD,
     switch(
         "--copies",
-        help="show the outputs of different submitters that are much alike instead",
+        help="show very similar outputs of different submitters instead",
     ),
     add_format,
 )
@@ -151,7 +151,7 @@ it stands until the new one is whole.
     option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),
     switch(
         "--organiser",
-        help="also show outputs that are much alike, which is not to be published",
+        help="also show very similar outputs; do not publish this",
     ),
 )
 

@@ -119,7 +119,7 @@ make_work_parser = parser_maker(
 """,
     BOARD,
     option("--workers", type=int, metavar="N", help="jobs at once (default: the number of cores)"),
-    switch("--once", help="end when nothing waits any more"),
+    switch("--once", help="stop when no jobs are waiting"),
 )
 
 
@@ -154,7 +154,7 @@ make_invite_parser = parser_maker(
 """,
     BOARD,
     option("name", nargs="?", metavar="NAME", help="the name of the account"),
-    option("--list", metavar="FILE", help="invite all of a CSV, and print one with their links"),
+    option("--list", metavar="FILE", help="invite everyone in a CSV, and print a CSV with their links"),
     option("--email", default="", metavar="ADDRESS", help="their e-mail address, for you"),
     option("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)"),
     option("--team", metavar="NAME", help="the submitter they submit for (default: their name)"),

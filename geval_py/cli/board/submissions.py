@@ -43,7 +43,7 @@ make_add_parser = parser_maker(
         help="who sent it (default: the submission's own name, for a branch its whole repository)",
     ),
     option("--at", type=moment, metavar="TIME", help="when it arrived, with its zone (default: now)"),
-    switch("--baseline", help="it stands in the table without a place"),
+    switch("--baseline", help="show it in the table without a place"),
     add_format,
     status="""\
 Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
@@ -83,7 +83,7 @@ make_scan_parser = parser_maker(
             "--arrived",
             choices=ARRIVED,
             default=NOW,
-            help="what says when those arrived that arrivals.csv does not name: the times of their files, git, or "
+            help="the source of arrival times that are not in arrivals.csv: the times of the files, git, or "
             "the clock (default: now)",
         ),
     ),
@@ -133,7 +133,7 @@ make_note_parser = parser_maker(
 """,
     BOARD,
     CODE,
-    option("remark", metavar="TEXT", help="the remark, in place of an earlier one"),
+    option("remark", metavar="TEXT", help="the remark, which replaces an earlier one"),
     add_format,
 )
 
@@ -152,7 +152,7 @@ make_announce_parser = parser_maker(
 """,
     BOARD,
     option("text", nargs="?", metavar="TEXT", help="the announcement, in Markdown"),
-    option("--remove", type=int, metavar="N", help="take the announcement with this number away"),
+    option("--remove", type=int, metavar="N", help="remove the announcement with this number"),
 )
 
 
@@ -176,7 +176,7 @@ make_final_parser = parser_maker(
 """,
     BOARD,
     option("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it"),
-    switch("--undo", help="they are no longer final"),
+    switch("--undo", help="mark them as no longer final"),
     add_format,
 )
 

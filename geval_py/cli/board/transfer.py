@@ -60,12 +60,12 @@ make_export_parser = parser_maker(
   geval board export gazette-board results.tar.zst --public
 """,
     BOARD,
-    option("file", metavar="FILE", help="the archive, packed as its ending says: .tar, .tar.zst, .tar.xz"),
+    option("file", metavar="FILE", help="the archive, compressed by its ending: .tar, .tar.zst, .tar.xz"),
     switch(
         "--public",
-        help="no answers, no files, and no more of scores than is disclosed",
+        help="leave out answers, files and scores that are not disclosed",
     ),
-    switch("--force", help="write over an archive of that name"),
+    switch("--force", help="overwrite an existing archive"),
 )
 
 
