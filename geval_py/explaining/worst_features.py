@@ -193,15 +193,18 @@ def ranked_features(
 # The table
 
 
-WIDE = (72, 96)  # columns of a terminal on which figures have all their digits, without q and with it
 FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
+
+
+def _two_digits(text: str) -> str:
+    return f"{float(text):.2g}" if text else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureListing(EvaluationListing):
     """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
 
-    ``with_q`` adds q; ``write`` rewrites figures for a narrow terminal.
+    ``with_q`` adds q; ``write`` rewrites figures for a terminal or a paper, where p and q have two digits.
     """
 
     name = "features"
@@ -212,7 +215,11 @@ class FeatureListing(EvaluationListing):
     def table(self) -> Table:
         feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
         names = ("count", "score", "p", "q")[: 3 + self.with_q]
-        columns = [feature, *(Column(name=name, alignment="right", write=self.write) for name in names)]
+        writers = (self.write, self.write, *2 * [str if self.write is str else _two_digits])
+        columns = [
+            feature,
+            *(Column(name=n, alignment="right", write=w) for n, w in zip(names, writers, strict=False)),
+        ]
         rows = (
             (feature_words(name), *figures.split("\t"))
             for part in self._parts()
@@ -228,7 +235,7 @@ class FeatureListing(EvaluationListing):
                 names = list(map(escapes.tab_text, names)) if "\t" in "".join(names) else names
                 yield "".join(map("{}\t{}\n".format, names, self._figures(part)))
             return
-        listing = replace(self, write=numbers.shorter) if width is not None and width < WIDE[self.with_q] else self
+        listing = self if width is None else replace(self, write=numbers.shorter)
         yield from formats.Listing.text(listing, width)
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
