@@ -122,7 +122,7 @@ def _rules_table() -> str:
         (f"[{rule.code}](#{rule.code.lower()}-{rule.name})", rule.name, "yes" if rule.fixable else "", rule.summary)
         for rule in RULES
     )
-    return _table(("code", "name", "`--fix` mends it", "what it finds"), rows)
+    return _table(("code", "name", "`--fix` fixes it", "what it finds"), rows)
 
 
 def _leak_rules_table() -> str:
@@ -137,7 +137,7 @@ def _rules_explained() -> str:
 def _rule_explained(rule: Rule) -> str:
     answers = "It is found only where the expected words are there.\n" if rule.needs_answers else ""
     heading = f"### {rule.code} {rule.name}\n\nFound: {rule.summary}.\n"
-    return f"{heading}\n{rule.why}\n{answers}\nTo mend it: {rule.mend}\n"
+    return f"{heading}\n{rule.why}\n{answers}\nTo fix it: {rule.fix}\n"
 
 
 def _names_table() -> str:
@@ -192,7 +192,7 @@ def _mistakes() -> str:
             parts.append(
                 f"### {_escaped(mistake['title'])}\n\n"
                 f"```python\n{mistake['python']}```\n\n```text\n{said}```\n\n"
-                f"{mistake['why']}{source}\n\nTo mend it: {mistake['fix']}\n"
+                f"{mistake['why']}{source}\n\nTo fix it: {mistake['fix']}\n"
             )
     return "\n".join(parts)
 

@@ -54,7 +54,7 @@ NO_METRIC = (
     "no line is a guess of a word gap; if the challenge is of another task, add --metric NAME, or name the folder of "
     "its config.txt with --challenge"
 )
-MEND_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
+FIX_NO_METRIC = "Run it in the folder of config.txt, or add --challenge DIR or --metric NAME. For word gaps:"
 MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of lines is looked for
 MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
 
@@ -167,7 +167,7 @@ def check_targets(
 
 def _unreadable(path: str, reason: str) -> Problem:
     message = f"the output cannot be read: {visible(reason)}"
-    return file_problem(RULES_BY_CODE["E101"], path, message, mend=READ_FORMATS)
+    return file_problem(RULES_BY_CODE["E101"], path, message, fix=READ_FORMATS)
 
 
 def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
@@ -238,7 +238,7 @@ def check_output(
         elif isinstance(error, UnreadableFileError):
             problem = _unreadable(target.output, error.reason)
             if sources.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:
-                problem = replace(problem, rule=RULES_BY_CODE["E108"], mend="")  # it is there
+                problem = replace(problem, rule=RULES_BY_CODE["E108"], fix="")  # it is there
         else:
             if isinstance(error, CorruptFileError):
                 message = f"corrupt {error.compression} file: {visible(error.reason)}"
@@ -338,9 +338,9 @@ def _sum_up(
     without_colon = counts["E113"] + counts["E115"]
     if without_colon == total.lines > 0 and not target.has_metric and not any(":" in text for text in total.texts):
         for code in ("E113", "E115"):
-            summaries[code], remedies[code] = NO_METRIC, f"{MEND_NO_METRIC} {RULES_BY_CODE[code].mend}"
+            summaries[code], remedies[code] = NO_METRIC, f"{FIX_NO_METRIC} {RULES_BY_CODE[code].fix}"
     if not target.is_of_words:
-        remedies["E103"] = RULES_BY_CODE["E103"].mend.replace(", `:1` for no guess", "")
+        remedies["E103"] = RULES_BY_CODE["E103"].fix.replace(", `:1` for no guess", "")
     if target.is_of_words:
         sample = total.texts[: word_checks.SAMPLED_LINES]
         for code, (count, marked) in word_checks.find_subwords(target, sample).items():
@@ -380,7 +380,7 @@ def _sum_up(
                     share=shares.get(rule.code, share),
                     summary=summaries.get(rule.code, rule.summary),
                     places=tuple(places),
-                    mend=remedies.get(rule.code, ""),
+                    fix=remedies.get(rule.code, ""),
                 )
             )
     return problems

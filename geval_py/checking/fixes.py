@@ -179,8 +179,8 @@ def fix_file(
     """
     check_rest_mass(rest_mass)
     if sources.name_of(path).endswith(FORMAT_ENDINGS):
-        raise UsageError(message=f"Cannot mend {named(path)}: it is not TSV; `geval convert` writes it as TSV")
-    original = rewriting.check_replaceable(path, verb="mend")
+        raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
+    original = rewriting.check_replaceable(path, verb="fix")
     if "W206" in rules and "W221" in find_subwords(Target(output=path), [*islice(read_lines(path), SAMPLED_LINES)]):
         rules = set(rules) - {"W206"}
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
@@ -197,7 +197,7 @@ def fix_file(
             return fixes
         compression = reader.source.compression
         replacing = rewriting.written_whole(
-            path, compression=compression, original=original, backup=backup, verb="mend"
+            path, compression=compression, original=original, backup=backup, verb="fix"
         )
         with replacing as file:
             for block in fixes.fix_blocks(reader):

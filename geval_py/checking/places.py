@@ -49,7 +49,7 @@ def place_of(code: str, text: str, line: int, *more: Any) -> Place:
 def place_of_numbers(text: str, line: int) -> tuple[Place, str]:
     """Return the place of the first number that is no probability, on a line far above one, and advice on them."""
     if len(text) > MAX_LINE:
-        return place_of("E119", text, line), RULES_BY_CODE["E119"].mend
+        return place_of("E119", text, line), RULES_BY_CODE["E119"].fix
     written = wordprobs.parse_line(text, line)
     advice = wordprobs.number_advice(written.words, written.values)
     column, token = 1, ""
@@ -81,7 +81,7 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
         case "W212":
             return max(1, text.find("\ufffd") + 1), "\ufffd", "bytes that are not UTF-8, read as U+FFFD"
         case "W214":
-            return 1, text, "the rest alone: no word is more likely than another"
+            return 1, text, "only a rest: no word is more likely than another"
         case "W216":
             advice = f"; did you mean {names[1]}?" if names[1:] else ""
             return 1, words[0], f"the training set has no class {names[0]}{advice}"
@@ -120,7 +120,7 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
                 what = f"`{visible(shorten(token[len(word) + 1 :]))}` is not in [0,1]"
                 return number, token, f"{what}, so all values of the line are read as logarithms"
             case "W204" if word == wordprobs.REST:
-                return column, token, "the rest has probability 0: a miss costs infinity"
+                return column, token, "the rest is 0: if the answer is not listed, the loss is infinite"
             case "W205":
                 return number, token, "all values are 0: they are read as logarithms, each of probability 1"
             case "W206" if word in columns:
@@ -136,7 +136,7 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
             of_rest = " with the rest entry" if code == "W203" else ""
             return 1, "", f"the probabilities sum to {total!r}{of_rest}; they are divided by it"
         case "W204":
-            return len(text) + 1, "", "no rest entry, and nothing left for one: a miss costs infinity"
+            return len(text) + 1, "", "nothing is left for a rest: if the answer is not listed, the loss is infinite"
         case "W302":
             return 1, expected, f"`{visible(shorten(expected))}` is expected; the output has no capital anywhere"
     return 1, "", RULES_BY_CODE[code].summary

@@ -57,7 +57,7 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None, l
                 lines.append(f"    {also} and {more:,} more" if more else f"    {also}")
             elif extent and more:
                 lines.append(f"    and {counted(more, 'more line')}")
-            lines += [f"    To mend: {_what_to_do(rule, problem)}", ""]
+            lines += [f"    To fix: {_what_to_do(rule, problem)}", ""]
     lines.append(report.summary)
     if width is not None:
         lines = [part for line in lines for part in wrapped(line, width)]
@@ -294,11 +294,11 @@ def _extent(problem: Problem) -> str:
 
 
 def _what_to_do(rule: Rule, problem: Problem | None = None) -> str:
-    if problem is not None and problem.mend:
-        return problem.mend
-    mend = f"{rule.mend} --fix does it." if rule.fixable and "--fix" not in rule.mend else rule.mend
-    is_other = problem is not None and "--fix" in mend and format_ending(problem.path)
-    return f"{mend} It needs TSV, which geval convert writes." if is_other else mend
+    if problem is not None and problem.fix:
+        return problem.fix
+    fix = f"{rule.fix} --fix does it." if rule.fixable and "--fix" not in rule.fix else rule.fix
+    is_other = problem is not None and "--fix" in fix and format_ending(problem.path)
+    return f"{fix} It needs TSV, which geval convert writes." if is_other else fix
 
 
 def places_of(problem: Problem) -> tuple[Place, ...]:

@@ -23,16 +23,16 @@ MAX_SHOWN = 10  # problems at Python's prompt
 class Rule(NamedTuple):
     """A kind of problem.
 
-    ``summary`` describes it in one line, ``why`` its consequence, ``mend`` the remedy. A line of word gaps breaks it
+    ``summary`` describes it in one line, ``why`` its consequence, ``fix`` the remedy. A line of word gaps breaks it
     if it has all of the first flags, and none of the second, of a pair in ``flags``. ``fixable``: ``geval check
-    --fix`` mends it without guessing. ``needs_answers``: it can be found only with the answers.
+    --fix`` fixes it without guessing. ``needs_answers``: it can be found only with the answers.
     """
 
     code: str
     name: str
     summary: str
     why: str
-    mend: str
+    fix: str
     flags: tuple[tuple[int, int], ...] = ()
     fixable: bool = False
     needs_answers: bool = False
@@ -70,7 +70,7 @@ class Place(NamedTuple):
 class Problem:
     """The findings of a rule in a file: the number and the share of the lines, and the first places.
 
-    ``mend`` is the remedy where it is another one than the rule's.
+    ``fix`` is the remedy where it is another one than the rule's.
     """
 
     rule: Rule
@@ -79,17 +79,18 @@ class Problem:
     share: float
     summary: str
     places: tuple[Place, ...]
-    mend: str = ""
+    fix: str = ""
 
 
 RULES = (
     Rule(
         "E101", "missing-output", "there is no output, or it cannot be read",
         "GEval says `No file with the test results` and stops.",
-        "Put the output in the test set's folder, as out.tsv or out-NAME.tsv; .gz, .xz, .bz2 or .zst may follow.",
+        "Put the output in the test set's folder, as out.tsv or out-NAME.tsv, perhaps compressed: .gz, .xz, .bz2, "
+        ".zst.",
     ),
     Rule(
-        "E102", "empty-output", "the output has no line",
+        "E102", "empty-output", "the output has no lines",
         "GEval says `The output file is empty` and stops; in a compressed file it scores NaN.",
         "Run the model again; write one line for each line of in.tsv.",
     ),
@@ -102,44 +103,45 @@ RULES = (
     Rule(
         "E104", "too-many-lines", "the output has more lines than there are items",
         "GEval says `Too many lines in the output file` and stops.",
-        "Write one line for each line of in.tsv, no header and no blank line at the end.",
+        "Write one line for each line of in.tsv, without a header and without a blank line at the end.",
     ),
     Rule(
-        "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large unpacked",
-        "GEval scores the readable part of a truncated .gz without a message. A line of more than 256 MB, compressed "
-        "or not, is refused, because it would fill the memory.",
+        "E105", "corrupt-compression", "the compressed file is truncated, damaged or too large after unpacking",
+        "GEval scores the readable part of a truncated .gz without a message. A line of more than 256 MB, "
+        "compressed or not, is refused, because it would use too much memory.",
         "Compress it again, or upload it again.",
     ),
     Rule(
-        "E106", "not-text", "the file is not UTF-8 text: no line of it can be read",
+        "E106", "not-text", "the file is not UTF-8 text, so none of its lines can be read",
         "GEval says `Unexpected data` at line 1.",
         "Save it as UTF-8 text; in Python, open(path, \"w\", encoding=\"utf-8\", newline=\"\\n\").",
     ),
     Rule(
-        "E107", "misplaced-output", "an output lies in the submission's folder, beside a test set without one",
+        "E107", "misplaced-output", "an output is in the submission's folder, beside a test set without one",
         "Only outputs in the test set's folder are scored: GEval says `No file with the test results` and stops.",
         "Move it into the folder of its test set, such as dev-0.",
     ),
     Rule(
         "E108", "wrong-format", "the output is not in the format that its ending names",
-        "Nothing of it is scored: `Cannot read` names the row.",
-        "Mend this first: in another format than TSV, nothing is checked while a row cannot be read.",
+        "Nothing is scored. The message `Cannot read` names the row.",
+        "Fix this first: an output that is not TSV is checked only if all its rows can be read.",
     ),
     Rule(
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
-        "Write `:1` for no guess; write no blank line at the end.",
+        "Write `:1` for no guess; do not write a blank line at the end.",
         ((kernel.EMPTY_LINE, 0),),
     ),
     Rule(
-        "E112", "stray-space", "a space too many: at the beginning, at the end, or two in a row",
+        "E112", "stray-space", "there is an extra space: at the beginning, at the end, or between entries",
         "GEval says `Unexpected data [colon expected]` and stops.",
         "Write exactly one space between entries, and none at the ends.",
         ((kernel.STRAY_SPACE, 0),), fixable=True,
     ),
     Rule(
-        "E113", "no-colon", "an entry without a colon",
-        "GEval takes a line without a colon for a vector of log probabilities, and stops at an entry without one.",
+        "E113", "no-colon", "an entry has no colon",
+        "GEval reads a line without any colon as a vector of log probabilities. In other lines, it stops at an "
+        "entry without a colon.",
         "Write `word:probability`, and leave out words that contain a space.",
         ((kernel.NO_COLON, 0),),
     ),
@@ -150,202 +152,209 @@ RULES = (
         ((kernel.NOT_A_NUMBER, 0),),
     ),
     Rule(
-        "E115", "wrong-vector-length", "a line without a colon has not one number a bucket",
+        "E115", "wrong-vector-length", "a line without colons does not have one number per bucket",
         "GEval says `Unexpected data [unexpected number of log probs]` and stops.",
         "Write `word:probability` entries, or as many log probabilities as there are buckets (1024).",
         ((kernel.WRONG_LENGTH, 0),),
     ),
     Rule(
         "E116", "number-too-large", "a number is too large for a double",
-        "GEval takes it for infinity, and the score becomes Infinity or NaN.",
+        "GEval reads it as infinity, and the score becomes Infinity or NaN.",
         "Look for an overflow in the model's code.",
         ((kernel.NUMBER_TOO_LARGE, 0),),
     ),
     Rule(
-        "E117", "not-in-format", "a line is not what the challenge's metric reads: a number, a point, tags",
+        "E117", "not-in-format", "a line is not in the metric's format, such as a number, a point or tags",
         "GEval says `Unexpected data` and stops.",
-        "Write each line as the metric reads it (geval --list-metrics), or correct --metric in config.txt.",
+        "Write each line in the format of the metric (geval --list-metrics), or correct --metric in config.txt.",
     ),
     Rule(
-        "E118", "separated-by-tabs", "TABs separate the entries of all lines",
+        "E118", "separated-by-tabs", "the entries of all lines are separated by TABs",
         "Only a space separates entries: GEval scores each line as one entry with a long word, which is never right.",
         "Separate entries by one space.",
         fixable=True,
     ),
     Rule(
         "E119", "no-probabilities", "most lines have numbers that are neither probabilities nor their logarithms",
-        "GEval reads a line with a number outside [0,1] as logarithms, and normalises their exponentials: of the "
-        "counts 120 and 60, the first has all the mass. The score is not that of your model.",
+        "GEval reads a line with a number outside [0,1] as logarithms, and normalises their exponentials. With the "
+        "counts 120 and 60, the first word gets all the mass. The score does not reflect your model.",
         "Write probabilities: divide counts by their sum and percentages by 100, and apply softmax to logits.",
         ((kernel.FAR_ABOVE_ONE, kernel.ALL_ZERO),),
     ),
     Rule(
         "W201", "read-as-logs", "a number outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
-        "Write probabilities from 0 to 1. --fix mends numbers that are outside by 1e-6 at most.",
+        "Write probabilities from 0 to 1. --fix fixes numbers that are outside this range by at most 1e-6.",
         ((kernel.LOOKS_LIKE_PROBABILITIES, kernel.FAR_ABOVE_ONE),), fixable=True,
     ),
     Rule(
-        "W202", "sum-above-one", "the probabilities sum to more than one, by more than rounding explains",
-        "GEval divides the line by its sum without a message. Half a unit in the last place of each number with "
-        "decimals is taken for rounding, and 1e-8 for the sum.",
+        "W202", "sum-above-one", "the probabilities sum to more than one, and rounding does not explain it",
+        "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
+        "each number with decimals, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
         ((kernel.ABOVE_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),), fixable=True,
     ),
     Rule(
-        "W203", "sum-below-one", "the sum with the rest entry is less than one, by more than rounding explains",
-        "GEval divides the line by its sum without a message: the missing mass goes to all entries in proportion. "
-        "Half a unit in the last place of each number with decimals is taken for rounding, and 1e-8 for the sum.",
-        "Give the missing mass to the rest entry, if other words should have it.",
+        "W203", "sum-below-one", "the sum with the rest entry is less than one, and rounding does not explain it",
+        "GEval divides the line by its sum without a message, so all entries get a proportional share of the "
+        "missing mass. Rounding explains half a unit in the last place of each number with decimals, and 1e-8 for "
+        "the sum.",
+        "If other words should get the missing mass, add it to the rest entry.",
         ((kernel.HAS_REST | kernel.BELOW_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),),
         fixable=True,
     ),
     Rule(
         "W204", "no-rest-mass", "no mass is left for other words",
-        "A miss has probability 0: the loss of the line, and with it the perplexity of the file, is infinite.",
-        "End the line with a small rest, as `:0.01`; --fix --rest-mass 0.01 does it.",
+        "A word that is not listed has the probability 0. If it is the answer, the loss of the line and the "
+        "perplexity of the file are infinite.",
+        "End the line with a small rest, such as `:0.01`; --fix --rest-mass 0.01 adds it.",
         ((0, kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO),
          (kernel.ZERO_REST, 0)),
         fixable=True,
     ),
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
-        "The logarithm 0 is the probability 1: `:0` stands for all words alike, `word:0` for that word alone.",
+        "The logarithm 0 is the probability 1: `:0` gives all words the same probability, and `word:0` gives that "
+        "word alone all of it.",
         "Write more digits if the numbers were rounded to 0, and `:1` for no guess.",
         ((kernel.ALL_ZERO, 0),),
     ),
     Rule(
-        "W206", "repeated-word", "a word stands on the line more than once",
-        "GEval adds its entries up.",
-        "Write each word once, with its whole probability.",
+        "W206", "repeated-word", "a word occurs more than once on the line",
+        "GEval adds the probabilities of its entries.",
+        "Write each word once, with its total probability.",
         ((kernel.REPEATED, 0),), fixable=True,
     ),
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
-        "It changes nothing: a word that is not listed has a share of the rest, and so has this one.",
-        "Leave it out, or write more digits if it was rounded.",
+        "The entry has no effect: its word gets a share of the rest, like any word that is not listed.",
+        "Leave the entry out, or write more digits if the probability was rounded to 0.",
         ((kernel.ZERO_ENTRY, kernel.LOGARITHMS),), fixable=True,
     ),
     Rule(
-        "W208", "odd-character", "a no-break space, a control character or a byte order mark inside a word",
-        "It is a part of the word, which is then another word.",
-        "Write word.strip() in Python, and remove such characters inside of words.",
+        "W208", "odd-character", "a word contains a no-break space, a control character or a byte order mark",
+        "The character is part of the word, so the word does not match the same word without it.",
+        "Use word.strip() in Python, and remove such characters inside words.",
     ),
     Rule(
-        "W209", "wrong-separator", "two entries look split by a comma, a semicolon or a TAB",
-        "Only a space separates entries: GEval takes both for one entry with a long word.",
-        "Separate entries by one space. A line is the guess of one gap, and has no columns.",
+        "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon or a TAB",
+        "Only a space separates entries: GEval reads both as one entry with a long word.",
+        "Separate entries by one space. A line is the guess for one gap and has no columns.",
         ((kernel.SEPARATOR, 0),),
     ),
     Rule(
-        "W210", "carriage-return", "lines have carriage returns",
-        "GEval drops them, wherever they are.",
-        "Write line ends as LF: newline=\"\\n\" in Python's open.",
+        "W210", "carriage-return", "lines contain carriage returns",
+        "GEval removes them, wherever they occur.",
+        "End lines with LF: newline=\"\\n\" in Python's open.",
         ((kernel.CARRIAGE_RETURN, 0),), fixable=True,
     ),
     Rule(
         "W211", "byte-order-mark", "the file begins with a byte order mark",
-        "GEval takes it for a part of the first word, which then never matches; geval-py drops it.",
+        "GEval reads it as part of the first word, which then never matches; geval-py removes it.",
         "Write UTF-8 without a byte order mark: encoding=\"utf-8\", not \"utf-8-sig\".",
         fixable=True,
     ),
     Rule(
-        "W212", "not-utf-8", "bytes that are not UTF-8",
-        "They are replaced by U+FFFD, and the word is then another word.",
+        "W212", "not-utf-8", "the file contains bytes that are not UTF-8",
+        "They are replaced by U+FFFD, so the words that contain them do not match.",
         "Write the file as UTF-8: open(path, \"w\", encoding=\"utf-8\") in Python.",
     ),
     Rule(
-        "W213", "mixed-scales", "some lines hold probabilities, others logarithms",
-        "GEval decides line by line, so that no logarithm is compared with a probability; but it is seldom intended.",
+        "W213", "mixed-scales", "some lines have probabilities, and others have logarithms",
+        "GEval decides for each line how to read it, so it does not compare logarithms with probabilities. But "
+        "such files are usually a mistake.",
         "Write probabilities on all lines, or logarithms on all.",
     ),
     Rule(
-        "W214", "no-guess", "lines that are the rest alone",
-        "All words have the same probability there: the loss of each such line is ln 1024. CalibrationError compares "
-        "no guess with the answer, and is 0, the best, for such lines.",
-        "Give at least the most frequent words with their frequencies.",
+        "W214", "no-guess", "lines have only a rest",
+        "All words have the same probability on such a line, so its loss is ln 1024. CalibrationError has no guess "
+        "to compare with the answer, and is 0, the best value, for such lines.",
+        "List at least the most frequent words with their frequencies.",
         ((kernel.REST_ALONE, 0),),
     ),
     Rule(
-        "W215", "header-as-data", "the first line is the header's name",
-        "Unless the challenge names an out-header, GEval takes it for the first item: all lines are one too late.",
-        "Leave the header out.",
+        "W215", "header-as-data", "the first line is a header",
+        "Unless the challenge has an out-header, GEval reads it as the first item, so all lines are shifted by one.",
+        "Write the output without a header.",
     ),
     Rule(
-        "W216", "unknown-class", "a class that is not in the training set",
-        "It is compared with the expected class as it is: a misspelt class is another class.",
-        "Write the classes as train/expected.tsv does.",
+        "W216", "unknown-class", "a class does not occur in the training set",
+        "Classes are compared exactly, so a misspelt class is always wrong.",
+        "Write classes exactly as in train/expected.tsv.",
     ),
     Rule(
-        "W217", "empty-text", "a line is empty, where the challenge's metric is not of word gaps",
-        "It is scored as it is: as no word, no class or no label.",
-        "Write a line for each item; an empty one only where that is the answer.",
+        "W217", "empty-text", "a line is empty, and the challenge's metric is not for word gaps",
+        "It is scored as a line without words, classes or labels.",
+        "Write a line for each item. Leave a line empty only if that is your answer.",
     ),
     Rule(
-        "W218", "certainty", "a probability of 0 or 1, where the challenge's metric is logarithmic",
-        "One such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
+        "W218", "certainty", "a probability is 0 or 1, and the challenge's metric is logarithmic",
+        "A single such line that is wrong makes the score of the whole file 0 (Likelihood) or infinite (LogLoss).",
         "Clip the probabilities, for example to [0.001, 0.999].",
     ),
     Rule(
-        "W219", "subword-marks", "many lines have words with the marks of a subword tokenizer, as `Ġthe` or `##ing`",
-        "The mark is a part of the word, which is then another word. Marks that the training set has too are fine, "
-        "and so are a few such words.",
-        "Join the tokens to words, and write these without marks: tokenizer.decode(ids).strip() in transformers.",
+        "W219", "subword-marks", "many lines have words with marks of a subword tokenizer, as in `Ġthe` or `##ing`",
+        "The mark is part of the word, so the word does not match the answer. A few such words are allowed, and so "
+        "are marks that also occur in the training set.",
+        "Join the tokens to words, and write the words without marks: tokenizer.decode(ids).strip() in "
+        "transformers.",
     ),
     Rule(
-        "W220", "special-token", "a special token of a language model, such as `<unk>` or `[SEP]`, has an entry",
-        "It is taken for a word, and its probability is lost. A token that the training set has too is fine.",
-        "Leave special tokens out, and give their probability to the rest.",
+        "W220", "special-token", "there is an entry for a special token of a model, such as `<unk>` or `[SEP]`",
+        "It is read as a word, so its probability is wasted. Tokens that also occur in the training set are "
+        "allowed.",
+        "Leave special tokens out, and add their probability to the rest.",
     ),
     Rule(
-        "W221", "word-and-fragment", "a word has two entries on a line, one of which seems to be that of a fragment",
-        "A subword tokenizer has two tokens such as `Ġthe` and `the`: a word, and a piece inside of other words. "
-        "Without their marks they are spelt alike. They are found by marks or, on lines that repeat words, by a "
-        "probability that is mostly a fifth of the other's, or less.",
-        "Leave the fragments out before you write the words.",
+        "W221", "word-and-fragment", "a word has two entries on a line, and one of them seems to be for a fragment",
+        "A subword tokenizer has two tokens such as `Ġthe` and `the`: one is a word, the other a piece of other "
+        "words. Without their marks, they are spelt the same. They are recognised by their marks or, on lines that "
+        "repeat words, by a probability that is usually at most a fifth of the other's.",
+        "Leave out the fragments before you write the words.",
     ),
     Rule(
         "W222", "row-numbers", "each line begins with its number and a TAB",
-        "pandas writes the index as a column, and GEval takes both columns for the first word.",
+        "pandas writes the index as a column, and GEval reads both columns as the first word.",
         "Write index=False in pandas' to_csv.",
     ),
     Rule(
         "W223", "base-two", "the numbers look like logarithms to base 2",
-        "GEval takes natural logarithms. Read so, the numbers total less than 1, and are divided by their total.",
+        "GEval reads them as natural logarithms. The probabilities then sum to less than 1, and are divided by "
+        "their sum.",
         "Multiply each number by 0.693147 (ln 2).",
     ),
     Rule(
-        "W301", "impossible-word", "the expected word has no mass: the loss is infinite",
-        "The mean loss, and so the perplexity, of the whole file is infinite.",
-        "End every line with a rest, as `:0.01`.",
+        "W301", "impossible-word", "the expected word has the probability 0, so the loss is infinite",
+        "The mean loss and the perplexity of the whole file are infinite.",
+        "End every line with a rest, such as `:0.01`.",
         needs_answers=True,
     ),
     Rule(
         "W302", "case-mismatch", "many expected words are listed in another case, or the output has no capitals",
-        "Words are compared as they are: a word in lower case does not match its capitalised form. One line in "
-        "twenty must show it; on fewer lines it happens to every model.",
-        "Do not lower-case the training text, or give both forms.",
+        "Words are compared exactly: a word in lower case does not match its capitalised form. The rule needs one "
+        "such line in twenty, because on fewer lines it happens to every model.",
+        "Do not change the training text to lower case, or list both forms.",
         needs_answers=True,
     ),
     Rule(
         "W303", "no-known-label", "no label of the output is among the answers",
-        "No line can be right. It is looked for where few labels are the answers of many lines; if a test set has no "
-        "answers, those of the training set are taken.",
-        "Write the labels as the answers have them, not their numbers or probabilities.",
+        "No line can be right. The rule applies if few different labels are the answers of many lines. If a test "
+        "set has no answers, those of the training set are used.",
+        "Write the labels as in the answers, not their numbers or probabilities.",
         needs_answers=True,
     ),
     Rule(
-        "W304", "worse-than-no-guess", "the score is worse than that of `:1`, no guess, on each line",
-        "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. It is looked for where there is no "
-        "other problem.",
+        "W304", "worse-than-no-guess", "the score is worse than with `:1`, no guess, on each line",
+        "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. The rule is checked only if there "
+        "is no other problem.",
         "Write lines in the order of in.tsv, words as in expected.tsv, and more probability for the rest.",
         needs_answers=True,
     ),
 )  # fmt: skip
 COMMAND = "geval check"
 READ_FORMATS = (  # the remedy for an output that cannot be read
-    f"Make it readable, or write it in another format: {READ_ENDINGS} are read, compressed or not, "
-    "and geval convert writes each."
+    f"Fix the file, or write the output in another format. geval reads {READ_ENDINGS}, compressed or not, "
+    "and geval convert writes each of them."
 )
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 FLAG_RULES = tuple(rule for rule in RULES if rule.flags)
@@ -397,11 +406,11 @@ def file_problem(
     lines: int = 0,
     line: int = 0,
     column: int = 0,
-    mend: str = "",
+    fix: str = "",
 ) -> Problem:
     """Return a problem of a file as a whole; ``lines`` is the number of its lines, 0 if that is not known."""
     place, share = Place(line, column, "", message), 1 / lines if lines else 1.0
-    return Problem(rule=rule, path=path, count=1, share=share, summary=message, places=(place,), mend=mend)
+    return Problem(rule=rule, path=path, count=1, share=share, summary=message, places=(place,), fix=fix)
 
 
 class Uncounted(NamedTuple):
@@ -484,9 +493,9 @@ def rules_table(rules: Sequence[Rule] = RULES) -> Table:
 
 def explanation(rule: Rule) -> str:
     """Return the text of ``--explain`` for a rule."""
-    lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.mend]
+    lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.fix]
     if rule.fixable:
-        lines.append("geval check --fix mends it, where that needs no guessing.")
+        lines.append("geval check --fix fixes it if that needs no guessing.")
     if rule.needs_answers:
-        lines.append("It is found only where the expected words are there.")
+        lines.append("This rule needs the answers of the test set.")
     return "\n".join(lines) + "\n"

@@ -210,7 +210,7 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
         return
     if not names:
         problem = _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
-        yield replace(problem, mend="Run it in the challenge's folder, or name that folder: geval check DIR.")
+        yield replace(problem, fix="Run it in the challenge's folder, or name that folder: geval check DIR.")
     missing = []
     for name in names:
         for target in _folder_targets(os.path.join(path, name), path, challenge, name):

@@ -222,17 +222,17 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace) -> bool:
-    """Mend the outputs, or show what would change; returns whether one could not be mended."""
+    """Fix the outputs, or show what would change; returns whether one could not be fixed."""
     from geval_py.checking import fixes  # which no check needs
 
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
-        raise UsageError(message="--fix and --diff mend files: standard input is none")
+        raise UsageError(message="--fix and --diff fix files: standard input is none")
     failed = False
     for target in outputs:
         path = target.path if isinstance(target, rules.Problem) else target.output
         if isinstance(target, targets.Target) and not target.is_of_words:
             metric = "a metric that is not known" if target.metric is None else target.metric.name
-            _complain(f"{named(path)} is scored with {metric}: only distributions over words are mended")
+            _complain(f"{named(path)} is scored with {metric}: only distributions over words are fixed")
             continue
         problem = target if isinstance(target, rules.Problem) else check.unreadable_output(path, args.max_bytes)
         if problem is not None:
@@ -256,7 +256,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
             if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
                 print("…")
         changes = ", ".join(f"{code} on {counted(lines, 'line')}" for code, lines in sorted(fixed.changes.items()))
-        done = f"{'would mend' if args.diff else 'mended'} {changes}" if changes else "nothing to mend"
+        done = f"{'would fix' if args.diff else 'fixed'} {changes}" if changes else "nothing to fix"
         kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
         terminal.tell(f"`{name}`: {done}{kept}")
     return failed

@@ -96,7 +96,7 @@ def write_table(table: Table, *, header: bool = True) -> None:
 
 
 def show_error(error: GevalError) -> None:
-    """Write an error to standard error, with the options that mend it.
+    """Write an error to standard error, with the options that fix it.
 
     Errors escape what they show; this escapes once more, in case one does not.
     """
@@ -149,7 +149,7 @@ def workers_at(address: str | None, threads: int | None = None) -> Iterator[Work
 
     from geval_py.scoring.cluster import Cluster, opened_cluster
 
-    logging.disable()  # a user cannot mend what Dask logs of a worker that died; what matters is an error
+    logging.disable()  # a user cannot fix what Dask logs of a worker that died; what matters is an error
     try:
         with opened_cluster(address, threads) as client:
             yield Cluster.of(client)

@@ -137,10 +137,10 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     If an infinite loss becomes finite, or the other way round, the change is infinite; lines that are infinite in
     both columns count as no change.
     """
-    mended, broken = np.isinf(base) & ~np.isinf(losses), np.isinf(losses) & ~np.isinf(base)
-    if mended.any() or broken.any():
+    fixed, broken = np.isinf(base) & ~np.isinf(losses), np.isinf(losses) & ~np.isinf(base)
+    if fixed.any() or broken.any():
         end = math.inf if broken.any() else -math.inf
-        return Change(mean=end, low=-math.inf if mended.any() else end, high=end, p_value=math.exp(min(0.0, end)))
+        return Change(mean=end, low=-math.inf if fixed.any() else end, high=end, p_value=math.exp(min(0.0, end)))
     differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
     mean, lines = float(differences.mean()), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines

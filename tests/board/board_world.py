@@ -232,7 +232,7 @@ class World:
         self._write_answers(Path(self.board.folder), answers)
 
     def break_or_mend(self, model, *, jam, deaf, heavy=frozenset()):
-        """Break what the model says, and mend the rest."""
+        """Break what the model says, and fix the rest."""
         answers, away = (Path(self.board.folder, name) for name in ("answers", "away"))
         if (jam == "away") != (self.jam == "away"):
             answers.rename(away) if jam == "away" else away.rename(answers)

@@ -100,8 +100,8 @@ LINES = [
     ("W202", b"a:1 b:1\n", (1, 1, "", "the probabilities sum to 2.0; they are divided by it"), b"a:0.6 b:0.5\n"),
     ("W203", b"a:0.5 :0.25\n", (1, 1, "", "the probabilities sum to 0.75 with the rest entry; they are divided by it"), b"a:0.5 b:0.25\n"),
     ("W203", b"a:0.333333 b:0.333332 :0.333333\n", (1, 1, "", "the probabilities sum to 0.999998 with the rest entry; they are divided by it"), b"a:0.333333 b:0.333333 :0.333333\n"),
-    ("W204", b"a:0.5 b:0.5\n", (1, 12, "", "no rest entry, and nothing left for one: a miss costs infinity"), b"a:0.5 b:0.4\n"),
-    ("W204", b"a:0.5 b:0.5 :0\n", (1, 13, ":0", "the rest has probability 0: a miss costs infinity"), b"a:0.5 b:0.4 :0.1\n"),
+    ("W204", b"a:0.5 b:0.5\n", (1, 12, "", "nothing is left for a rest: if the answer is not listed, the loss is infinite"), b"a:0.5 b:0.4\n"),
+    ("W204", b"a:0.5 b:0.5 :0\n", (1, 13, ":0", "the rest is 0: if the answer is not listed, the loss is infinite"), b"a:0.5 b:0.4 :0.1\n"),
     ("W205", b":0\n", (1, 2, ":0", "all values are 0: they are read as logarithms, each of probability 1"), b":1\n"),
     ("W206", b"a:0.25 b:0.25 a:0.25 :0.25\n", (1, 15, "a:0.25", "`a` stands at column 1 already; its entries add up"), b"a:0.25 b:0.25 A:0.25 :0.25\n"),
     ("W207", b"a:0.5 b:0.0 :0.5\n", (1, 7, "b:0.0", "`b` has probability 0; leave it out"), b"a:0.5 b:1e-9 :0.5\n"),
@@ -117,7 +117,7 @@ LINES = [
     ("W206", b"a:0.5 :0.25 :0.25\n", (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up"), b"a:0.5 :0.5\n"),
     ("W208", "the:0.5\tof:0.2 a\xa0b:0.3 :0.2\n".encode(), (1, 17, "\xa0", "a no-break space (U+00A0), which is a part of the word"), b"the:0.5\tof:0.2 :0.2\n"),
     ("E114", b"caf\xe9:0,5 :0.5\n", (1, 6, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"caf\xe9:0.5 :0.5\n"),
-    ("W214", b":1\n", (1, 1, ":1", "the rest alone: no word is more likely than another"), b"a:0.1 :0.9\n"),
+    ("W214", b":1\n", (1, 1, ":1", "only a rest: no word is more likely than another"), b"a:0.1 :0.9\n"),
 ]  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def test_rules_of_lines(code, output, place, nearly, check):
     assert first(problem) == place
     if code == "E119":
         advice = place[3].partition("; ")[2]
-        assert problem.mend == f"{advice[0].upper()}{advice[1:]}."
+        assert problem.fix == f"{advice[0].upper()}{advice[1:]}."
         assert problem.summary == "1 of 1 lines has numbers that are neither probabilities nor their logarithms"
     else:
         assert problem.summary == RULES_BY_CODE[code].summary
@@ -167,12 +167,12 @@ FILES = [
     ("W223", b"a:-1 b:-2 :-2\n" * 3 + GOOD, None, "the numbers look like logarithms to base 2", b"a:-0.69 b:-1.39 :-1.39\n" * 4),
     ("W213", b"a:0.5 :0.5\na:-1 :-1\n", None, "1 line of probabilities, 1 line of logarithms", b"a:-1 :-1\n:1\n"),
     ("W213", b"a:-1 :-1\na:0.5 :0.5\n", None, "1 line of probabilities, 1 line of logarithms", b"a:0.5 :0.5\n" + b" ".join([b"-7"] * 1024) + b"\n"),
-    ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "TABs separate the entries of all lines", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
+    ("E118", b"a:0.5\tb:0.25\t:0.25\n:1\n", None, "the entries of all lines are separated by TABs", b"a:0.5\tb:0.25\t:0.25\na:0.5 :0.5\n"),
     ("W222", b"0\ta:0.5 :0.5\n1\tb:0.5 :0.5\n", None, "each line begins with its number and a TAB", b"0\ta:0.5 :0.5\n2\tb:0.5 :0.5\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "the output has no capital, unlike 1 expected word", b"The:0.5 :0.5\n"),
     ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "the output has no capital, unlike 1 expected word", b":1\n:1\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "the output has no capital, unlike 1 expected word", b" ".join([b"-7"] * 1024) + b"\n"),
-    ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than that of `:1`, no guess, on each line; of the first 5 answers, 0 are listed on their lines, 0 on any line", GOOD * 4 + b"x:1\n"),
+    ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than with `:1`, no guess, on each line; of the first 5 answers, 0 are listed on their lines, 0 on any line", GOOD * 4 + b"x:1\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "the output has no capital, unlike 1 expected word", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
 
@@ -438,9 +438,9 @@ def test_headers_of_the_challenge(submission, geval):
 def test_explain(geval):
     out = geval("check", "--explain", "no-rest-mass")[1]
     assert out.startswith(
-        "W204 no-rest-mass (warning)\n  no mass is left for other words\n\nA miss has probability 0"
+        "W204 no-rest-mass (warning)\n  no mass is left for other words\n\nA word that is not listed has the probability 0"
     )
-    assert out.endswith("\ngeval check --fix mends it, where that needs no guessing.\n")
+    assert out.endswith("\ngeval check --fix fixes it, where that needs no guessing.\n")
     assert "It is found only where the expected words are there." in geval("check", "--explain", "w301")[1]
     message = "geval: there is no rule `X\\x1b`\n  geval check --rules lists them\n"
     assert geval("check", "--explain", "X\x1b") == (2, "", message)
@@ -459,12 +459,12 @@ def test_fix_and_diff(submission, geval):
     status, out, err = geval("check", "--diff", "-t", "dev-0")
     assert (status, (submission / "dev-0/out.tsv").read_bytes()) == (0, broken)
     assert out == "./dev-0/out.tsv:1\n- a:0.9 b:0.9\\r\n+ a:0.5 b:0.5\n"
-    assert err == "geval: `./dev-0/out.tsv`: would mend W202 on 1 line, W210 on 1 line\n"
+    assert err == "geval: `./dev-0/out.tsv`: would fix W202 on 1 line, W210 on 1 line\n"
     status, _, err = geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")
     assert (submission / "dev-0/out.tsv").read_text() == "a:0.45 b:0.45 :0.1\nc:0.5 :0.5\n"
     assert (submission / "dev-0/out.tsv.orig").read_bytes() == broken
     assert "; the original is `./dev-0/out.tsv.orig`" in err
-    assert "nothing to mend" in geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
+    assert "nothing to fix" in geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
 
 
 def test_every_rule_has_a_test():
@@ -476,7 +476,7 @@ def test_every_rule_has_a_test():
 
 def test_a_line_too_long_to_be_taken_apart(check, monkeypatch):
     monkeypatch.setattr("geval_py.checking.places.MAX_LINE", 10)
-    message = "a word stands on the line more than once (the line has 16 characters, too many to say where)"
+    message = "a word occurs more than once on the line (the line has 16 characters, too many to say where)"
     assert first(check(b"a:0.5 a:0.5 :0.5\n")["W206"]) == (1, 1, "", message)
 
 
@@ -580,38 +580,38 @@ WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
 @pytest.mark.parametrize(("words", "message"), [
     ("--rest-mass 0.1", WITHOUT_FIX),
     ("--no-backup", WITHOUT_FIX),
-    ("--fix -", "--fix and --diff mend files: standard input is none"),
+    ("--fix -", "--fix and --diff fix files: standard input is none"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together(words, message, submission, geval):
     assert geval("check", *words.split()) == (2, "", f"geval: {message}\n")
 
 
-@pytest.mark.parametrize(("words", "mended"), [
+@pytest.mark.parametrize(("words", "fixed"), [
     (["--select", "W2"], b"a:0.5 :0.5\nb:0.5  :0.5\n"),
     (["--select", " W202 , e1 "], b"a:0.5 c:0 :0.5\r\nb:0.5 :0.5\n"),
     (["--select", "sum-above-one,E1"], b"a:0.5 c:0 :0.5\r\nb:0.5 :0.5\n"),
     (["--ignore", "W20"], b"a:1 c:0 :1\nb:0.5 :0.5\n"),
     (["--select", "E114"], b"a:1 c:0 :1\r\nb:0.5  :0.5\n"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip
-def test_fix_mends_what_is_selected(words, mended, submission, geval):
+def test_fix_mends_what_is_selected(words, fixed, submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"a:1 c:0 :1\r\nb:0.5  :0.5\n")
     geval("check", "--diff", "-t", "dev-0", *words)
     geval("check", "--fix", "-t", "dev-0", *words)
-    assert (submission / "dev-0/out.tsv").read_bytes() == mended
+    assert (submission / "dev-0/out.tsv").read_bytes() == fixed
 
 
 @pytest.mark.parametrize("mode", ["--fix", "--diff"])
 def test_what_could_not_be_mended_fails(mode, submission, geval):
-    """A link, beside an output that can be mended: the other is mended all the same."""
+    """A link, beside an output that can be fixed: the other is fixed all the same."""
     (submission / "dev-0/target.tsv").write_bytes(b"a:1 :1\n" * 2)
     (submission / "dev-0/out-a.tsv").symlink_to("target.tsv")
     (submission / "dev-0/out-b.tsv").write_bytes(b"a:1 :1\n" * 2)
     status, _, err = geval("check", mode, "-t", "dev-0")
     assert status == 1
     assert err.splitlines()[0] == (
-        "geval: Cannot mend `./dev-0/out-a.tsv`: it is a symbolic link; name the file that it leads to"
+        "geval: Cannot fix `./dev-0/out-a.tsv`: it is a symbolic link; name the file that it leads to"
     )
-    would = "would mend" if mode == "--diff" else "mended"
+    would = "would fix" if mode == "--diff" else "fixed"
     assert f"geval: `./dev-0/out-b.tsv`: {would} W202 on 2 lines" in err
 
 
@@ -650,4 +650,4 @@ def test_lines_in_another_order(check):
     lines = [f"w{n}:0.9 :0.1\n".encode() for n in range(9)]
     problem = check(b"".join(reversed(lines)), b"".join(b"w%d\n" % n for n in range(9)))["W304"]
     assert problem.summary.endswith("; of the first 9 answers, 1 are listed on their lines, 9 on any line")
-    assert problem.mend == "Write the lines in the order of in.tsv: answers are listed, but on other lines."
+    assert problem.fix == "Write the lines in the order of in.tsv: answers are listed, but on other lines."

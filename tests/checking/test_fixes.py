@@ -126,9 +126,9 @@ def test_adding_up_must_not_make_a_total_good_by_rounding():
     for steps in range(-40, 41):
         words[1] = ("b", big + steps * 2**-54)
         line = " ".join(f"{word}:{value!r}" for word, value in words)
-        mended, rules = fix_line(line)
+        fixed, rules = fix_line(line)
         found += not rules
-        assert line_loss(mended, "unlisted", 10, 1) == pytest.approx(line_loss(line, "unlisted", 10, 1), rel=1e-9)
+        assert line_loss(fixed, "unlisted", 10, 1) == pytest.approx(line_loss(line, "unlisted", 10, 1), rel=1e-9)
     assert found
 
 
@@ -218,14 +218,14 @@ def test_a_second_run_changes_nothing(line, rest_mass):
 @settings(PROPERTY, max_examples=examples(600))
 @given(st.one_of(probability_lines, lines_of(near_probabilities)), rest_masses)
 def test_nothing_is_left_to_mend(line, rest_mass):
-    """The mended line holds probabilities that sum to one, as far as rounding lets them; each word once, no zeros."""
+    """The fixed line holds probabilities that sum to one, as far as rounding lets them; each word once, no zeros."""
     assume(not any(0 < abs(value) < 1e-290 for value in parse_line(line).values))
-    mended, rules = fix_line(line, rest_mass=rest_mass)
-    found = parse_line(mended)
+    fixed, rules = fix_line(line, rest_mass=rest_mass)
+    found = parse_line(fixed)
     assume(rules or are_probabilities(list(found.values)))
     total = sum_in_order(found.values)
     assert are_probabilities(list(found.values))
-    explained = is_explained(total, rounding(numbers_of(mended)))
+    explained = is_explained(total, rounding(numbers_of(fixed)))
     assert explained or (total < 1 and "" not in found.words)
     assert len(set(found.words)) == len(found.words)
     assert all(value for word, value in zip(found.words, found.values, strict=True) if word)
@@ -240,16 +240,16 @@ stored_lines = st.one_of(
 
 
 def alone(raw, rest_mass):
-    """The mended line, and the rules applied, if each line is parsed."""
+    """The fixed line, and the rules applied, if each line is parsed."""
     if b"\0" in raw:
         return raw, UNCHANGED
     line = raw.replace(b"\r", b"")
     codes = frozenset({"W210"}) if line != raw else UNCHANGED
     try:
-        mended, more = fix_line(line.decode(), rest_mass=rest_mass)
+        fixed, more = fix_line(line.decode(), rest_mass=rest_mass)
     except UnicodeDecodeError:
         return line, codes
-    return mended.encode(), codes | more
+    return fixed.encode(), codes | more
 
 
 @settings(PROPERTY, max_examples=examples(1000))
@@ -263,11 +263,11 @@ def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
     """A block, of which flags tell what is parsed, is fixed as each line by itself, which is always parsed."""
     told = Fixes("out.tsv", rest_mass, len(lines) + 1)
     told.fix_block(b"a:0.5 :0.5\n")
-    fixed = told.fix_block(b"".join(line + b"\n" for line in lines)).split(b"\n")[:-1]
-    mended = [alone(line, rest_mass) for line in lines]
-    assert fixed == [line for line, _ in mended]
-    assert told.changes == Counter(sorted(code for _, codes in mended for code in codes))
-    assert [number for number, _, _ in told.diff] == [n for n, (_, codes) in enumerate(mended, 2) if codes]
+    block = told.fix_block(b"".join(line + b"\n" for line in lines)).split(b"\n")[:-1]
+    fixed = [alone(line, rest_mass) for line in lines]
+    assert block == [line for line, _ in fixed]
+    assert told.changes == Counter(sorted(code for _, codes in fixed for code in codes))
+    assert [number for number, _, _ in told.diff] == [n for n, (_, codes) in enumerate(fixed, 2) if codes]
 
 
 @settings(PROPERTY, max_examples=examples(600))
@@ -276,9 +276,9 @@ def test_sums_are_mended_where_check_reports_them(line):
     """W202 and W203 where the flags say so, and nowhere afterwards (words that repeat aside, and tiny masses)."""
     (flags,) = kernel.score_lines(f"{line}\n".encode(), b"\n", 10, 1)[1]
     assume(not flags & (REPEATED | TINY))
-    mended, codes = fix_line(line)
+    fixed, codes = fix_line(line)
     assert codes & {"W202", "W203"} == {code for code in ("W202", "W203") if RULES_BY_CODE[code].is_broken(flags)}
-    (after,) = kernel.score_lines(f"{mended}\n".encode(), b"\n", 10, 1)[1]
+    (after,) = kernel.score_lines(f"{fixed}\n".encode(), b"\n", 10, 1)[1]
     assert not any(
         RULES_BY_CODE[code].is_broken(after) for code in ("E112", "W201", "W202", "W203", "W206", "W207", "W210")
     )
@@ -327,20 +327,20 @@ def test_no_rule_is_applied_that_is_not_selected(line, rest_mass, rules, word, n
 @PROPERTY
 @given(any_lines)
 def test_a_line_that_cannot_be_read_is_left_alone(line):
-    mended, _ = fix_line(line)
+    fixed, _ = fix_line(line)
     try:
-        parse_line(mended)
+        parse_line(fixed)
     except MalformedLineError:
-        assert mended == line
+        assert fixed == line
 
 
 @pytest.mark.parametrize("count", [3, 49, 1000, 100_000])
 def test_rounding_in_a_long_line(count):
     line = " ".join(f"w{i}:0.7" for i in range(count))
-    mended, rules = fix_line(line)
+    fixed, rules = fix_line(line)
     assert rules == {"W202"}
-    assert sum_in_order(parse_line(mended).values) == pytest.approx(1, abs=1e-10)
-    assert fix_line(mended) == (mended, UNCHANGED)
+    assert sum_in_order(parse_line(fixed).values) == pytest.approx(1, abs=1e-10)
+    assert fix_line(fixed) == (fixed, UNCHANGED)
 
 
 # In a file.

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from geval_py.checking import fixes as mending
+from geval_py.checking import fixes as fixing
 from geval_py.checking.fixes import fix_file, fix_line
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import rewriting
@@ -116,7 +116,7 @@ def test_more_than_a_block(output, times, word):
     assert path.read_bytes() == (AFTER + well_formed) * times
     assert fixed.changes == {code: count * times for code, count in CHANGES.items()}
     assert fixed.lines == 9 * times
-    assert len(fixed.diff) == mending.DIFF_LINES
+    assert len(fixed.diff) == fixing.DIFF_LINES
     assert fixed.diff[5] == (11, *DIFF[1][1:])
 
 
@@ -129,7 +129,7 @@ FILES = {  # before, after, changes
     "TABs, but not on all lines": (TABS + b"a:0.5 :0.5\n", TABS.replace(b"\r", b"") + b"a:0.5 :0.5\n", {"W210": 1}),
     "a TAB in a word": (b"a\tb:0.5\n", b"a\tb:0.5\n", {}),
     "no final line end": (b"the:1\nthe:1", b"the:1\nthe:1", {}),
-    "no final line end, mended": (b"the:1 :1\nthe:1", b"the:0.5 :0.5\nthe:1\n", {"W202": 1}),
+    "no final line end, fixed": (b"the:1 :1\nthe:1", b"the:0.5 :0.5\nthe:1\n", {"W202": 1}),
     "blank lines at the end": (b"the:1 :1\n\n\n", b"the:0.5 :0.5\n\n\n", {"W202": 1}),
     "carriage returns": (b"the:1\r\n:1\r\nthe:0.5\r\n", b"the:1\n:1\nthe:0.5\n", {"W210": 3}),
     "carriage returns inside": (b"t\rhe:0.\r5 :0.5\r\r\n", b"the:0.5 :0.5\n", {"W210": 1}),
@@ -162,7 +162,7 @@ def test_bytes_of_a_file(output, before, after, changes):
 
 
 SELECTED = {  # rules, before, after, changes
-    "no rule that mends": ("E114", BEFORE, BEFORE, {}),
+    "no rule that fixes": ("E114", BEFORE, BEFORE, {}),
     "spaces alone": ("E112", b"a:0.5  :0.5\r\n b:1 :1\n", b"a:0.5 :0.5\r\nb:1 :1\n", {"E112": 2}),
     "all but spaces": ("W202 W207 W210", b"a:1  :1\nb:1 :1\n", b"a:1  :1\nb:0.5 :0.5\n", {"W202": 1}),
     "carriage returns alone": ("W210", b"a:1 :1\r\n", b"a:1 :1\n", {"W210": 1}),
@@ -293,17 +293,17 @@ def write_the_same_again(path):
 def test_a_file_that_is_changed_meanwhile_is_not_overwritten(change, backup, output, monkeypatch):
     """Its inode, its size or its time tell."""
     path = output()
-    monkeypatch.setattr(mending, "fix_line", in_the_middle(path, change))
+    monkeypatch.setattr(fixing, "fix_line", in_the_middle(path, change))
     with pytest.raises(UsageError) as caught:
         fix_file(str(path), backup=backup)
-    assert str(caught.value) == f"Cannot mend `{path}`: it was changed meanwhile; run it again"
+    assert str(caught.value) == f"Cannot fix `{path}`: it was changed meanwhile; run it again"
     assert path.read_bytes() == BEFORE + (b"new\n" if change is append else b"")
     assert names(path) == ["out.tsv"]
 
 
 def test_a_file_that_is_removed_meanwhile_stays_so(output, monkeypatch):
     path = output()
-    monkeypatch.setattr(mending, "fix_line", in_the_middle(path, os.unlink))
+    monkeypatch.setattr(fixing, "fix_line", in_the_middle(path, os.unlink))
     with pytest.raises(UsageError, match="No such file or directory"):
         fix_file(str(path))
     assert names(path) == []
@@ -315,7 +315,7 @@ def interrupted_at(step, act):
 
     def trace(frame, event, _):
         nonlocal left
-        if frame.f_code.co_filename not in {rewriting.__file__, mending.__file__, contextlib.__file__}:
+        if frame.f_code.co_filename not in {rewriting.__file__, fixing.__file__, contextlib.__file__}:
             return None
         left -= 1
         if left == 0:
@@ -408,4 +408,4 @@ def test_a_file_that_is_not_there(tmp_path, name):
 def test_only_files(path, name):
     with pytest.raises(UsageError) as caught:
         fix_file(path)
-    assert str(caught.value) == f"Cannot mend {name}: it is not a file"
+    assert str(caught.value) == f"Cannot fix {name}: it is not a file"

@@ -203,8 +203,8 @@ WITHOUT_METRIC = {  # an output, and what is said of it if there is no config.tx
     "numbers": ("3.5\n-2\n", {"E115": NO_METRIC}),
     "tags": ("B-per O\nO\n", {"E113": NO_METRIC}),
     "classes, some of them numbers": ("1990\nnever\n", {"E113": NO_METRIC, "E115": NO_METRIC}),
-    "some word gaps": ("noun\nthe:0.5 :0.5\n", {"E113": "an entry without a colon"}),
-    "spaces in words": ("New York:1 :0\nNew York:1 :0\n", {"E113": "an entry without a colon"}),
+    "some word gaps": ("noun\nthe:0.5 :0.5\n", {"E113": "an entry has no colon"}),
+    "spaces in words": ("New York:1 :0\nNew York:1 :0\n", {"E113": "an entry has no colon"}),
 }
 
 
@@ -215,13 +215,13 @@ def test_other_tasks_without_a_metric(output, summaries, submission):
     (path / "config.txt").unlink()
     reported = check_submission(path, rules=["E11"]).problems
     assert {problem.rule.code: problem.summary for problem in reported} == summaries
-    assert all("--metric" in problem.mend for problem in reported if problem.summary == NO_METRIC)
+    assert all("--metric" in problem.fix for problem in reported if problem.summary == NO_METRIC)
 
 
 def test_too_few_lines_that_are_no_word_gaps(submission):
     (problem,) = check_submission(submission("Accuracy", "0\n", "0\n1\n"), rules=["E103"]).problems
     assert (
-        problem.mend
+        problem.fix
         == "Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE."
     )
 
@@ -244,7 +244,7 @@ def test_a_class_that_the_training_set_has_not(submission):
 
 def test_a_class_too_long_to_be_compared(submission, monkeypatch):
     monkeypatch.setattr("geval_py.checking.places.MAX_LINE", 10)
-    message = "a class that is not in the training set (the line has 12 characters, too many to say where)"
+    message = "a class does not occur in the training set (the line has 12 characters, too many to say where)"
     found = problems(submission("Macro-F1", "noun\nnouns, verbs\n", train="noun\nverb\n"))
     assert found == {"W216": [(2, 1, "", message)]}
 
@@ -253,7 +253,7 @@ def test_nothing_is_mended(submission, capsys):
     path = submission("BLEU", "a  b \n")
     status = main(["check", "--fix"])
     assert (status, (path / "dev-0/out.tsv").read_text()) == (0, "a  b \n")
-    assert "is scored with BLEU: only distributions over words are mended" in capsys.readouterr().err
+    assert "is scored with BLEU: only distributions over words are fixed" in capsys.readouterr().err
 
 
 def test_lines_are_read_as_the_flags_of_the_metric_leave_them(submission):
@@ -318,7 +318,7 @@ def test_other_scores_of_words_are_mended(submission):
 @pytest.mark.parametrize("metric", ["CalibrationError", "BrierScore"])
 def test_a_line_without_a_label(submission, metric):
     """CalibrationError is the best for such lines."""
-    message = "the rest alone: no word is more likely than another"
+    message = "only a rest: no word is more likely than another"
     found = problems(submission(metric, "en:0.5 :0.5\n:1\n:0.25 :0.75\n", "en\n" * 3))
     assert found == {"W214": [(2, 1, ":1", message), (3, 1, ":0.25 :0.75", message)]}
 

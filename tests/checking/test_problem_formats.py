@@ -124,7 +124,7 @@ def sarif_run(checked):
 
 def test_sarif_without_a_place_is_about_the_file():
     (result,) = sarif_run(report(problem("W214", count=9, share=0.25)))["results"]
-    assert result["message"] == {"text": "lines that are the rest alone (9 lines, 25.0 % in all)"}
+    assert result["message"] == {"text": "lines have only a rest (9 lines, 25.0 % in all)"}
     assert "region" not in result["locations"][0]["physicalLocation"]
 
 

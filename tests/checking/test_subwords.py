@@ -123,7 +123,7 @@ def test_fragments_are_not_added_to_words(check, tmp_path):
     check(*[line] * 5)
     output = str(tmp_path / "out.tsv")
     (repeated,) = check_output(Target(output=output), ["W206"])
-    assert repeated.mend == "Leave the fragments out (W221); --fix would add them to the words, and so does not."
+    assert repeated.fix == "Leave the fragments out (W221); --fix would add them to the words, and so does not."
     assert fix_file(output).changes == {}
     check(*[line.replace("of", "the")] * 5)  # three of a word
     assert fix_file(output).changes == {}

@@ -285,14 +285,14 @@ def test_a_format_whose_package_is_missing(folder, geval, monkeypatch):
 real/dev-0/out-a.parquet
   E101 missing-output (error)
     the output cannot be read: {missing}
-    To mend: Make it readable, or write it in another format: .tsv, .jsonl, .parquet and .csv are read, compressed or \
-not, and geval convert writes each.
+    To fix: Fix the file, or write the output in another format. geval reads .tsv, .jsonl, .parquet and .csv, compressed or \
+not, and geval convert writes each of them.
 
 real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %
     the output has 1 line for 2 items
     real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line for 2 items
-    To mend: Write one line for each line of in.tsv, `:1` for no guess. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
+    To fix: Write one line for each line of in.tsv, `:1` for no guess. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
 
 2 errors, 0 warnings in 2 files
 """,
@@ -301,7 +301,7 @@ real/dev-0/out-model=bigram.tsv
         1,
         "",
         f"geval: `real/dev-0/out-a.parquet`: the output cannot be read: {missing}\n"
-        "geval: `real/dev-0/out-model=bigram.tsv`: nothing to mend\n",
+        "geval: `real/dev-0/out-model=bigram.tsv`: nothing to fix\n",
     )
     assert [problem.rule.code for problem in check_submission("real/dev-0").problems] == ["E101", "E103"]
 

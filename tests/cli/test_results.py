@@ -89,8 +89,8 @@ def test_quiet_hides_notes_and_no_error(challenge, geval):
 CONCISE = """\
 guess.tsv:1:12: E114 `0,25` is not a number (decimal comma); write a decimal point, not a comma{}
 guess.tsv:3:1: W202 the probabilities sum to 1.2; they are divided by it
-guess.tsv:3:15: W204 no rest entry, and nothing left for one: a miss costs infinity
-guess.tsv:2:1: W214 the rest alone: no word is more likely than another
+guess.tsv:3:15: W204 nothing is left for a rest: if the answer is not listed, the loss is infinite
+guess.tsv:2:1: W214 only a rest: no word is more likely than another
 1 error, 3 warnings in 1 file
 """
 

@@ -272,7 +272,7 @@ def test_the_interval_is_that_of_the_sums_of_documents():
 
 
 INFINITE = {
-    "mended": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True),
+    "fixed": ([1.0, 1.0], [math.inf, 1.0], -math.inf, True),
     "broken": ([math.inf, 1.0], [1.0, 2.0], math.inf, False),
     "both": ([math.inf, 1.0], [1.0, math.inf], math.inf, False),
     "the same": ([math.inf, 1.0], [math.inf, 1.0], 0.0, False),

@@ -291,12 +291,12 @@ def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
 def test_a_check_of_another_format_needs_tsv_to_mend(tmp_path, capsys):
     (tmp_path / "out.jsonl").write_text('{"words": ["a", ""], "probabilities": [0.75, 0.5]}\n')
     assert main(["check", str(tmp_path / "out.jsonl")]) == 0
-    mend = "To mend: Divide by the sum before writing. --fix does it. It needs TSV, which geval convert writes.\n"
-    assert mend in capsys.readouterr().out
+    fix = "To fix: Divide by the sum before writing. --fix does it. It needs TSV, which geval convert writes.\n"
+    assert fix in capsys.readouterr().out
     (tmp_path / "out.jsonl").write_text("\n")
     assert main(["check", str(tmp_path / "out.jsonl")]) == 1
-    mend = "To mend: Mend this first: in another format than TSV, nothing is checked while a row cannot be read.\n"
-    assert mend in capsys.readouterr().out
+    fix = "To fix: Fix this first: an output that is not TSV is checked only if all its rows can be read.\n"
+    assert fix in capsys.readouterr().out
 
 
 def test_class_probabilities_of_scikit_learn(tmp_path):
@@ -364,7 +364,7 @@ def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypa
     for command in (["compare"], ["calibration", "-o", "jsonl"], ["report", "-o", "parquet", "--html", "page.html"]):
         assert main([*command, "-t", "dev-0"]) == 0, capsys.readouterr().err
     assert main(["check", "--fix", "dev-0/out-f=csv.csv"]) == 1
-    assert "Cannot mend `dev-0/out-f=csv.csv`: it is not TSV" in capsys.readouterr().err
+    assert "Cannot fix `dev-0/out-f=csv.csv`: it is not TSV" in capsys.readouterr().err
 
 
 def test_the_command(tmp_path, capsys):

@@ -174,4 +174,4 @@ def test_a_file_elsewhere_is_checked_and_not_mended(memory, geval):
     status, out, _ = geval("check", "memory://out.tsv")
     assert (status, "E1" in out) == (1, True)
     status, out, err = geval("check", "--fix", "memory://out.tsv")
-    assert (status, err.splitlines()[0]) == (1, "geval: Cannot mend `memory://out.tsv`: it is not a file")
+    assert (status, err.splitlines()[0]) == (1, "geval: Cannot fix `memory://out.tsv`: it is not a file")

@@ -146,7 +146,7 @@ def test_children_are_interpreters_where_they_cannot_be_forked(look, place, monk
 @pytest.mark.parametrize(("data", "reason"), [
     (BIGRAM[:-1].rpartition(b"\n")[0], f"`{OUT}`: the output has 211 lines for 212 items [E103]"),
     (b"", f"`{OUT}`: the output has no line [E102]"),
-    (b"x\n" * 212, f"`{OUT}`: an entry without a colon [E113]"),
+    (b"x\n" * 212, f"`{OUT}`: an entry has no colon [E113]"),
     (
         b"\xff\xfea\0:\0" * 9,
         f"`{OUT}`: it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`) "
