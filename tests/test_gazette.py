@@ -85,4 +85,4 @@ def test_the_readme_gives_the_numbers_of_gaps_items_and_words():
     readme = "\n".join(lines("README.md"))
     assert f"{train}, {dev} and {test} gaps, from {sources}" in readme
     words = round(sum(len(text.split()) for text in items().values()), -2)
-    assert f"holds {len(items())} items, some {words:,} words" in readme
+    assert f"contains {len(items())} items with about {words:,} words" in readme

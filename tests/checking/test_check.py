@@ -440,8 +440,8 @@ def test_explain(geval):
     assert out.startswith(
         "W204 no-rest-mass (warning)\n  no mass is left for other words\n\nA word that is not listed has the probability 0"
     )
-    assert out.endswith("\ngeval check --fix fixes it, where that needs no guessing.\n")
-    assert "It is found only where the expected words are there." in geval("check", "--explain", "w301")[1]
+    assert out.endswith("\ngeval check --fix fixes it if that needs no guessing.\n")
+    assert "This rule needs the answers of the test set." in geval("check", "--explain", "w301")[1]
     message = "geval: there is no rule `X\\x1b`\n  geval check --rules lists them\n"
     assert geval("check", "--explain", "X\x1b") == (2, "", message)
 

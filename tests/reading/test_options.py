@@ -464,7 +464,7 @@ def test_help():
     help_text = parser_of().format_help()
     assert all(f" {name}" in help_text for option in SHOWN.values() for name in option.names)
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
-    assert "--seed S              with -B: the seed of its random numbers (default:\n" in help_text
+    assert "--seed S              with -B: the seed of the random numbers (default:\n" in help_text
     assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
 
 
