@@ -1,4 +1,4 @@
-"""Data flows one way: a room imports only from those before it, and no modules import each other in a circle.
+"""Data flows one way: a layer imports only from those before it, and no modules import each other in a circle.
 
 Every import counts: plain ones, those inside functions, those for types only.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from warm import NOT_IMPORTED
 
-ROOMS = (  # rooms in one tuple do not import each other, but for those AMONG
+LAYERS = (  # layers in one tuple do not import each other, but for those AMONG
     ("version", "text", "values"),
     ("errors",),
     ("tables",),
@@ -33,10 +33,10 @@ MODULES = {
     for path in sorted(PACKAGE.rglob("*.py"))
     if path != PACKAGE / "__init__.py"
 }
-LEVELS = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+LEVELS = {layer: level for level, layers in enumerate(LAYERS) for layer in layers}
 
 
-def room(name):
+def layer(name):
     return name.partition(".")[0]
 
 
@@ -63,14 +63,14 @@ def imports():
     return {name: imports_of(name, path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
-def test_imports_only_from_earlier_rooms(imports):
+def test_imports_only_from_earlier_layers(imports):
     upwards = {
         (name, other)
         for name, others in imports.items()
         for other in others
-        if room(other) != room(name)
-        and (room(name), room(other)) not in AMONG
-        and LEVELS[room(other)] >= LEVELS[room(name)]
+        if layer(other) != layer(name)
+        and (layer(name), layer(other)) not in AMONG
+        and LEVELS[layer(other)] >= LEVELS[layer(name)]
     }
     assert upwards == set()
 

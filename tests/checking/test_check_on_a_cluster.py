@@ -142,7 +142,7 @@ def test_what_workers_cannot_read(here, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["--fix", "--diff"])
-def test_files_are_mended_here(mode, geval, tmp_path):
+def test_files_are_fixed_here(mode, geval, tmp_path):
     (tmp_path / "out.tsv").write_bytes(MIXED)
     assert geval("check", str(tmp_path / "out.tsv"), mode, "--cluster", "local") == (
         2,

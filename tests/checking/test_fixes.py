@@ -1,4 +1,4 @@
-"""Mending: what becomes of a line, and that it keeps its losses and its number."""
+"""Fixing: what becomes of a line, and that it keeps its losses and its number."""
 
 from collections import Counter
 
@@ -141,7 +141,7 @@ def test_rest_mass_outside_its_range(rest_mass, tmp_path):
         assert str(caught.value) == message
 
 
-def test_the_rules_that_are_mended_are_the_fixable_ones():
+def test_the_rules_that_are_fixed_are_the_fixable_ones():
     tables = [*LINES.values(), *WITH_REST_MASS.values()]
     applied = {code for rules, _, _ in tables for code in rules.split()} | {"W210", "W211", "E118"}
     assert applied == {code for code, rule in RULES_BY_CODE.items() if rule.fixable}
@@ -217,18 +217,18 @@ def test_a_second_run_changes_nothing(line, rest_mass):
 
 @settings(PROPERTY, max_examples=examples(600))
 @given(st.one_of(probability_lines, lines_of(near_probabilities)), rest_masses)
-def test_nothing_is_left_to_mend(line, rest_mass):
+def test_nothing_is_left_to_fix(line, rest_mass):
     """The fixed line holds probabilities that sum to one, as far as rounding lets them; each word once, no zeros."""
     assume(not any(0 < abs(value) < 1e-290 for value in parse_line(line).values))
     fixed, rules = fix_line(line, rest_mass=rest_mass)
-    found = parse_line(fixed)
-    assume(rules or are_probabilities(list(found.values)))
-    total = sum_in_order(found.values)
-    assert are_probabilities(list(found.values))
+    parsed = parse_line(fixed)
+    assume(rules or are_probabilities(list(parsed.values)))
+    total = sum_in_order(parsed.values)
+    assert are_probabilities(list(parsed.values))
     explained = is_explained(total, rounding(numbers_of(fixed)))
-    assert explained or (total < 1 and "" not in found.words)
-    assert len(set(found.words)) == len(found.words)
-    assert all(value for word, value in zip(found.words, found.values, strict=True) if word)
+    assert explained or (total < 1 and "" not in parsed.words)
+    assert len(set(parsed.words)) == len(parsed.words)
+    assert all(value for word, value in zip(parsed.words, parsed.values, strict=True) if word)
 
 
 stored_lines = st.one_of(
@@ -259,7 +259,7 @@ def alone(raw, rest_mass):
 @example([b"a:1 b:1 c:1e-290"], 1 - 2**-53)
 @example([b"a:0.5  b:0.5 c:0\0"], None)
 @example([b" 1 2 3\r", b"  \r", b" a:1e999"], None)
-def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
+def test_what_flags_tell_is_what_fixing_does(lines, rest_mass):
     """A block, of which flags tell what is parsed, is fixed as each line by itself, which is always parsed."""
     told = Fixes("out.tsv", rest_mass, len(lines) + 1)
     told.fix_block(b"a:0.5 :0.5\n")
@@ -272,7 +272,7 @@ def test_what_flags_tell_is_what_mending_does(lines, rest_mass):
 
 @settings(PROPERTY, max_examples=examples(600))
 @given(probability_lines)
-def test_sums_are_mended_where_check_reports_them(line):
+def test_sums_are_fixed_where_check_reports_them(line):
     """W202 and W203 where the flags say so, and nowhere afterwards (words that repeat aside, and tiny masses)."""
     (flags,) = kernel.score_lines(f"{line}\n".encode(), b"\n", 10, 1)[1]
     assume(not flags & (REPEATED | TINY))

@@ -1,4 +1,4 @@
-"""Mending a file: no byte of it is lost, whatever goes wrong, and it is compressed as it was."""
+"""Fixing a file: no byte of it is lost, whatever goes wrong, and it is compressed as it was."""
 
 import bz2
 import contextlib
@@ -77,7 +77,7 @@ def test_file(output):
 TABS = b"the:0.5\tof:0.5\t:0.5\r\nNew\tYork:0.5\t:0.5\n:1\n"
 
 
-def test_tabs_are_mended_in_every_block(output):
+def test_tabs_are_fixed_in_every_block(output):
     path = output(b"the:0.5\tof:0.25\t:0.25\n" * 200_000)
     assert len(path.read_bytes()) > BLOCK_BYTES
     assert fix_file(str(path), diff_lines=2).changes == {"E118": 200_000}
