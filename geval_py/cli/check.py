@@ -226,7 +226,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
     from geval_py.checking import fixes  # which no check needs
 
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
-        raise UsageError(message="--fix and --diff fix files: standard input is none")
+        raise UsageError(message="--fix and --diff need a file, not standard input")
     failed = False
     for target in outputs:
         path = target.path if isinstance(target, rules.Problem) else target.output

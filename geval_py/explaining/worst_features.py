@@ -214,12 +214,9 @@ class FeatureListing(EvaluationListing):
 
     def table(self) -> Table:
         feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
-        names = ("count", "score", "p", "q")[: 3 + self.with_q]
-        writers = (self.write, self.write, *2 * [str if self.write is str else _two_digits])
-        columns = [
-            feature,
-            *(Column(name=n, alignment="right", write=w) for n, w in zip(names, writers, strict=False)),
-        ]
+        of_p = str if self.write is str else _two_digits
+        writers = {"count": self.write, "score": self.write, "p": of_p, **({"q": of_p} if self.with_q else {})}
+        columns = [feature, *(Column(name=name, alignment="right", write=write) for name, write in writers.items())]
         rows = (
             (feature_words(name), *figures.split("\t"))
             for part in self._parts()

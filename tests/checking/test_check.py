@@ -580,7 +580,7 @@ WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
 @pytest.mark.parametrize(("words", "message"), [
     ("--rest-mass 0.1", WITHOUT_FIX),
     ("--no-backup", WITHOUT_FIX),
-    ("--fix -", "--fix and --diff fix files: standard input is none"),
+    ("--fix -", "--fix and --diff need a file, not standard input"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together(words, message, submission, geval):
     assert geval("check", *words.split()) == (2, "", f"geval: {message}\n")
@@ -593,7 +593,7 @@ def test_options_that_do_not_go_together(words, message, submission, geval):
     (["--ignore", "W20"], b"a:1 c:0 :1\nb:0.5 :0.5\n"),
     (["--select", "E114"], b"a:1 c:0 :1\r\nb:0.5  :0.5\n"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip
-def test_fix_mends_what_is_selected(words, fixed, submission, geval):
+def test_fix_fixes_what_is_selected(words, fixed, submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"a:1 c:0 :1\r\nb:0.5  :0.5\n")
     geval("check", "--diff", "-t", "dev-0", *words)
     geval("check", "--fix", "-t", "dev-0", *words)
@@ -601,7 +601,7 @@ def test_fix_mends_what_is_selected(words, fixed, submission, geval):
 
 
 @pytest.mark.parametrize("mode", ["--fix", "--diff"])
-def test_what_could_not_be_mended_fails(mode, submission, geval):
+def test_what_could_not_be_fixed_fails(mode, submission, geval):
     """A link, beside an output that can be fixed: the other is fixed all the same."""
     (submission / "dev-0/target.tsv").write_bytes(b"a:1 :1\n" * 2)
     (submission / "dev-0/out-a.tsv").symlink_to("target.tsv")
