@@ -65,7 +65,7 @@ def _with_arguments(text: str, arguments: tuple[str, ...], call: Callable[[str],
 
 
 class UsageError(GevalError):
-    """The command line, or a call's arguments, are wrong; any one of ``arguments`` would correct it."""
+    """The command line or a call's arguments are wrong. Changing one of ``arguments`` corrects the call."""
 
     message: str
     arguments: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class MissingPackageError(UsageError):
 
 
 class ClusterError(GevalError):
-    """A cluster does not answer, has no suitable workers, or went away."""
+    """A cluster does not respond, has no suitable workers, or has disconnected."""
 
     address: str
     reason: str
@@ -119,7 +119,7 @@ class DataError(GevalError):
 
 
 class MissingFileError(DataError):
-    """A file or folder does not exist; ``what`` is GEval's sentence, ``hint`` and ``arguments`` are advice."""
+    """A file or folder does not exist; ``what`` is GEval's message, ``hint`` and ``arguments`` suggest a fix."""
 
     what: str
     hint: str = ""
@@ -134,7 +134,7 @@ class MissingFileError(DataError):
 
 
 class UnreadableFileError(DataError):
-    """A file exists but cannot be read, for a ``reason``; ``what`` failed, in GEval's words where it has any."""
+    """A file exists but cannot be read; ``reason`` is the cause, ``what`` the step that failed."""
 
     reason: str
     what: str = "Cannot read"
@@ -193,7 +193,7 @@ class PartsError(DataError):
 
 
 class ExistingFileError(DataError):
-    """A file, or a folder that is not empty, already exists, and perhaps ``others``."""
+    """A file or a folder that is not empty already exists; ``others`` are further ones."""
 
     others: tuple[str, ...] = ()
 
@@ -230,7 +230,7 @@ class EmptyFileError(DataError):
 
 
 class LineCountError(DataError):
-    """The output or the input (``what``) and the expected file differ in their number of lines; ``hint`` advises."""
+    """The output or the input (``what``) has another number of lines than the answers; ``hint`` suggests a fix."""
 
     what: str
     lines: int
@@ -247,7 +247,7 @@ class LineCountError(DataError):
 
 
 class MalformedLineError(DataError):
-    """A line that is not in the format.
+    """A line is malformed.
 
     ``line`` and ``column`` count from 1, the column in characters. ``reason`` is GEval's bracketed message, ``hint``
     says what was expected instead of ``token``. ``text`` is the whole line, as the flags ``prepared_by`` left it.

@@ -192,7 +192,7 @@ class Score(MetricScore):
 
 
 class Evaluation(ScoredOutput):
-    """The scores of one output; printed as a line a score, in Jupyter as a table.
+    """The scores of one output. Printed with one score per line, and in Jupyter as a table.
 
     ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
     and ``input`` the input beside it. Equal ``signature`` mean equal scores; it is None unless it was asked for,

@@ -71,7 +71,7 @@ class Suite:
 
 
 class Evaluations(list[Evaluation]):
-    """The scores of several outputs: a list, which shows itself as a table with a row an output."""
+    """A list of the scores of several outputs. Printed as a table with one row per output."""
 
     def to_frame(self, *, intervals: bool = False) -> pd.DataFrame:
         """Return a table with a row an output, in the list's order.

@@ -84,7 +84,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Calibration(Tabular):
-    """Whether the probabilities of an output come true as often as they say; printed, as sentences and tables.
+    """How well an output's probabilities match the answers. Printed as sentences and tables.
 
     ``test`` is the name of the test set, ``file`` of the output, ``metric`` of the metric whose flags and bits hold;
     ``lines`` were scored, of which ``vectors`` are lines of buckets, which count for the claim only.
@@ -208,7 +208,7 @@ class Calibration(Tabular):
 
 
 def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
-    """Compare an output's probabilities with what came true.
+    """Compare an output's probabilities with the answers.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
     have a seed: the same output gives the same result. The interval of the claim is by ``documents``, as in

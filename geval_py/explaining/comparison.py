@@ -117,7 +117,7 @@ class Ranking(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison(formats.Tabular):
-    """Systems on the same lines, the best first; printed, or in Jupyter, as a table.
+    """A comparison of outputs on the same lines, the best output first. Printed as a table.
 
     ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
     better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
@@ -432,7 +432,7 @@ def compare(
     documents: DocumentsBy = None,
     progress: blocks.Progress | None = None,
 ) -> Comparison:
-    """Compare two evaluations or more, or a list of them, with a baseline, and all with each other.
+    """Compare evaluations, given one by one or as a list, with a baseline and with each other.
 
     ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
     one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of

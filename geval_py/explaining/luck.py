@@ -60,7 +60,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Luck(formats.Tabular):
-    """How much hash collisions changed an output's score; printed, a table and sentences.
+    """How much hash collisions changed an output's score. Printed as a table and sentences.
 
     ``score`` is by ``metric`` on the ``lines`` that are finite under all seeds; ``left_out`` lines are not.
     ``scores`` are those under as many other ``seeds``; ``mean`` is the score of their mean loss, and ``sd`` the

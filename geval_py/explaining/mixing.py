@@ -55,7 +55,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Mixture(formats.Tabular):
-    """How much mixing outputs would improve the score; printed, as a table.
+    """The improvement of the score by mixing outputs. Printed as a table.
 
     ``components`` are the outputs in their order, the words of train last, if they are mixed too. ``best`` is the
     name of the output that is best alone, with its ``score``. ``held_out`` is the mixture's score on held-out lines,
@@ -167,7 +167,7 @@ def mix(
     seed: int = config.DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:
-    """Find the best weights to mix outputs, or a list of them, of one test set with known answers.
+    """Find the best weights for mixing outputs, given one by one or as a list, of a set with known answers.
 
     ``words`` is the number of frequent words of the challenge's train that make one more component, with a rest for
     all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for :func:`tune`.

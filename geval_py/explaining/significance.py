@@ -101,7 +101,7 @@ def t_quantile(degrees: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A 95 % interval: low < high, in the unit of the score, or both inf; both NaN if there is none.
+    """A 95 % interval in the unit of the score: low < high, or both inf. If there is none, both are NaN.
 
     There is none where no line differs from another, so that the ends differ by rounding noise at most: nothing then
     shows how far the true score may be. ``samples`` is the number of resamples, ``seed`` the seed of the random

@@ -70,7 +70,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Tuning(Tabular):
-    """How much tuning would improve an output; printed, as a table.
+    """The improvement of an output by tuning. Printed as a table.
 
     ``test`` is the name of the test set, ``output`` of the output; ``score`` is the output's present score on
     ``lines`` lines, of which ``infinite`` have an infinite loss. The lines were held out in ``folds`` folds, dealt
@@ -195,7 +195,7 @@ def tune(
     threads: int | None = None,
     progress: blocks.Progress | None = None,
 ) -> Tuning:
-    """Find parameters that would improve an output at once, on a test set with known answers.
+    """Find parameters that improve an output without training, on a test set with known answers.
 
     Lambda, nu and, if asked for, a ``temperature`` are tried. ``words`` is the number of frequent words of the
     challenge's train that nu is for (default: 100, or 0 without a train; 0: none). Lines of a document are held out

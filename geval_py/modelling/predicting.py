@@ -52,7 +52,7 @@ def predict(
     right: int = 0,
     candidates: int = 0,
 ) -> Iterator[str]:
-    """Yield the lines that a model answers to items, one for each item.
+    """Yield a model's output line for each item.
 
     ``model`` is a WordModel, a TokenModel, or the address of a baseline or a language model, as ``geval predict``
     takes it. It lists ``top`` words on a line (0: all, for a baseline). With ``train``, it first learns from these

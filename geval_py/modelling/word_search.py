@@ -46,7 +46,7 @@ MIN_JUDGES = 0.5  # the part of the words with a right context by which those wi
 
 
 class NextTokens(NamedTuple):
-    """The tokens that may come next and their probabilities, which sum to 1 if all tokens are there, else to less.
+    """The tokens that may come next and their probabilities. If tokens are left out, the sum is less than 1.
 
     ``tokens`` are the tokens' numbers, or None for all tokens in order. Both arrays have one dimension and one
     length; probabilities are in [0, 1], of any type of floats.
@@ -58,7 +58,7 @@ class NextTokens(NamedTuple):
 
 @runtime_checkable
 class TokenModel(Protocol):
-    """A causal language model over tokens, which are numbered from 0; the adapter of a library or a server.
+    """A causal language model over tokens, which are numbered from 0. Adapters of libraries implement it.
 
     A prefix is what ``encode`` returned, or a part of it, and a continuation is a tuple of tokens behind it, possibly
     empty. Arrays are numpy's, of one dimension and any type of floats, or tensors. What the members return is checked

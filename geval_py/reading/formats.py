@@ -118,7 +118,7 @@ def lists_answers_alone(path: str) -> bool:
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
-    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
+    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or a URL.
 
     A file that ends in .jsonl, .json, .parquet or .csv is in that format. ``header`` is the first name of the header
     line to skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError

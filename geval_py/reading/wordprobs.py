@@ -42,7 +42,7 @@ def check_line_number(line: int, name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """The distribution that a line means: each word's mass, in the line's order, and the mass of all other words.
+    """The distribution of a line: each word's probability, in the line's order, and that of all other words.
 
     The masses and the rest are in [0, 1]; their total is 1, or less by at most 1e-8.
     """

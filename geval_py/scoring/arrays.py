@@ -48,7 +48,7 @@ _RANGES = {
 
 
 class Scorer:
-    """Scores distributions over a vocabulary that are arrays of numbers, without writing them as text.
+    """Scores arrays of probabilities of a vocabulary's words, without writing them as text.
 
     ``vocabulary`` is a sequence of words, where the place of a word is its id, or a mapping from words to their ids,
     0, 1, 2 and so on, such as ``tokenizer.get_vocab()``. With ``duplicates="sum"``, a word that is there twice has
@@ -124,7 +124,7 @@ class Scorer:
         logits: bool = False,
         rest: ArrayLike | None = None,
     ) -> Losses:
-        """Compute the loss of each row, in nats, in [0, inf]: -ln of the mass of the expected word's bucket.
+        """Compute the loss of each row, in nats, in [0, inf]: -ln of the probability of the expected word's bucket.
 
         ``expected`` are words, or an array with the ids of words. Losses and expected words have the shape of
         ``probabilities`` without its last dimension, (lines,) or (batch, sequence). Line numbers seed the hash: the

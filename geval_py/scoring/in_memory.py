@@ -136,7 +136,7 @@ def _cell(value: object) -> str:
 
 
 def metric(name: str, *, vocabulary: Iterable[str] = (), tokenizer: str | None = None) -> Accumulator:
-    """Return a metric to :meth:`~Accumulator.update` with predictions and to :meth:`~Accumulator.compute`.
+    """Return an accumulator of a metric: update it with predictions, then compute the score.
 
     ``name`` is a metric as in config.txt; ``vocabulary`` is for metrics on exact words. Raises UsageError for a
     metric that compares inputs or selects lines, and SchemeError.
@@ -150,7 +150,7 @@ def metric(name: str, *, vocabulary: Iterable[str] = (), tokenizer: str | None =
 
 
 class Accumulator:
-    """A metric with the statistics of all lines that it has been given; made by :func:`metric`.
+    """A metric and the statistics of all lines so far. Made by :func:`metric`.
 
     Sums are exact: the score has the same digits whatever the order of the lines, and from however many processes
     accumulators are added up. ``len`` is the number of lines. Pickled, it keeps the lines' statistics.

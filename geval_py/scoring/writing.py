@@ -81,7 +81,7 @@ def write_output(
     *,
     vocabulary: Vocabulary | None = None,
 ) -> None:
-    """Write an output file, whole or not at all: an existing file is replaced when all lines are written.
+    """Write an output file. An existing file is replaced only when all lines are written.
 
     ``lines`` are strings, or arguments for :func:`format_line`, or a DataFrame, whose columns are words. With a
     ``vocabulary``, they are an array with a row for each line and a column for each word, or a pair of such arrays

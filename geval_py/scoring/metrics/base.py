@@ -154,7 +154,7 @@ class Measure(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A score of a whole output: the column of statistics that it is made from, and its measure.
+    """A metric: the statistics that it needs from each line, and how it computes the score from them.
 
     ``needs`` names packages of the extra ``text`` that compute the column. ``needs_input``: it compares lines of the
     input too. ``is_of_words``: output lines are distributions over words, which most rules of the checker are about.
