@@ -29,7 +29,7 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config, rewriting
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.tables.formats import FORMATS, Shown
+from geval_py.tables.formats import FORMATS, Context, Shown
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
@@ -51,8 +51,9 @@ def _mass(text: str) -> float:
 
 def _format_and_path(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
-    if name not in problem_formats.FORMATS or not path:
-        raise ValueError(f"{text!r} is not FORMAT=FILE, with one of {', '.join(problem_formats.FORMATS)}")
+    formats = dict.fromkeys((*FORMATS, *problem_formats.FORMATS))
+    if name not in formats or not path:
+        raise ValueError(f"{text!r} is not FORMAT=FILE, with one of {', '.join(formats)}")
     return name, path
 
 
@@ -155,7 +156,9 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
     status = 0 if args.exit_zero else report.status
     for name, path in args.also:
         with rewriting.written_whole(path) as draft:
-            draft.write(problem_formats.render(report, name).encode())
+            of_problems = problem_formats.FORMATS.get(name)
+            document = of_problems(report) if of_problems else "".join(FORMATS[name](_table(report), Context()))
+            draft.write(document.encode())
     if args.statistics:
         terminal.show(problem_formats.statistics(report), args)
         return status
@@ -168,6 +171,12 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
                 below = report.table().markdown() if report.problems else ()
                 file.writelines([f"### {report.command}: {report.summary}\n\n", *below, "\n"])
         return status
+    terminal.show(_table(report), args)
+    return status
+
+
+def _table(report: rules.Report) -> Shown:
+    """Return a table with a row for each place of a problem."""
     names = ("path", "line", "column", "rule", "name", "severity", "message")
     rows = []
     for problem in report.problems:
@@ -181,8 +190,7 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
         return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
 
     table = Table([Column(name=name, write=write) for name in names], rows)
-    terminal.show(Shown(document=json.loads(problem_formats.as_json(report)), people=table), args)
-    return status
+    return Shown(document=json.loads(problem_formats.as_json(report)), people=table)
 
 
 def run_check(args: argparse.Namespace) -> int:
