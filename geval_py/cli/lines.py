@@ -69,14 +69,19 @@ def show_features(task: Task, settings: Settings) -> None:
         note(f"no feature is shown: none is on {least}, and missing from as many (--min-frequency)")
     else:
         note(f"no feature is shown: each is on all {lines} lines")
+    top, total = _top(settings), len(features)
+    for_people = settings.format in FOR_PEOPLE and _escapes(settings)
+    if for_people and not settings.all_features:
+        features = features.readable(top)
+    elif top is not None:
+        features = features.at(slice(top))
     note(*features.notes)
-    top = _top(settings)
     listing = FeatureListing(
         evaluations=evaluations,
-        features=features if top is None else features.at(slice(top)),
+        features=features,
         for_terminal=_escapes(settings),
         with_q=settings.documents is not None,
-        below=_more(settings, len(features), "features"),
+        below=_more(settings, total, "features") if len(features) == top else "",
     )
     show_of_task(task, listing, settings)
 
@@ -116,7 +121,7 @@ def rank(
             best=best,
             least=settings.min_frequency,
             least_of_pair=settings.min_cartesian_frequency,
-            costs=settings.format not in FOR_PEOPLE,
+            costs=_escapes(settings),
             documents=False if only_p and settings.documents is None else settings.documents_by,
             distinct=settings.distinct,
             progress=progress,

@@ -420,6 +420,8 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
 # A few distinct features that together explain the bad items
 
 
+# Columns of the input that name lines or documents, without the case, spaces, "_" and "-" of their names.
+_ID_COLUMN = re.compile("(line|file|doc|document|article|source)?id|file(name)?|doc|document|url")
 MIN_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
@@ -476,6 +478,16 @@ def select_distinct(
         usable[best] = False
         explained.append(1 - float(residual @ residual) / whole)
     return candidates[chosen], explained
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a feature is, or has, the id of a line or a document.
+
+    >>> [is_identifier(name) for name in ("in<FileId>:gaz-117", "in<Year>:1881", "in<Year>:1881~~in<doc_id>:7")]
+    [True, False, True]
+    """
+    columns = re.findall(f"(?:^|{BETWEEN_FEATURES})in<(.*?)>:", name)
+    return any(_ID_COLUMN.fullmatch(re.sub("[ _-]", "", column).lower()) for column in columns)
 
 
 def is_output_number(name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +23,16 @@ from geval_py.reading.features import FeatureKinds, Fields, feature_words
 from geval_py.scoring import blocks
 from geval_py.scoring.scores import ScoredOutput
 from geval_py.tables import escapes, formats, numbers
+from geval_py.tables.numbers import percent
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
+HIDDEN = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,19 @@ class WorstFeatures:
         """Return the features at some places, in this order."""
         columns = {name: column[places] for name, column in self.columns.items()}
         return replace(self, named=self.named.at(places), columns=columns)
+
+    def parts(self) -> Iterator[WorstFeatures]:
+        """Yield the features, some thousands at once."""
+        starts = range(0, len(self), FEATURES_AT_ONCE)
+        return (self.at(slice(start, start + FEATURES_AT_ONCE)) for start in starts)
+
+    def readable(self, most: int | None = None) -> WorstFeatures:
+        """Return the first features, ``most`` at most, without ids and the output's numbers."""
+        is_id, is_number = feature_ranking.is_identifier, feature_ranking.is_output_number
+        names = enumerate(chain.from_iterable(part.names for part in self.parts()))
+        places = list(islice((place for place, name in names if not (is_id(name) or is_number(name))), most))
+        hidden = () if places == list(range(min(len(self), most or len(self)))) else (HIDDEN,)
+        return replace(self.at(np.array(places, np.int64)), notes=self.notes + hidden)
 
 
 def rank_features(
@@ -193,54 +211,45 @@ def ranked_features(
 # The table
 
 
-FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
-
-
-def _two_digits(text: str) -> str:
-    return f"{float(text):.2g}" if text else ""
+WRITERS: dict[str, Callable[[str], str]] = {  # for people; for GEval's format, see FeatureListing.text
+    "count": str, "score": numbers.shorter, "p": lambda text: f"{float(text):.2g}" if text else "",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureListing(EvaluationListing):
     """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
 
-    ``with_q`` adds q; ``write`` rewrites figures for a terminal or a paper, where p and q have two digits.
+    ``with_q`` adds q. For people, the gain comes first if there is one, and p and q have two digits.
     """
 
     name = "features"
     features: WorstFeatures
     with_q: bool = False
-    write: Callable[[str], str] = str
 
     def table(self) -> Table:
         feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
-        of_p = str if self.write is str else _two_digits
-        writers = {"count": self.write, "score": self.write, "p": of_p, **({"q": of_p} if self.with_q else {})}
-        columns = [feature, *(Column(name=name, alignment="right", write=write) for name, write in writers.items())]
+        gain = [Column(name="gain", alignment="right", write=percent)] if "gain" in self.features.columns else []
+        writers = WRITERS | ({"q": WRITERS["p"]} if self.with_q else {})
+        columns = [Column(name=name, alignment="right", write=write) for name, write in writers.items()]
         rows = (
-            (feature_words(name), *figures.split("\t"))
-            for part in self._parts()
-            for name, figures in zip(part.names, self._figures(part), strict=True)
+            (feature_words(name), *gains, *figures.split("\t"))
+            for part in self.features.parts()
+            for name, *gains, figures in zip(
+                part.names, *(part.columns[column.name].tolist() for column in gain), self._figures(part), strict=True
+            )
         )
-        return Table(columns, rows, droppable=["p", "q", "score", "count"])
+        return Table([feature, *gain, *columns], rows, droppable=["p", "q", "score", "count"])
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
         if width is None and not self.for_terminal:
-            for part in self._parts():
+            for part in self.features.parts():
                 names = part.names
                 names = list(map(escapes.tab_text, names)) if "\t" in "".join(names) else names
                 yield "".join(map("{}\t{}\n".format, names, self._figures(part)))
             return
-        listing = self if width is None else replace(self, write=numbers.shorter)
-        yield from formats.Listing.text(listing, width)
-
-    def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        return formats.Listing.latex(replace(self, write=numbers.shorter), caption, label)
-
-    def _parts(self) -> Iterator[WorstFeatures]:
-        starts = range(0, len(self.features), FEATURES_AT_ONCE)
-        return (self.features.at(slice(start, start + FEATURES_AT_ONCE)) for start in starts)
+        yield from formats.Listing.text(self, width)
 
     def _figures(self, part: WorstFeatures) -> list[str]:
         """Write rows of figures, separated by TABs; those with the same bits behind each other once.
@@ -267,7 +276,7 @@ class FeatureListing(EvaluationListing):
         return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        for part in self._parts():
+        for part in self.features.parts():
             columns = {name: column.tolist() for name, column in part.columns.items()}
             for name in list(columns)[3:]:  # behind count, score and p
                 columns[name] = [None if math.isnan(value) else value for value in columns[name]]

@@ -386,6 +386,10 @@ class Settings(OptionValues):
         "only features that at least N items have and at least N items lack (default: 1)",
         read=natural_number, default=1, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
+    all_features: bool = _option(
+        "--all-features", OF_FEATURES, "also show ids of lines and documents, and numbers of the output",
+        goes_with=FEATURES,
+    )  # fmt: skip
     distinct: bool = _option(
         "--distinct", OF_FEATURES,
         "only the few features that together explain the bad lines, the most important first",

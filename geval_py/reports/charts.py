@@ -25,7 +25,7 @@ from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
 from geval_py.tables.layout import cut_names
-from geval_py.tables.numbers import counted
+from geval_py.tables.numbers import counted, percent
 from geval_py.text import display_width, named, visible
 from geval_py.version import installs
 
@@ -52,20 +52,6 @@ def figure(value: float | None) -> str:
         return f"{value:.2e}".replace("-", "−")
     decimals = 0 if size >= 99.95 or not size else max(0, 2 - math.floor(math.log10(size)))
     return f"{value:,.{decimals}f}".replace("-", "−")
-
-
-def percent(share: float | None) -> str:
-    """Write a share as a percentage; a dash for None and NaN.
-
-    >>> percent(0.4449), percent(0.0589), percent(0.0), percent(0.0004)
-    ('44 %', '5.9 %', '0 %', '<0.1 %')
-    """
-    if share is None or math.isnan(share):
-        return "–"
-    if 0 < share < 0.0005:
-        return "<0.1 %"
-    written = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
-    return f"{written.removesuffix('.0')} %"
 
 
 def p_text(p: float) -> str:

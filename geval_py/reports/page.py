@@ -17,6 +17,7 @@ from geval_py.reports import charts as drawing
 from geval_py.reports.panels import OUTCOMES, sections
 from geval_py.reports.report import Report
 from geval_py.tables.escapes import environment, short
+from geval_py.tables.numbers import percent
 from geval_py.version import __version__
 
 PACKAGE = "geval_py.reports"
@@ -30,7 +31,7 @@ def page(report: Report, title: str) -> str:
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)
     )
     templates = environment(PACKAGE)
-    functions = (drawing.figure, drawing.percent, bar, sort_key)
+    functions = (drawing.figure, percent, bar, sort_key)
     templates.filters |= {function.__name__: function for function in functions} | {"shorten": short}
     shown = sections(report)
     return templates.get_template("page.html").render(

@@ -34,13 +34,12 @@ from geval_py.reports.charts import (
     figure,
     histogram,
     p_text,
-    percent,
     reliability,
 )
 from geval_py.reports.report import SHUFFLES, Report, as_perplexity, means_of_documents, score_row
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
-from geval_py.tables.numbers import counted
+from geval_py.tables.numbers import counted, percent
 from geval_py.tables.table import Column, Table, written
 
 if TYPE_CHECKING:

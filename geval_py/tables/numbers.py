@@ -144,6 +144,20 @@ def p_value_text(p_value: float | None) -> str:
     return "<0.0001" if p_value < 0.0001 else fixed(p_value, 4)
 
 
+def percent(share: float | None) -> str:
+    """Write a share as a percentage; a dash for None and NaN.
+
+    >>> percent(0.4449), percent(0.0589), percent(0.0), percent(0.0004)
+    ('44 %', '5.9 %', '0 %', '<0.1 %')
+    """
+    if share is None or math.isnan(share):
+        return "–"
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    written = f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"
+    return f"{written.removesuffix('.0')} %"
+
+
 def significant(value: float | None, digits: int) -> float | None:
     """Round to significant digits, half-even; None for None, NaN and 0 digits.
 

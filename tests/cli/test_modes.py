@@ -16,7 +16,7 @@ from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.reading.items import ScoredItem
 from geval_py.tables.formats import FORMATS
-from geval_py.tables.numbers import p_value
+from geval_py.tables.numbers import p_value, shorter
 
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
 SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]
@@ -627,8 +627,28 @@ def test_means(mean, written):
     features = WorstFeatures(named=Names((), ["exp:a\x1b"], np.arange(1)), columns=figures)
     rest = f"\t3\t{written}\t0.25000000000000000000\n"
     shown = FeatureListing(evaluations=(), features=features)
-    assert list(shown.table().tabs()) == [f"`a\x1b` in the answer{rest}"]
+    assert list(shown.text()) == [f"exp:a\x1b{rest}"]
+    rest = f"\t3\t{shorter(written)}\t0.25\n"
     assert list(replace(shown, for_terminal=True).table().tabs()) == [f"`a\\x1b` in the answer{rest}"]
+
+
+def test_features_for_people_are_without_ids_and_numbers(geval):
+    """People see the gain, and neither the names of documents nor probabilities, unless they ask; programs see all."""
+    asked = ["--out-directory", "challenges/gazette", "-t", "dev-0", "-o", "bigram", "-w", "--top", "2"]
+    note = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
+    _, out, err = geval(*asked, "--format", "markdown")
+    assert out.splitlines()[2:] == [
+        r"| \`since\` in the output | 3.2 % | 2 | 5660.45 | 0.011 |",
+        r"| \`school\` in the output | 4 % | 3 | 3108.22 | 0.014 |",
+    ]
+    assert err == f"geval: note: {note}\n"
+    _, out, err = geval(*asked, "--format", "markdown", "--all-features")
+    assert [line.split(" | ")[0] for line in out.splitlines()[2:]] == [
+        r"| \`gaz-117\` in FileId", r"| \`gaz-015\` in FileId"
+    ]  # fmt: skip
+    assert err == ""
+    _, out, _ = geval(*asked)
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["in<FileId>:gaz-117", "in<FileId>:gaz-015"]
 
 
 # The input, read once
