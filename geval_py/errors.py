@@ -189,7 +189,8 @@ class PartsError(DataError):
 
     def __str__(self) -> str:
         names = f"\n  {', '.join(map(named, self.names))}" if self.names else ""
-        return f"The parts of {named(self.path)} do not make a whole: {visible(self.reason)}{names}"
+        state = "inconsistent" if self.names else "incomplete"
+        return f"The parts of {named(self.path)} are {state}: {visible(self.reason)}{names}"
 
 
 class ExistingFileError(DataError):

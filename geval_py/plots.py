@@ -88,7 +88,7 @@ def comparison(first: Comparison | Evaluation | Iterable[Evaluation], *others: E
 
 
 def calibration(evaluation: Evaluation) -> Chart:
-    """Draw how often listed words were the expected word, by the given probability, with the band of honest outputs.
+    """Draw how often listed words were the expected word, by its probability, with the band of calibrated outputs.
 
     Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """

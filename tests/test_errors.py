@@ -214,12 +214,12 @@ ERRORS = {  # one or more of each class, with its sentence
         f"The cluster at `{SAFE_NAME}`: it went away",
     ),
     "parts": (
-        PartsError(path=BAD_NAME, reason="part 0 of 1 is there twice", names=(BAD_NAME, "b")),
-        f"The parts of `{SAFE_NAME}` do not make a whole: part 0 of 1 is there twice\n  `{SAFE_NAME}`, `b`",
+        PartsError(path=BAD_NAME, reason="there is more than one part 0 of 1", names=(BAD_NAME, "b")),
+        f"The parts of `{SAFE_NAME}` are inconsistent: there is more than one part 0 of 1\n  `{SAFE_NAME}`, `b`",
     ),
     "a part that is missing": (
         PartsError(path=BAD_NAME, reason="part 1 of 2 is missing"),
-        f"The parts of `{SAFE_NAME}` do not make a whole: part 1 of 2 is missing",
+        f"The parts of `{SAFE_NAME}` are incomplete: part 1 of 2 is missing",
     ),
     "config": (
         ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),

@@ -340,7 +340,7 @@ def _sum_up(
         for code in ("E113", "E115"):
             summaries[code], remedies[code] = NO_METRIC, f"{FIX_NO_METRIC} {RULES_BY_CODE[code].fix}"
     if not target.is_of_words:
-        remedies["E103"] = RULES_BY_CODE["E103"].fix.replace(", `:1` for no guess", "")
+        remedies["E103"] = RULES_BY_CODE["E103"].fix.replace("; write `:1` where there is no guess", "")
     if target.is_of_words:
         sample = total.texts[: word_checks.SAMPLED_LINES]
         for code, (count, marked) in word_checks.find_subwords(target, sample).items():

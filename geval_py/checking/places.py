@@ -81,7 +81,7 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
         case "W212":
             return max(1, text.find("\ufffd") + 1), "\ufffd", "bytes that are not UTF-8, read as U+FFFD"
         case "W214":
-            return 1, text, "only a rest: no word is more likely than another"
+            return 1, text, "only a rest: all words are equally likely"
         case "W216":
             advice = f"; did you mean {names[1]}?" if names[1:] else ""
             return 1, words[0], f"the training set has no class {names[0]}{advice}"
@@ -91,7 +91,7 @@ def _point(code: str, text: str, *words: str) -> tuple[int, str, str]:
             message = f"{names[0]} is a certainty; if it is wrong, the score of the whole file is the worst"
             return max(0, text.find(words[0])) + 1, words[0], message
         case "W301":
-            return 1, words[0], f"the expected word {names[0]} has no mass: the loss is infinite"
+            return 1, words[0], f"the expected word {names[0]} has probability 0: the loss is infinite"
     return _point_at_entry(code, text, *words)
 
 
@@ -134,9 +134,10 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
     match code:
         case "W202" | "W203":
             of_rest = " with the rest entry" if code == "W203" else ""
-            return 1, "", f"the probabilities sum to {total!r}{of_rest}; they are divided by it"
+            return 1, "", f"the probabilities sum to {total!r}{of_rest}; geval divides them by this sum"
         case "W204":
-            return len(text) + 1, "", "nothing is left for a rest: if the answer is not listed, the loss is infinite"
+            message = "no probability is left for words that are not listed: if the answer is one of them, the loss"
+            return len(text) + 1, "", f"{message} is infinite"
         case "W302":
             return 1, expected, f"`{visible(shorten(expected))}` is expected; the output has no capital anywhere"
     return 1, "", RULES_BY_CODE[code].summary

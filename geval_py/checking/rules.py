@@ -97,7 +97,7 @@ RULES = (
     Rule(
         "E103", "too-few-lines", "the output has fewer lines than there are items",
         "GEval says `Too few lines in the output file` and stops.",
-        "Write one line for each line of in.tsv, `:1` for no guess. If you read in.tsv as CSV, give "
+        "Write one line for each line of in.tsv; write `:1` where there is no guess. If you read in.tsv as CSV, give "
         "quoting=csv.QUOTE_NONE.",
     ),
     Rule(
@@ -129,7 +129,7 @@ RULES = (
     Rule(
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
-        "Write `:1` for no guess; do not write a blank line at the end.",
+        "Write `:1` where there is no guess; do not write a blank line at the end.",
         ((kernel.EMPTY_LINE, 0),),
     ),
     Rule(
@@ -148,7 +148,7 @@ RULES = (
     Rule(
         "E114", "not-a-number", "what follows the last colon is not a number",
         "GEval says `Unexpected data` and stops.",
-        "Follow the advice at the line. A number is written as 0.25, -1.5 or 2.5e-3.",
+        "Correct the number as the message at each line says. A number is written as 0.25, -1.5 or 2.5e-3.",
         ((kernel.NOT_A_NUMBER, 0),),
     ),
     Rule(
@@ -177,7 +177,7 @@ RULES = (
     Rule(
         "E119", "no-probabilities", "most lines have numbers that are neither probabilities nor their logarithms",
         "GEval reads a line with a number outside [0,1] as logarithms, and normalises their exponentials. With the "
-        "counts 120 and 60, the first word gets all the mass. The score does not reflect your model.",
+        "counts 120 and 60, the first word gets all the probability. The score does not reflect your model.",
         "Write probabilities: divide counts by their sum and percentages by 100, and apply softmax to logits.",
         ((kernel.FAR_ABOVE_ONE, kernel.ALL_ZERO),),
     ),
@@ -197,14 +197,14 @@ RULES = (
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, and rounding does not explain it",
         "GEval divides the line by its sum without a message, so all entries get a proportional share of the "
-        "missing mass. Rounding explains half a unit in the last place of each number with decimals, and 1e-8 for "
-        "the sum.",
-        "If other words should get the missing mass, add it to the rest entry.",
+        "missing probability. Rounding explains half a unit in the last place of each number with decimals, and "
+        "1e-8 for the sum.",
+        "If other words should get the missing probability, add it to the rest entry.",
         ((kernel.HAS_REST | kernel.BELOW_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),),
         fixable=True,
     ),
     Rule(
-        "W204", "no-rest-mass", "no mass is left for other words",
+        "W204", "no-rest-mass", "no probability is left for other words",
         "A word that is not listed has the probability 0. If it is the answer, the loss of the line and the "
         "perplexity of the file are infinite.",
         "End the line with a small rest, such as `:0.01`; --fix --rest-mass 0.01 adds it.",
@@ -216,7 +216,7 @@ RULES = (
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
         "The logarithm 0 is the probability 1: `:0` gives all words the same probability, and `word:0` gives that "
         "word alone all of it.",
-        "Write more digits if the numbers were rounded to 0, and `:1` for no guess.",
+        "Write more digits if the numbers were rounded to 0, and write `:1` where there is no guess.",
         ((kernel.ALL_ZERO, 0),),
     ),
     Rule(
@@ -495,7 +495,7 @@ def explanation(rule: Rule) -> str:
     """Return the text of ``--explain`` for a rule."""
     lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.fix]
     if rule.fixable:
-        lines.append("geval check --fix fixes it if that needs no guessing.")
+        lines.append("geval check --fix corrects it where there is only one possible correction.")
     if rule.needs_answers:
         lines.append("This rule needs the answers of the test set.")
     return "\n".join(lines) + "\n"

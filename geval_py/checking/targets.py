@@ -292,7 +292,7 @@ def _test_set_of(
     sets = test_sets(challenge)
     if name in sets or len(sets) == 1:
         return challenge, name if name in sets else sets[0], ""
-    doubt = f"it may be for {visible(' or '.join(sets))}" if sets else f"`{visible(challenge)}` has no test set"
+    doubt = f"it may belong to {visible(' or '.join(sets))}" if sets else f"`{visible(challenge)}` has no test set"
     return challenge, None, doubt
 
 

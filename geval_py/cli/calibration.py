@@ -1,4 +1,4 @@
-"""``geval calibration``: whether the probabilities of an output come true."""
+"""``geval calibration``: whether the probabilities of an output are calibrated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from geval_py.scoring import evaluate, scores
 make_calibration_parser = parser_maker(
     "calibration",
     """\
-Show whether an output means what it says: the loss that it claims against the one it gets,
-and the probabilities of all words, of the first guess and of the rest against what came true,
-each beside what honest probabilities would show.""",
+Show whether an output is calibrated: the loss that it expects beside the loss that it gets, and
+the probabilities of all words, of the first guess and of the rest beside how often they were right,
+each with the range of calibrated outputs.""",
     """\
-  geval calibration -t dev-0           does out.tsv mean what it says?
+  geval calibration -t dev-0           is out.tsv calibrated?
   geval calibration -t dev-0 -o out-model=bigram.tsv --format json
 """,
     *OF_HASHED_METRICS,

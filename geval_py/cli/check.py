@@ -35,7 +35,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
 TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of three more
-ADVICE = "; --challenge and --test-name (-t) say which test set is meant"
+ADVICE = "; name the test set with --challenge and --test-name (-t)"
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
@@ -222,7 +222,7 @@ def run_check(args: argparse.Namespace) -> int:
     if args.format != "json":
         notes += report.notes
         notes += [
-            f"the lines of {named(output.path)} are not counted: {output.reason}{ADVICE}"
+            f"cannot check the number of lines of {named(output.path)}: {output.reason}{ADVICE}"
             for output in report.uncounted
         ]
     terminal.note(*map(problem_formats.escape_commands, notes))

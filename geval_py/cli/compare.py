@@ -43,7 +43,7 @@ make_compare_parser = parser_maker(
     "compare",
     """\
 Compare outputs of one test set: intervals, paired tests against a baseline, and groups of
-outputs that cannot be told apart. The challenge's config.txt is read as for scoring.""",
+outputs that do not differ significantly. The challenge's config.txt is read as for scoring.""",
     """\
   geval compare -t dev-0               all outputs of dev-0, the first one the baseline
   geval compare -t dev-0 --baseline unigram

@@ -28,6 +28,7 @@ from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, sho
 from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
 from geval_py.scoring.scores import ScoredOutput, evaluations_of
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Tabular
+from geval_py.tables.numbers import counted
 from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
 
@@ -309,9 +310,10 @@ def _note_unknown_words(evaluations: Iterable[ScoredOutput]) -> None:
     )
     counts = dict.fromkeys((table.out_of_vocabulary, table.lines) for table in tables if table.out_of_vocabulary)
     for count, lines in counts:
-        where = "are not in the vocabulary" if count < lines else "are in no vocabulary (--vocabulary FILE names one)"
+        where = "the vocabulary" if count < lines else "a vocabulary (name one with --vocabulary FILE)"
         note(
-            f"{count} of {lines} expected words {where}; where the output does not list them, their loss is infinite"
+            f"{count} of {counted(lines, 'expected word')} {'is' if count == 1 else 'are'} not in {where}; "
+            "if the output does not list such a word, its loss is infinite"
         )
 
 
@@ -329,11 +331,12 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
         if documents is not None and documents.are_lines:
             note(documents.nothing_gained)
     elif settings.format in FOR_PEOPLE:
-        shows = f"--documents {visible(dependence.column)} shows it"
-        note(*dependence.notes(f"by document, an interval is {{}}\n  {shows}"))
+        shows = f"use --documents {visible(dependence.column)} to show it"
+        wider = "an interval computed by document would be {} this one, which is computed by line"
+        note(*dependence.notes(f"{wider}\n  {shows}"))
         documents = None
     else:
-        note(*dependence.notes("intervals are by document, {}"))
+        note(*dependence.notes("intervals are computed by document and are {} by line"))
     note(*notes_on_intervals(documents, (evaluation.scores[0] for evaluation in evaluations)))
     return documents
 
@@ -346,9 +349,10 @@ def warn_unbounded_loss(evaluations: Sequence[ScoredOutput]) -> None:
     for evaluation in evaluations:
         bound, greatest = unbounded_loss(evaluation) or (0.0, 0.0)
         if bound:
-            most = f"up to {bound:.0f} nats" if math.isfinite(bound) else "everything"
+            most = f"up to {bound:.0f} nats" if math.isfinite(bound) else "infinite"
             notes[evaluation.output.path] = [
-                f"a line of {named(evaluation.output.path)} could lose {most}, and none lost more than {greatest:.1f}"
-                "\n  one such line would move the score far beyond its interval: leave more to the rest"
+                f"the loss of a line of {named(evaluation.output.path)} can be {most}; the greatest so far is "
+                f"{greatest:.1f} nats\n  one such line would move the score far beyond its interval: give more "
+                "probability to the rest"
             ]
     note_outputs(notes)

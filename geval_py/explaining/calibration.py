@@ -52,7 +52,7 @@ DIGITS = 12  # probabilities that agree in so many digits are equal
 LEVELS = (0.5, 0.8, 0.9)  # of the sets
 SETS = "the smallest sets"
 SETS_OF_GUESSES = "the smallest sets, on lines with a guess"
-HONEST = "honest: what 95 % of outputs would show whose probabilities come true."
+LEGEND = "calibrated: the range in which 95 % of calibrated outputs lie."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class Calibration(Tabular):
                 yield [name, fixed(row["x"], digits), fixed(row["y"], 4), honest, str(row["n"])]
 
     def table(self) -> Table:
-        figures = (Column(name=name, alignment="right") for name in ("claimed", "true", "honest", "n"))
+        figures = (Column(name=name, alignment="right") for name in ("claimed", "true", "calibrated", "n"))
         return Table([Column(name="part"), *figures], list(self.rows()))
 
     def signatures(self) -> Iterator[str]:
@@ -143,7 +143,7 @@ class Calibration(Tabular):
 
     def legend(self) -> Iterator[str]:
         yield from self.sentences()
-        yield HONEST
+        yield LEGEND
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
@@ -153,9 +153,9 @@ class Calibration(Tabular):
         yield from (f"{sentence}\n" for sentence in self.sentences())
         for name, rows in groupby(self.rows(), key=lambda row: row[0]):
             yield f"\n{name}\n"
-            heads = ("level" if name in (SETS, SETS_OF_GUESSES) else "claimed", "true", "honest", "n")
+            heads = ("level" if name in (SETS, SETS_OF_GUESSES) else "claimed", "true", "calibrated", "n")
             yield from Table([Column(name=head) for head in heads], [cells for _, *cells in rows]).text()
-        yield f"\n{HONEST}\n"
+        yield f"\n{LEGEND}\n"
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each part: what the output claims, and what came true."""
@@ -164,7 +164,7 @@ class Calibration(Tabular):
             if part is not None:
                 percents = (f"{fixed(100 * p, 1)} %" for p in (part.claimed, part.found, part.low, part.high))
                 claimed, true, low, high = percents
-                verdict = "as honest ones would" if part.is_honest else f"honest: {low} to {high}"
+                verdict = "within the calibrated range" if part.is_honest else f"calibrated range: {low} to {high}"
                 yield f"Of {part.n} {things}, {claimed} {should}, and {true} {did} ({verdict})."
 
         claim, error, corp = self.claim, self.guess_error, self.corp
@@ -173,11 +173,11 @@ class Calibration(Tabular):
             how = "surer than it should be" if claim.gap > 0 else "less sure than it could be"
             z = "" if claim.z is None else f" (z = {fixed(claim.z, 1)})"
             verdict = f"it is {how}, by {gap}{z}" if claim.is_significant else f"{gap}, which may be chance{z}"
-            verdict = f"that is {gap}, on each line the same" if claim.z is None else verdict
+            verdict = f"that is {gap}, the same on each line" if claim.z is None else verdict
             claimed, true = (fixed(p, 0 if p >= 100 else 1) for p in (claim.claimed_perplexity, claim.perplexity))
             yield f"It claims a perplexity of {claimed} and gets {true}: {verdict}."
         else:
-            yield "The loss of every line is infinite: there is nothing to hold its claim against."
+            yield "The loss of every line is infinite, so the claimed perplexity cannot be checked."
         if claim.infinite:
             yield f"This leaves out {counted(claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
@@ -186,14 +186,15 @@ class Calibration(Tabular):
         yield from shares(self.guess, "first guesses", "should have been right", "were")
         if error is not None:
             yield (
-                f"The first guess's calibration error is {fixed(error.ece, 3)}, where honest guesses show "
-                f"{fixed(error.honest, 3)}; without what chance adds, {fixed(error.debiased, 3)} (root mean square)."
+                f"The first guess's calibration error is {fixed(error.ece, 3)}; that of calibrated guesses is "
+                f"{fixed(error.honest, 3)} on average. Without the part due to chance, it is "
+                f"{fixed(error.debiased, 3)} (root mean square)."
             )
         if corp is not None:
             yield (
-                f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} (honest: "
-                f"{fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + uncertainty "
-                f"{fixed(corp.uncertainty, 3)}."
+                f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} "
+                f"(calibrated guesses: {fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + "
+                f"uncertainty {fixed(corp.uncertainty, 3)}."
             )
         yield from shares(self.rest, "lines with a guess", "should not have listed the word", "did not")
         levels, *held = (
@@ -257,7 +258,9 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         signature=None if evaluation.signature is None else str(evaluation.signature),
         claim=_claim(statistics, grouped),
         documents=None if grouped is None else grouped.column,
-        notes=tuple(notes_on_documents(of_file, dependence, "the claim's interval is by document, {}")),
+        notes=tuple(
+            notes_on_documents(of_file, dependence, "the claim's interval is computed by document and is {} by line")
+        ),
         words=words_reliability(statistics),
         sets=None if vectors.all() else _sets(statistics, ~vectors),
         **parts,

@@ -108,7 +108,7 @@ class System:
 
 
 class Ranking(NamedTuple):
-    """Systems, the best first, and the groups of systems that cannot be told apart; ``lines`` are finite in all."""
+    """Systems, the best first, and the groups that do not differ significantly; ``lines`` are finite in all."""
 
     systems: tuple[System, ...]
     groups: tuple[tuple[str, ...], ...]
@@ -121,9 +121,10 @@ class Comparison(formats.Tabular):
 
     ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
     better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
-    the greatest sets of systems, by name, of which no two can be told apart (approximate randomisation of all pairs,
-    Holm's correction, 5 %; a system that is finite on all lines is better than one that is not, without a test). If
-    intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their number.
+    the greatest sets of systems, by name, of which no two differ significantly (approximate randomisation of all
+    pairs, Holm's correction, 5 %; a system that is finite on all lines is better than one that is not, without a
+    test). If intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their
+    number.
     ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
     statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
     worth showing. ``names`` replace systems' names in tables for people; ``marks`` shows what is significant there,
@@ -296,8 +297,8 @@ class Comparison(formats.Tabular):
         )
         if self.documents is not None:
             yield visible(
-                f"Intervals and tests are by document: {self.compared_documents} of them, given by the column "
-                f"{self.documents}."
+                f"Intervals and tests are computed by document: {self.compared_documents} documents, named by the "
+                f"column {self.documents}."
             )
         if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
@@ -309,10 +310,10 @@ class Comparison(formats.Tabular):
                 ((), f"the rest is of all {self.lines}"),
             )
             yield Legend(([DIFFERENCE], "none is shown where it favours the one of the two with more infinite lines"))
-        better = "a lower loss" if self.of_losses else "a better score"
+        better, much = ("a lower loss", "lower") if self.of_losses else ("a better score", "better")
         yield Legend(
             (["won"], f"lines with {better} than the baseline's"),
-            ((), "the score weighs by how much, so fewer may be better"),
+            ((), f"the score also depends on how much {much}"),
         )
         if self.is_tested:
             first = "paired bootstrap test" if self.first_test == "p boot" else "paired t test"
@@ -322,8 +323,8 @@ class Comparison(formats.Tabular):
                 ((), "two-sided, against the baseline"),
             )
             decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
-            correction = f"(p rand of all pairs, Holm's correction, 5 %{decided})"
-            yield Legend((["group"], f"systems that share a letter cannot be told apart {correction}"))
+            correction = f"(p rand of all pairs, Holm's correction, 5 % level{decided})"
+            yield Legend((["group"], f"systems that share a letter do not differ significantly {correction}"))
         if self.marks:
             yield "bold: the best score."
         if self.marks and self.is_tested:
@@ -510,10 +511,12 @@ def _notes(
     """Yield notes on documents, intervals, lines, infinite losses and samples; documents are of the whole file."""
     documents = of_file and of_file.of_score(evaluations[0].scores[0])
     few = None if documents is None or documents.are_lines else documents.count
-    yield from notes_on_documents(documents, dependence, "intervals and tests are by document, {}")
+    by_document = "intervals and tests are computed by document, and an interval is {} by line"
+    yield from notes_on_documents(documents, dependence, by_document)
     if dependence is not None and dependence.documents is None and dependence.tested:
-        columns = f"the column{'s' if len(dependence.tested) > 1 else ''} {some_of(dependence.tested)}"
-        yield f"intervals and tests are by line: lines are hardly alike by {columns}"
+        several = "value in one of the columns " if len(dependence.tested) > 1 else ""
+        tested = f"lines with the same {several}{some_of(dependence.tested)}"
+        yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     if few is not None and 2 ** (1 - few) > LEVEL:
         yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
@@ -534,8 +537,8 @@ def _notes(
         yield f"{infinite}: two systems are compared on the lines that are finite in both"
     if unknown and compared < lines:
         yield (
-            f"{unknown} of {lines} expected words are not in the vocabulary; where an output does not list them, "
-            "its loss is infinite"
+            f"{unknown} of {numbers.counted(lines, 'expected word')} {'is' if unknown == 1 else 'are'} not in the "
+            "vocabulary; if an output does not list such a word, its loss is infinite"
         )
     if 0 < together < MIN_TESTED_LINES:
         yield f"{together} line{'s' if together > 1 else ''}: a test on so few means little"
@@ -543,7 +546,7 @@ def _notes(
     nothing_drawn = few is None and any(one is not None and one.samples is None for one in intervals)  # many lines
     if samples < samples_needed(pairs) and len(ranking.groups) == 1 and not nothing_drawn:
         yield (
-            f"{samples} samples are too few for any of {pairs} pairs to be told apart: take --samples "
+            f"with {samples} samples, no difference between two systems can be significant: use --samples "
             f"{samples_needed(pairs)} or more"
         )
 

@@ -76,7 +76,7 @@ class Documents:
     @property
     def nothing_gained(self) -> str:
         """The note for documents that are single lines."""
-        return f"each line is a document of its own by the column {visible(self.column)}: the same as no documents"
+        return f"each line has a different {_shared(self.column)}: the results are the same as without documents"
 
     def several(self) -> Documents | None:
         """Return the documents, or None if each line is one; raises UsageError if all lines are one document."""
@@ -86,7 +86,7 @@ class Documents:
             column, lines = visible(self.column), len(self.of_line)
             raise UsageError(
                 message=f"all {lines} lines are of one document, since the column {column} is the same on all of them"
-                "\n  an interval by documents needs two or more"
+                "\n  an interval computed by document needs two or more"
             )
         return self
 
@@ -117,7 +117,7 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     The documents are of all lines of the file; None for intervals by lines. Skewed losses are no reason for a note:
     an interval fails in the samples that lack the great losses, which do not look skewed.
     """
-    unknown, reasons = "how far the true score may be is not known, and no interval is shown", []
+    reasons = []
     few_lines, decided_by_few = FEW_LINES, ""
     by_line = documents is None or documents.are_lines
     for score in all_scores:
@@ -125,23 +125,25 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
         if by_line and score.metric.measure.of_losses:
             few_lines = min(few_lines, lines)
         if lines == 1:
-            reasons.append(f"there is 1 line: {unknown}")
+            reasons.append("no interval can be computed from 1 line")
         if figures is None or not np.isfinite(figures).all():
             continue
         if lines > 1 and np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
             what = "loss" if score.metric.measure.of_losses else "score"
-            reasons.append(f"where all {lines} lines have the same {what}, {unknown}")
+            reasons.append(f"no interval can be computed where all {lines} lines have the same {what}")
         kept = None if documents is None or by_line else documents.of_score(score)
         if kept is not None and kept.count > 1 and not decided_by_few:
             least = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
             if spread_of_mean(figures, kept.of_line).degrees < least:
-                sizes = f"of the {kept.count} documents, a few large ones decide"
-                decided_by_few = f"{sizes}: an interval by them is wide, and unsure"
+                decided_by_few = (
+                    f"a few large documents, of {kept.count}, dominate the score: an interval computed by document "
+                    "is wide and less reliable"
+                )
     yield from dict.fromkeys(reasons)
     if 1 < few_lines < FEW_LINES:
         yield (
-            f"{few_lines} lines are few: if rare lines lose most, an interval holds the true score in about 90 % of "
-            "cases, not 95 %"
+            f"{few_lines} lines are few: if rare lines have far greater losses, an interval contains the true score "
+            "in about 90 % of cases, not 95 %"
         )
     if decided_by_few:
         yield decided_by_few
@@ -181,6 +183,11 @@ def _documents_of_column(text: bytes, field: features.Field) -> Documents:
     return Documents(column=field.name, of_line=np.array(of_line, np.int64), count=len(table))
 
 
+def _shared(column: str) -> str:
+    """Return what the lines of a document share: a column's name, or its number where it has no name."""
+    return f"value in column {column}" if column.isdigit() else visible(column)
+
+
 # The documents of an interval or a test
 
 
@@ -189,7 +196,8 @@ class Dependence(NamedTuple):
 
     Intervals by them are up to ``widening`` times as wide as by lines. ``coarse`` are the names of columns whose
     lines are alike too, with their numbers of values, which are too few. ``tested`` are the names of all columns with
-    enough documents. ``missing`` is the path of an input that is not there: no column could be looked at.
+    enough documents. ``missing`` is the path of an input that is not there: no column could be looked at. ``what``
+    says what is alike: the lines' losses or scores.
     """
 
     documents: Documents | None
@@ -197,6 +205,7 @@ class Dependence(NamedTuple):
     coarse: tuple[tuple[str, int], ...] = ()
     tested: tuple[str, ...] = ()
     missing: str = ""
+    what: str = "losses"
 
     @property
     def column(self) -> str:
@@ -209,11 +218,15 @@ class Dependence(NamedTuple):
         A pair of braces in the ``consequence`` stands for how much wider intervals by document are.
         """
         if self.documents is not None:
-            wider = f"up to {self.widening:.1f} times as wide as by line"
-            yield f"lines with the same {visible(self.column)} are alike: {consequence.replace('{}', wider, 1)}"
+            wider = f"up to {self.widening:.1f} times as wide as"
+            result = consequence.replace("{}", wider, 1)
+            yield f"lines with the same {_shared(self.column)} have similar {self.what}: {result}"
         for column, values in self.coarse:
-            alike = f"lines with the same {visible(column)} are alike{'' if self.documents is None else ', too'}"
-            yield f"{alike}: {values} are too few to know how another would score"
+            too = "" if self.documents is None else ", too"
+            yield (
+                f"lines with the same {_shared(column)} have similar {self.what}{too}, but {values} documents are "
+                "too few to estimate the score on another"
+            )
         if self.missing:
             yield f"there is no input {named(self.missing)}: each line counts as a document of its own"
 
@@ -292,6 +305,7 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
         coarse=tuple((one.column, one.count) for one, p in zip(rest, corrected, strict=True) if p < LEVEL),
         tested=tuple(documents.column for documents in fine),
         missing=first.split.input_place if has_figures and first.split.input is None else "",
+        what="losses" if first.scores[0].metric.measure.of_losses else "scores",
     )
 
 

@@ -109,7 +109,7 @@ def _read_unigrams(lines: _ArpaLines, count: int, numbering: Numbering | NativeN
     words = numbering.words
     others = ids[ids != UNKNOWN]  # of rows of <unk> and <UNK> the last one stands, as in KenLM's lm/read_arpa.hh
     if len(np.unique(others)) < len(others):
-        raise ModelError(path=lines.path, message="Not a model: a word stands twice among the 1-grams")
+        raise ModelError(path=lines.path, message="Not a model: a word occurs twice among the 1-grams")
     logs, backoffs = np.full(len(words), -np.inf), np.zeros(len(words))
     logs[UNKNOWN] = MISSING_UNKNOWN
     logs[ids], backoffs[ids] = own_logs, own_backoffs
@@ -224,7 +224,7 @@ def _check(model: BackoffModel) -> None:
     twice = np.flatnonzero((np.diff(level.contexts) == 0) & (np.diff(level.words) == 0))
     if len(twice):
         raise ModelError(
-            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` is there twice"
+            path=model.name, message=f"Not a model: `{model.text_of(order, int(twice[0]))}` occurs twice"
         )
     predicted = level.words != START
     weights = np.where(predicted, 10.0**level.log_probabilities, 0.0)

@@ -275,7 +275,7 @@ def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         times = Counter(key for key, _ in pairs)
-        raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} is there twice")
+        raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} occurs twice")
     return values
 
 
@@ -321,7 +321,7 @@ def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, st
     if not labels or not all(map(str.strip, labels[1:])):
         raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
     if twice is not None:
-        raise row.error("", f"there are two columns {quoted(twice)}")
+        raise row.error("", f"two columns are named {quoted(twice)}")
     keys = [f"column {quoted(label)}" for label in labels]
     has_ids, seen = header[0].lower() == ID, dict[int, int]()
     for row, fields in rows:

@@ -509,12 +509,12 @@ def parts_of(path: str) -> tuple[str, ...]:
     missing = count - len(by_number)
     if len(counts) > 1:
         *others, last = sorted(counts)
-        reason, names = f"there are parts of {', '.join(map(str, others))} and of {last}", list(counts.values())
+        reason, names = f"some are numbered of {', '.join(map(str, others))}, others of {last}", list(counts.values())
     elif faults:
         number, names = faults[0]
-        reason = f"part {number} of {count} is there twice"
+        reason = f"there is more than one part {number} of {count}"
         if number >= count:
-            reason = f"of {count} parts there is no part {number}: they are numbered from 0"
+            reason = f"there is a part {number} of {count}, but parts are numbered from 0"
     elif missing:
         first = range(min(count, len(by_number) + MAX_NAMED_PARTS))  # a stranger's file name may give any count
         numbers = [str(number) for number in first if number not in by_number][:MAX_NAMED_PARTS]

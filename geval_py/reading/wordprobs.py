@@ -393,7 +393,7 @@ def number_advice(words: Sequence[str] | None, values: Sequence[float]) -> str:
             return "they look like probabilities: write the natural logarithm of each"
         return "they look like logits: write their log_softmax"
     if not any(values):
-        return "all are 0, the logarithm of 1: write more digits, or `:1` for no guess"
+        return "all are 0, the logarithm of 1: write more digits, or `:1` where there is no guess"
     listed = [value for word, value in zip(words, values, strict=True) if word]
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     if listed and rests and max(listed) <= 0.0 <= min(rests) <= max(rests) <= 1.0:

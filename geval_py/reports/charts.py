@@ -535,7 +535,7 @@ def _dots(points: Iterable[tuple[float, float]], x: Scale, y: Scale) -> str:
 def reliability(
     points: Points, *, x_title: str, y_title: str, logarithmic: bool = False, steps: bool = False
 ) -> Chart:
-    """Draw frequencies against the given probabilities, the diagonal, and the band of honest probabilities.
+    """Draw frequencies against the given probabilities, the diagonal, and the band of calibrated probabilities.
 
     Points outside of the band have a colour of their own. With ``steps``, the points are the ends of the steps of a
     curve, and are joined instead of drawn as dots.
@@ -558,13 +558,13 @@ def reliability(
     for row, (at, height) in zip(rows, curve, strict=True):
         colour = ACCENT if steps or row["low"] <= row["y"] <= row["high"] else BAD
         said = f"given {percent(row['x'])}, true {percent(row['y'])}"
-        said += f", honest {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
+        said += f", calibrated range {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
         parts.append(_mark("circle", "circle", said, cx=at, cy=height, r=2.3 if steps else 4.7, fill=colour,
                            stroke=None if steps else RAISED))  # fmt: skip
     legend: list[LegendEntry] = [
-        ("as honest ones would be", {"fill": ACCENT}),
+        ("within the band", {"fill": ACCENT}),
         ("outside of the band", {"fill": BAD}),
-        ("honest, 95 %", {"fill": ACCENT, "fill_opacity": "0.3"}),
+        ("calibrated, 95 %", {"fill": ACCENT, "fill_opacity": "0.3"}),
     ]
     return _with_legend(y.start + BELOW, parts, [] if steps else legend)
 

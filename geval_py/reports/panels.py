@@ -1,8 +1,8 @@
 """The panels of a report: a question each, with its answer in a sentence, a chart and a table.
 
 In the order of the page: the score and its interval, the comparison with other outputs, the spread of the lines'
-figures, which lines are hard, whether probabilities are honest, what tuning or mixing would bring, the luck of the
-hash. The charts of plots.py are made here, too.
+figures, which lines are hard, whether probabilities are calibrated, what tuning or mixing would bring, the luck of
+the hash. The charts of plots.py are made here, too.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
         ("How good, how sure", quality),
         ("Where the loss comes from", loss),
         ("Which lines are hard", hard),
-        ("Honest probabilities, and what would help", honest),
+        ("Calibration, and what would help", honest),
     ]
     some = [(title, [panel for panel in of_section if panel is not None]) for title, of_section in panels]
     return [(title, of_section) for title, of_section in some if of_section]
@@ -292,7 +292,7 @@ OUTCOMES = {  # names and colours
     Outcome.NO_GUESS: ("no guess", NONE),
 }
 _OUTCOMES_METHOD = (
-    "First guess right: the word with the greatest mass is the expected one. Listed: the expected word is listed, "
+    "First guess right: the most likely word is the expected one. Listed: the expected word is listed, "
     "but not first. Not listed: it only has a share of the rest. No guess: the line has nothing but a rest."
 )
 
@@ -568,12 +568,11 @@ def documents_panel(report: Report) -> Panel | None:
     )
 
 
-# Honest probabilities
+# Calibration
 
 
 _BAND = (
-    "The band holds what 95 % of outputs would show whose probabilities come true; it is found by drawing "
-    "each line’s word from its own distribution."
+    "95 % of calibrated outputs lie in the band; it is found by drawing each line’s word from its own distribution."
 )
 
 
@@ -590,8 +589,8 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
         method: str, finding: str = "", **drawing: Any,
     ) -> None:  # fmt: skip
         """Add a panel; ``said`` goes before what is claimed on average, and before how often that comes true."""
-        honest = f" (honest: {percent(part.low)} to {percent(part.high)})"
-        honest = ", as honest ones would be" if part.is_honest else honest
+        honest = f" (calibrated range: {percent(part.low)} to {percent(part.high)})"
+        honest = ", within the calibrated range" if part.is_honest else honest
         claimed, true = f"{said[0]} {percent(part.claimed)}", f"{said[1]} {percent(part.found)}"
         panels[key] = Panel(
             key,
@@ -600,7 +599,7 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
             finding=finding,
             chart=reliability(points, **drawing),
             table=table_of(
-                [(name, percent), ("true", percent), ("honest from", percent), ("to", percent), ("number", whole)],
+                [(name, percent), ("true", percent), ("range from", percent), ("to", percent), ("number", whole)],
                 list(zip(points.x, points.y, points.low, points.high, points.n, strict=True)),
             ),
             method=method,
@@ -618,16 +617,14 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
         sets = f"How often the smallest sets of words with such a probability hold the word{where}: {held}."
     if words is not None:
         add(
-            "honest", "Are the probabilities honest?", words, ("Listed words claim", "and are right"), f" {told}",
+            "honest", "Are the probabilities calibrated?", words, ("Listed words claim", "and are right"), f" {told}",
             words.bins, "probability",
             f"All words that lines list, in bins with as many expected hits. {_BAND} {sets}",
             finding=told if claim.is_significant else "",
             logarithmic=True, x_title="probability given to a listed word", y_title="share right",
         )  # fmt: skip
     if guess is not None and error is not None and corp is not None:
-        off = (
-            f"Calibration error {percent(error.ece)}; an honest output would show {percent(error.honest)} by chance."
-        )
+        off = f"Calibration error {percent(error.ece)}; calibrated guesses have {percent(error.honest)} on average."
         add(
             "guess", "Can its first guess be trusted?", guess, ("First guesses claim", "and are right"), f" {off}",
             corp.curve, "probability",

@@ -98,7 +98,7 @@ class Report:
         self._of_file, dependence = choose_documents(self.outputs, documents)
         self.documents = self._of_file and self._of_file.of_score(self.score)
         self.column = False if self._of_file is None else self._of_file.column
-        widened = dependence and dependence.notes("intervals are by document, {}")
+        widened = dependence and dependence.notes("intervals are computed by document and are {} by line")
         self.notes = (*(widened or ()), *notes_on_intervals(self._of_file, [self.score]))
 
     @cached_property
@@ -201,7 +201,7 @@ class Report:
 
     @cached_property
     def calibration_and_luck(self) -> tuple[Calibration | None, Luck | None]:
-        """Whether probabilities come true, and the luck of the hash.
+        """Whether probabilities are calibrated, and the luck of the hash.
 
         Both are None for a metric that is not hashed, and luck for lines of buckets, which hold for one seed of the
         hash, and without a finite line.

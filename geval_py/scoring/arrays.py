@@ -362,7 +362,7 @@ class Predictions:
         if self._unit is Unit.LOGARITHMS and total_far_above_one([value for _, value in owners]):
             what = "the exponentials of its numbers total far more than 1"
             return UsageError(message=f"{message}{what}\n  for logits give logits=True in place of log=True")
-        return UsageError(message=f"{message}a distribution needs some mass: every probability is 0")
+        return UsageError(message=f"{message}every probability is 0: a distribution needs one above 0")
 
 
 def perplexity(logits: ArrayLike, targets: ArrayLike, *, ignore_index: int = -100) -> float:
@@ -396,7 +396,7 @@ def perplexity(logits: ArrayLike, targets: ArrayLike, *, ignore_index: int = -10
             block -= block.max(axis=1, keepdims=True)
             losses.extend(np.log(np.exp(block).sum(axis=1)) - block[np.arange(len(part)), ids[part]])
     for row in rows[np.isnan(losses)].tolist():
-        raise UsageError(message=f"logits[{_place(row, shape)}] has a number that is no logit, or no mass")
+        raise UsageError(message=f"logits[{_place(row, shape)}] has a NaN or an inf, or only -inf")
     return float(PERPLEXITY.formula((total(losses),), len(losses)))
 
 

@@ -136,7 +136,7 @@ def _written(
     rest_mass = max(0.0, 1.0 - total) if rest is None else checked_probability(rest, None)
     total += rest_mass
     if total == 0 and not any(numbers):
-        raise UsageError(message="a distribution needs some mass: every probability is 0")
+        raise UsageError(message="every probability is 0: a distribution needs one above 0")
     if rest_mass > 0 or rest is not None:
         joined += b"\n"
         numbers.append(rest_mass)
@@ -253,7 +253,7 @@ def _fault_of_word(word: Hashable) -> str | None:
     if not isinstance(word, str):
         return f"the word {word!r} is not a string"
     if not word:
-        return "an empty word: give the mass of all other words as rest=…"
+        return "an empty word: give the probability of all other words as rest=…"
     if separator := _SEPARATOR.search(word):
         return f"the word {word!r} contains {_SEPARATORS[separator[0]]}, which would split the line"
     try:

@@ -95,12 +95,12 @@ LINES = [
     *(("E119", line, place, GOOD) for line, place in NUMBERS.items()),
     ("W201", GOOD + b"the:50 of:20 :30\n", (2, 5, "the:50", "`50` is not in [0,1], so all numbers of the line are read as logarithms; they look like percentages: divide each by 100"), GOOD + b"the:-1 of:-2 :-0.7\n"),
     ("W201", b"a:0.5 b:0.25 c:-1e-9\n", (1, 16, "c:-1e-9", "`-1e-9` is not in [0,1], so all values of the line are read as logarithms"), b"a:-0.5 b:-2 c:0.1\n"),
-    ("W202", b"a:0.9 b:0.2 :0.1\n", (1, 1, "", "the probabilities sum to 1.2000000000000002; they are divided by it"), b"a:0.9 b:0.1 :0.000000009\n"),
-    ("W202", b"a:0.333334 b:0.333334 :0.333334\n", (1, 1, "", "the probabilities sum to 1.000002; they are divided by it"), b"a:0.333334 b:0.333333 :0.333334\n"),
-    ("W202", b"a:1 b:1\n", (1, 1, "", "the probabilities sum to 2.0; they are divided by it"), b"a:0.6 b:0.5\n"),
-    ("W203", b"a:0.5 :0.25\n", (1, 1, "", "the probabilities sum to 0.75 with the rest entry; they are divided by it"), b"a:0.5 b:0.25\n"),
-    ("W203", b"a:0.333333 b:0.333332 :0.333333\n", (1, 1, "", "the probabilities sum to 0.999998 with the rest entry; they are divided by it"), b"a:0.333333 b:0.333333 :0.333333\n"),
-    ("W204", b"a:0.5 b:0.5\n", (1, 12, "", "nothing is left for a rest: if the answer is not listed, the loss is infinite"), b"a:0.5 b:0.4\n"),
+    ("W202", b"a:0.9 b:0.2 :0.1\n", (1, 1, "", "the probabilities sum to 1.2000000000000002; geval divides them by this sum"), b"a:0.9 b:0.1 :0.000000009\n"),
+    ("W202", b"a:0.333334 b:0.333334 :0.333334\n", (1, 1, "", "the probabilities sum to 1.000002; geval divides them by this sum"), b"a:0.333334 b:0.333333 :0.333334\n"),
+    ("W202", b"a:1 b:1\n", (1, 1, "", "the probabilities sum to 2.0; geval divides them by this sum"), b"a:0.6 b:0.5\n"),
+    ("W203", b"a:0.5 :0.25\n", (1, 1, "", "the probabilities sum to 0.75 with the rest entry; geval divides them by this sum"), b"a:0.5 b:0.25\n"),
+    ("W203", b"a:0.333333 b:0.333332 :0.333333\n", (1, 1, "", "the probabilities sum to 0.999998 with the rest entry; geval divides them by this sum"), b"a:0.333333 b:0.333333 :0.333333\n"),
+    ("W204", b"a:0.5 b:0.5\n", (1, 12, "", "no probability is left for words that are not listed: if the answer is one of them, the loss is infinite"), b"a:0.5 b:0.4\n"),
     ("W204", b"a:0.5 b:0.5 :0\n", (1, 13, ":0", "the rest is 0: if the answer is not listed, the loss is infinite"), b"a:0.5 b:0.4 :0.1\n"),
     ("W205", b":0\n", (1, 2, ":0", "all values are 0: they are read as logarithms, each of probability 1"), b":1\n"),
     ("W206", b"a:0.25 b:0.25 a:0.25 :0.25\n", (1, 15, "a:0.25", "`a` stands at column 1 already; its entries add up"), b"a:0.25 b:0.25 A:0.25 :0.25\n"),
@@ -117,7 +117,7 @@ LINES = [
     ("W206", b"a:0.5 :0.25 :0.25\n", (1, 13, ":0.25", "the rest stands at column 7 already; its entries add up"), b"a:0.5 :0.5\n"),
     ("W208", "the:0.5\tof:0.2 a\xa0b:0.3 :0.2\n".encode(), (1, 17, "\xa0", "a no-break space (U+00A0), which is a part of the word"), b"the:0.5\tof:0.2 :0.2\n"),
     ("E114", b"caf\xe9:0,5 :0.5\n", (1, 6, "0,5", "`0,5` is not a number (decimal comma); write a decimal point, not a comma"), b"caf\xe9:0.5 :0.5\n"),
-    ("W214", b":1\n", (1, 1, ":1", "only a rest: no word is more likely than another"), b"a:0.1 :0.9\n"),
+    ("W214", b":1\n", (1, 1, ":1", "only a rest: all words are equally likely"), b"a:0.1 :0.9\n"),
 ]  # fmt: skip
 
 
@@ -438,9 +438,9 @@ def test_headers_of_the_challenge(submission, geval):
 def test_explain(geval):
     out = geval("check", "--explain", "no-rest-mass")[1]
     assert out.startswith(
-        "W204 no-rest-mass (warning)\n  no mass is left for other words\n\nA word that is not listed has the probability 0"
+        "W204 no-rest-mass (warning)\n  no probability is left for other words\n\nA word that is not listed has the probability 0"
     )
-    assert out.endswith("\ngeval check --fix fixes it if that needs no guessing.\n")
+    assert out.endswith("\ngeval check --fix corrects it where there is only one possible correction.\n")
     assert "This rule needs the answers of the test set." in geval("check", "--explain", "w301")[1]
     message = "geval: there is no rule `X\\x1b`\n  geval check --rules lists them\n"
     assert geval("check", "--explain", "X\x1b") == (2, "", message)
@@ -496,7 +496,7 @@ def test_the_column_of_odd_characters_and_separators(code, output, column, check
 
 
 @pytest.mark.parametrize(("code", "output", "expected", "place"), [
-    ("W301", b"a:1\nb:1\n:1\n", b"a\na\na\n", (2, 1, "a", "the expected word `a` has no mass: the loss is infinite")),
+    ("W301", b"a:1\nb:1\n:1\n", b"a\na\na\n", (2, 1, "a", "the expected word `a` has probability 0: the loss is infinite")),
     ("W302", b"The:0.5 :0.5\nof:0.5 :0.5\nof:0.5 :0.5\n", b"the\nOf\nBy\n",
      (2, 1, "of:0.5", "`Of` is expected; this is another word")),
 ])  # fmt: skip

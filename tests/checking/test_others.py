@@ -188,7 +188,9 @@ def test_what_is_not_known_is_said(submission, capsys, config, output, note):
     assert main(["check", "-t", "dev-0"]) == 0
     shown = capsys.readouterr()
     assert shown.out == "no problems in 1 file\n"
-    assert [line for line in shown.err.splitlines() if "are not counted" not in line] == [f"geval: note: {note}"]
+    assert [line for line in shown.err.splitlines() if "cannot check the number of lines" not in line] == [
+        f"geval: note: {note}"
+    ]
     assert check_submission(".", tests=["dev-0"]).notes == (note,)
     assert main(["check", "-t", "dev-0", "--format", "json"]) == 0
     shown = capsys.readouterr()
@@ -249,7 +251,7 @@ def test_a_class_too_long_to_be_compared(submission, monkeypatch):
     assert found == {"W216": [(2, 1, "", message)]}
 
 
-def test_nothing_is_mended(submission, capsys):
+def test_nothing_is_fixed(submission, capsys):
     path = submission("BLEU", "a  b \n")
     status = main(["check", "--fix"])
     assert (status, (path / "dev-0/out.tsv").read_text()) == (0, "a  b \n")
@@ -309,7 +311,7 @@ def test_the_rest_is_asked_for_where_a_loss_needs_it(submission, metric, codes):
     assert set(problems(submission(metric, "b:1\n:1\n", "a\na\n"))) == codes
 
 
-def test_other_scores_of_words_are_mended(submission):
+def test_other_scores_of_words_are_fixed(submission):
     path = submission("Hit@3", "a:0.5  b:0.25 \n", "a\n")
     assert main(["check", "--fix"]) == 0
     assert (path / "dev-0/out.tsv").read_text() == "a:0.5 b:0.25\n"
@@ -318,7 +320,7 @@ def test_other_scores_of_words_are_mended(submission):
 @pytest.mark.parametrize("metric", ["CalibrationError", "BrierScore"])
 def test_a_line_without_a_label(submission, metric):
     """CalibrationError is the best for such lines."""
-    message = "only a rest: no word is more likely than another"
+    message = "only a rest: all words are equally likely"
     found = problems(submission(metric, "en:0.5 :0.5\n:1\n:0.25 :0.75\n", "en\n" * 3))
     assert found == {"W214": [(2, 1, ":1", message), (3, 1, ":0.25 :0.75", message)]}
 

@@ -102,9 +102,9 @@ def test_a_share_is_rounded_neither_to_none_nor_to_all(share, text):
 
 
 def test_json_tells_what_was_not_counted():
-    uncounted = (Uncounted(path="out.tsv", reason="it may be for dev-0 or test-A"),)
+    uncounted = (Uncounted(path="out.tsv", reason="it may belong to dev-0 or test-A"),)
     document = json.loads(render(replace(report(), uncounted=uncounted), "json"))
-    assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may be for dev-0 or test-A"}]
+    assert document["uncounted"] == [{"path": "out.tsv", "reason": "it may belong to dev-0 or test-A"}]
 
 
 def test_json_keeps_the_token_as_it_is():

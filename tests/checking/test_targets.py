@@ -123,8 +123,8 @@ def test_lines_are_counted(words, summary, folder, geval):
 
 
 UNCOUNTED = {  # words, why
-    "several test sets": (["pred.tsv", "--challenge", "real"], "it may be for dev-0 or test-A"),
-    "in the challenge's folder": (["real/guess.tsv"], "it may be for dev-0 or test-A"),
+    "several test sets": (["pred.tsv", "--challenge", "real"], "it may belong to dev-0 or test-A"),
+    "in the challenge's folder": (["real/guess.tsv"], "it may belong to dev-0 or test-A"),
     "no test set": (["pred.tsv", "--challenge", "bare"], "`bare` has no test set"),
     "no challenge": (["pred.tsv"], "there is no in.tsv and no expected.tsv in `{folder}`"),
     "no challenge, but a name": (["pred.tsv", "-t", "x"], "there is no in.tsv and no expected.tsv in `{above}/x`"),
@@ -150,12 +150,12 @@ def test_lines_that_are_not_counted(words, reason, folder, geval):
     (path,) = json.loads(geval("check", *words, "--format", "json")[1])["files"]
     assert (status, out) == (0, "no problems in 1 file\n")
     assert err.splitlines()[-1] == (
-        f"geval: note: the lines of `{path}` are not counted: {reason}; "
-        "--challenge and --test-name (-t) say which test set is meant"
+        f"geval: note: cannot check the number of lines of `{path}`: {reason}; "
+        "name the test set with --challenge and --test-name (-t)"
     )
     status, out, err = geval("check", *words, "--format", "json")
     assert (status, json.loads(out)["uncounted"]) == (0, [{"path": path, "reason": reason}])
-    assert "not counted" not in err
+    assert "cannot check the number of lines" not in err
 
 
 def test_answers_that_were_not_fetched_are_said(folder, geval):
@@ -292,7 +292,7 @@ real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %
     the output has 1 line for 2 items
     real/dev-0/out-model=bigram.tsv:1:1: the output has 1 line for 2 items
-    To fix: Write one line for each line of in.tsv, `:1` for no guess. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
+    To fix: Write one line for each line of in.tsv; write `:1` where there is no guess. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE.
 
 2 errors, 0 warnings in 2 files
 """,
@@ -342,8 +342,8 @@ AS_OTHERS = "the number of lines is that of dev-0, train: is this its output?"
     (["-t", "test-A", "--challenge", "real"], 1, ["the output has 2 lines for 3 items; " + AS_OTHERS], None),
     (["-t", "dev-0", "--challenge", "real"], 0, [], None),
     (["--challenge", "single"], 0, [], None),
-    (["--challenge", "real"], 0, [], "it may be for dev-0 or test-A"),
-    ([], 0, [], "it may be for real or single"),
+    (["--challenge", "real"], 0, [], "it may belong to dev-0 or test-A"),
+    ([], 0, [], "it may belong to real or single"),
 ], ids=["too few", "as many", "the only test set", "several", "no challenge"])  # fmt: skip
 def test_standard_input(words, status, problems, reason, folder, geval, monkeypatch):
     if not words:
@@ -362,8 +362,8 @@ def test_standard_input_in_text(folder, geval, monkeypatch):
     assert "\n    -:1:3: `0,5` is not a number" in out
     assert err == (
         "geval: note: the rules of word gaps apply, since `./config.txt` is not there\n"
-        "geval: note: the lines of standard input are not counted: `.` has no test set; "
-        "--challenge and --test-name (-t) say which test set is meant\n"
+        "geval: note: cannot check the number of lines of standard input: `.` has no test set; "
+        "name the test set with --challenge and --test-name (-t)\n"
     )
 
 
@@ -400,7 +400,7 @@ UNREADABLE = {  # closed folder, its mode, words, status, what is said
     "a challenge": ("real", 0o000, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
     "a challenge that is not entered": ("real", 0o444, "check pred.tsv --challenge real", 2, NO_CHALLENGE_READ),
     "a challenge's test set": (
-        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may be for dev-0 or test-A",
+        "real/dev-0", 0o000, "check pred.tsv --challenge real", 0, "it may belong to dev-0 or test-A",
     ),
     "a challenge's test set, named": (
         "real/dev-0", 0o000, "check pred.tsv --challenge real -t dev-0", 0,

@@ -315,8 +315,8 @@ def test_words_outside_the_vocabulary_are_noted(metrics, printed, challenge, gev
     assert geval("-t", "dev-0", *metrics.split()) == (
         0,
         printed,
-        "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
-        "their loss is infinite\n"
+        "geval: note: 2 of 3 expected words are not in the vocabulary; if the output does not list such a word, "
+        "its loss is infinite\n"
         "geval: note: `./dev-0/out.tsv`: the loss of 1 of 3 lines is infinite\n",
     )
 
@@ -522,8 +522,8 @@ def test_a_note_on_many_outputs_is_said_once(challenge, geval):
         (challenge / f"dev-0/out-n={number}.tsv").write_text(lines)
     words = ["-t", "dev-0", "-m", "Perplexity", "--vocabulary", "words.txt"]
     assert geval(*words)[2] == (
-        "geval: note: 2 of 3 expected words are not in the vocabulary; where the output does not list them, "
-        "their loss is infinite\n"
+        "geval: note: 2 of 3 expected words are not in the vocabulary; if the output does not list such a word, "
+        "its loss is infinite\n"
         "geval: note: `./dev-0/out-n=1.tsv`: the loss of 1 of 3 lines is infinite\n"
         "  likewise `./dev-0/out-n=2.tsv`, `./dev-0/out-n=3.tsv`, `./dev-0/out-n=4.tsv` and 2 more\n"
     )
@@ -553,8 +553,8 @@ def test_a_vocabulary_that_is_missing_is_noted(tmp_path, geval, monkeypatch):
     for name in ("out.tsv", "expected.tsv"):
         (tmp_path / name).write_text("a:1\n" if name == "out.tsv" else "a\n")
     assert geval("-o", "out.tsv", "-e", "expected.tsv", "-m", "LogLoss")[2] == (
-        "geval: note: 1 of 1 expected words are in no vocabulary (--vocabulary FILE names one); "
-        "where the output does not list them, their loss is infinite\n"
+        "geval: note: 1 of 1 expected word is not in a vocabulary (name one with --vocabulary FILE); "
+        "if the output does not list such a word, its loss is infinite\n"
     )
 
 

@@ -185,9 +185,8 @@ def test_a_filter_leaves_the_other_metrics_their_scores(two, geval):
 
 
 WITHOUT_INTERVAL = (
-    "geval: note: where all 2 lines have the same loss, how far the true score may be is not known, and no interval is "
-    "shown\n"
-    "geval: note: there is 1 line: how far the true score may be is not known, and no interval is shown\n"
+    "geval: note: no interval can be computed where all 2 lines have the same loss\n"
+    "geval: note: no interval can be computed from 1 line\n"
 )
 
 

@@ -154,7 +154,7 @@ def alike(gazette):
 def test_documents_that_are_alike_are_held_out_together_unasked(gazette, geval, command):
     alike(gazette)
     words = [*command.split(), "-t", "dev-0", "--force"]
-    note = "geval: note: lines with the same FileId are alike: they are held out together\n"
+    note = "geval: note: lines with the same FileId have similar losses: they are held out together\n"
     status, out, err = geval(*words)
     assert (status, err.count(note)) == (0, 1)
     assert "; held out in 10 folds of 36 documents, seed 12345.\n" in out

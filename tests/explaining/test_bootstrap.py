@@ -176,8 +176,8 @@ def test_the_interval_of_an_evaluation(challenge):
 
 
 FEW = (
-    "geval: note: 3 lines are few: if rare lines lose most, an interval holds the true score in about 90 % of cases, "
-    "not 95 %\n"
+    "geval: note: 3 lines are few: if rare lines have far greater losses, an interval contains the true score in about "
+    "90 % of cases, not 95 %\n"
 )
 
 

@@ -84,7 +84,7 @@ def test_infinite_lines_are_left_out_of_the_claim():
     none = calibrated(["a:1"], ["b"])
     assert (none.claim.lines, none.claim.loss, none.claim.z) == (0, math.inf, None)
     assert str(none).splitlines()[2] == (
-        "The loss of every line is infinite: there is nothing to hold its claim against."
+        "The loss of every line is infinite, so the claimed perplexity cannot be checked."
     )
 
 

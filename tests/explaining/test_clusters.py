@@ -244,13 +244,13 @@ def run(geval):
 
 
 ADVICE = (
-    "geval: note: lines with the same FileId are alike: by document, an interval is up to 2.5 times as wide as by "
-    "line\n"
-    "  --documents FileId shows it\n"
+    "geval: note: lines with the same FileId have similar losses: an interval computed by document would be up to 2.5 "
+    "times as wide as this one, which is computed by line\n"
+    "  use --documents FileId to show it\n"
 )
 ALIKE = (
-    "geval: note: lines with the same FileId are alike: intervals and tests are by document, "
-    "up to 2.5 times as wide as by line\n"
+    "geval: note: lines with the same FileId have similar losses: intervals and tests are computed by document, "
+    "and an interval is up to 2.5 times as wide as by line\n"
 )
 
 
@@ -277,7 +277,7 @@ def test_bootstrap(challenge, run):
 def test_compare(challenge, run):
     status, out, err = run("compare", "--documents", "1", "--samples", "1000")
     assert (status, err) == (0, "")
-    assert "\nIntervals and tests are by document: 12 of them, given by the column FileId.\n" in out
+    assert "\nIntervals and tests are computed by document: 12 documents, named by the column FileId.\n" in out
     pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
     result = compare(pair, documents="FileId", samples=1000)
     assert (result.documents, result.compared_documents) == ("FileId", 12)
@@ -297,7 +297,7 @@ def test_documents_and_none_of_them(challenge, run):
     config = (challenge / "config.txt").read_text()
     (challenge / "config.txt").write_text(f"{config}--no-documents\n")
     assert run("compare", "--samples", "100")[2] == ""
-    assert "by document: 12 of them" in run("compare", "--samples", "100", "--documents", "FileId")[1]
+    assert "by document: 12 documents" in run("compare", "--samples", "100", "--documents", "FileId")[1]
     (challenge / "config.txt").write_text(config)
     assert run("-l", "--no-documents")[0] == 2
     table = run("-B", "9", "--documents", "FileId", "--format", "markdown")[1]
@@ -335,7 +335,7 @@ def test_a_claim_of_which_one_document_is_finite(challenge):
 
 
 def test_each_line_its_own_document(challenge, run):
-    note = "each line is a document of its own by the column Text: the same as no documents"
+    note = "each line has a different Text: the results are the same as without documents"
     assert run("-B", "100", "-o", "one", "--documents", "Text")[2] == f"geval: note: {note}\n"
     by_text, by_line = (
         run("-w", "-o", "one", "--format", "csv", *words) for words in (["--documents", "Text"], ["--no-documents"])
@@ -350,7 +350,7 @@ def test_each_line_its_own_document(challenge, run):
 def test_one_document(challenge, run):
     message = (
         "all 60 lines are of one document, since the column Same is the same on all of them\n"
-        "  an interval by documents needs two or more"
+        "  an interval computed by document needs two or more"
     )
     for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
         assert run(*words, "--documents", "Same") == (2, "", f"geval: {message}\n")

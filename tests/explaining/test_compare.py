@@ -274,18 +274,21 @@ def test_words_outside_the_vocabulary_explain_infinite_losses(challenge):
     assert result.notes[:2] == (
         "the loss of 32 of 40 lines is infinite for some system: two systems are compared on the lines that are finite "
         "in both",
-        "32 of 40 expected words are not in the vocabulary; where an output does not list them, its loss is infinite",
+        "32 of 40 expected words are not in the vocabulary; if an output does not list such a word, its loss is infinite",
     )
 
 
-FEW = "{} lines are few: if rare lines lose most, an interval holds the true score in about 90 % of cases, not 95 %"
+FEW = (
+    "{} lines are few: if rare lines have far greater losses, an interval contains the true score in about 90 % of cases, "
+    "not 95 %"
+)
 MEANS_LITTLE = "{}: a test on so few means little"
 
 
 @pytest.mark.parametrize(
     ("lines", "notes"),
     [
-        (1, ("there is 1 line: how far the true score may be is not known, and no interval is shown", MEANS_LITTLE.format("1 line"))),
+        (1, ("no interval can be computed from 1 line", MEANS_LITTLE.format("1 line"))),
         (19, (FEW.format(19), MEANS_LITTLE.format("19 lines"))), (20, (FEW.format(20),)), (39, (FEW.format(39),)), (40, ()),
     ],
 )  # fmt: skip
@@ -306,9 +309,9 @@ def test_a_note_names_a_few_of_many_equal_outputs(challenge):
 
 
 def test_few_samples(challenge):
-    """They matter only if nothing can be told apart: great differences have a p-value that no sample limits."""
+    """They matter only if nothing differs significantly: great differences have a p-value that no sample limits."""
     alike = evaluations(challenge, "one", "two")
-    few = "19 samples are too few for any of 1 pairs to be told apart: take --samples 20 or more"
+    few = "with 19 samples, no difference between two systems can be significant: use --samples 20 or more"
     assert (compare(alike, samples=19).notes, compare(alike, samples=20).notes) == ((few,), ())
     three = compare(evaluations(challenge, "one", "two", "good"), samples=19)
     assert (three.notes, len(three.groups)) == ((), 2)

@@ -135,12 +135,13 @@ def test_tests_by_line_are_noted(challenge):
     rng = np.random.default_rng(7)
     evaluations = challenge({"FileId": np.arange(600) // 15}, **alike_outputs(rng, 2, 0.0))
     assert compare(evaluations).notes == (
-        "intervals and tests are by line: lines are hardly alike by the column FileId",
+        "intervals and tests are computed by line: lines with the same FileId do not have notably similar losses",
     )
     columns = {"FileId": np.arange(600) // 15, "Page": np.arange(600) // 4}
     evaluations = challenge(columns, **alike_outputs(rng, 2, 0.0))
     assert compare(evaluations).notes == (
-        "intervals and tests are by line: lines are hardly alike by the columns FileId, Page",
+        "intervals and tests are computed by line: lines with the same value in one of the columns FileId, Page do not "
+        "have notably similar losses",
     )
     assert compare(evaluations, documents=False).notes == ()
 

@@ -11,7 +11,7 @@ from geval_py.explaining.cross_validation import folds_of
 DOCUMENTS = 12
 LINES = 50  # of a document
 REST = 0.2  # of a line's mass, which all words share that it does not list
-NOTE = "lines with the same FileId are alike: they are held out together"
+NOTE = "lines with the same FileId have similar losses: they are held out together"
 
 
 def write(folder, rng, concentration=0.5, rests=(REST, REST / 2)):
@@ -77,7 +77,7 @@ def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
 
 
 def test_a_column_that_is_another_on_each_line(pair):
-    note = "each line is a document of its own by the column Text: the same as no documents"
+    note = "each line has a different Text: the results are the same as without documents"
     by_text, by_line = mix(pair, documents="Text"), mix(pair, documents=False)
     assert by_text.notes == (note,)
     assert replace(by_text, notes=()) == by_line

@@ -90,7 +90,7 @@ SYSTEMS = {  # the losses of forty equal systems on the same lines
 
 
 def extreme_bounds(losses):
-    """The bounds of the pairs that may be told apart: only a sum of 3.5 standard deviations can be."""
+    """The bounds of the pairs that may differ significantly: only a sum of 3.5 standard deviations can be."""
     sums, products = losses.sum(axis=0), losses.T @ losses
     squares = np.diag(products)
     spread = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 1e-9))
@@ -101,11 +101,11 @@ def extreme_bounds(losses):
 @pytest.mark.parametrize("families", [100, pytest.param(3000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_the_family_wise_error_of_forty_equal_systems(kind, families):
-    """The share of families in which some pair would be told apart is at most 5 %; it is about 1 %."""
+    """The share of families in which some pair would differ significantly is at most 5 %; it is about 1 %."""
     rng = np.random.default_rng(12)
     alarms = (any(bound < FORTY for bound in extreme_bounds(SYSTEMS[kind](rng))) for _ in range(families))
     share = np.mean(list(alarms))
-    print(f"{kind}: some pair of forty equal systems is told apart in {share:.2%} of families")
+    print(f"{kind}: some pair of forty equal systems differs significantly in {share:.2%} of families")
     assert share <= 0.05
 
 

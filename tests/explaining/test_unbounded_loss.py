@@ -39,10 +39,10 @@ def test_it_is_said_beside_intervals(tmp_path, geval, monkeypatch):
     status, _, said = geval("-o", "out.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed", "--bootstrap", "50")
     assert (status, said) == (
         0,
-        "geval: note: a line of `out.tsv` could lose up to 698 nats, and none lost more than 8.5\n"
-        "  one such line would move the score far beyond its interval: leave more to the rest\n"
+        "geval: note: the loss of a line of `out.tsv` can be up to 698 nats; the greatest so far is 8.5 nats\n"
+        "  one such line would move the score far beyond its interval: give more probability to the rest\n"
         "geval: note: there is no input `in.tsv`: each line counts as a document of its own\n",
     )
     (tmp_path / "other.tsv").write_text("a:0.6 b:0.4\n" * 61)
     _, _, said = geval("compare", "out.tsv", "other.tsv", "-e", "expected.tsv", "-m", "PerplexityHashed")
-    assert "geval: note: a line of `other.tsv` could lose everything, and none lost more than 0.9\n" in said
+    assert "geval: note: the loss of a line of `other.tsv` can be infinite; the greatest so far is 0.9 nats\n" in said

@@ -146,7 +146,7 @@ BAD = [
     ('{"words": {"0": ["a"]}, "probabilities": {"0": [1]}}',
      "row 1, words: it is a map, as where pandas writes a table by its columns; write rows: frame.to_json(path, "
      "orient='records', lines=True)"),
-    ('{"probabilities": {"a": 1, "a": 0}}', "row 1: the key `a` is there twice"),
+    ('{"probabilities": {"a": 1, "a": 0}}', "row 1: the key `a` occurs twice"),
     ('{"probabilities": {"a": 1, "b c": 0}}',
      "row 1, probabilities[`b c`]: the word `b c` has a space in it, which would split the line"),
     ('{"probabilities": ' + "[" * 100_000, "row 1: its lists and maps are nested too deeply"),
@@ -166,7 +166,7 @@ BAD_CSV = [
     ("id,a,b\n1,0.5,-Infinity\n", "row 2, column `b`: it is -infinity; leave a word out whose probability is 0"),
     ("id,a,b,is_a\n1,1,0.01,0\n2,0.75,0.25,1\n",
      "row 3: the probabilities sum to 2; a column may be of no label: leave it out; or divide the row by its sum"),
-    ("id,a,b,a\n1,1,0,0\n", "row 1: there are two columns `a`"),
+    ("id,a,b,a\n1,1,0,0\n", "row 1: two columns are named `a`"),
     ("id;a;b\n1;0.5;0.5\n", "row 1: the columns are separated by `;`; commas are wanted"),
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
     ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
@@ -624,7 +624,7 @@ def test_a_map_of_many_words_is_read_in_time_that_grows_with_it(more, tmp_path):
     words = ",".join(f'"{n:x}":0' for n in range(10_000))
     path.write_text('{"probabilities": {' + words + "," + more + "}}\n")
     if "z" in more:
-        assert reason_of(path) == "row 1: the key `z` is there twice"
+        assert reason_of(path) == "row 1: the key `z` occurs twice"
     else:
         (row,) = read_output(path)
         assert len(row.values) == 10_001
@@ -769,7 +769,7 @@ BAD_PREDICTIONS = [
     ("{}", "a map of tasks is wanted, each with predictions"),
     ("{", "row 1, column 2: it is not JSON: Expecting property name enclosed in double quotes"),
     ("[" * 100_000, "row 1: its lists and maps are nested too deeply"),
-    ('{"a": 1, "a": 2}', "row 1: the key `a` is there twice"),
+    ('{"a": 1, "a": 2}', "row 1: the key `a` occurs twice"),
     (READING, "no task has texts or classes as predictions; it has `reading`"),
     (predictions(("a", [None])), "`a`, predictions[0].pred: a text or a whole number is wanted"),
     (predictions(("a", ["x\ny"])), "`a`, predictions[0].pred: `x\\ny` is not a line of text"),

@@ -113,24 +113,25 @@ FAULTS = {
     "one more missing": (["out-0-of-7.tsv"], "parts 1, 2, 3, 4, 5 and 1 more of 7 are missing"),
     "many missing": (["out-1-of-64.tsv"], "parts 0, 2, 3, 4, 5 and 58 more of 64 are missing"),
     "most missing": (["out-1-of-999999999999.tsv"], "parts 0, 2, 3, 4, 5 and 999999999993 more of 999999999999 are missing"),
-    "counted from 1": (["out-1-of-2.tsv", "out-2-of-2.tsv"], "of 2 parts there is no part 2: they are numbered from 0\n  `out-2-of-2.tsv`"),
-    "no parts": (["out-0-of-0.tsv"], "of 0 parts there is no part 0: they are numbered from 0\n  `out-0-of-0.tsv`"),
-    "there twice": (["out-0-of-1.tsv", "out-00-of-1.tsv"], "part 0 of 1 is there twice\n  `out-00-of-1.tsv`, `out-0-of-1.tsv`"),
-    "compressed too": (["out-0-of-1.tsv", "out-0-of-1.tsv.gz"], "part 0 of 1 is there twice\n  `out-0-of-1.tsv`, `out-0-of-1.tsv.gz`"),
-    "of two runs": (["out-0-of-1.tsv", "out-0-of-2.tsv", "out-1-of-2.tsv"], "there are parts of 1 and of 2\n  `out-0-of-1.tsv`, `out-1-of-2.tsv`"),
+    "counted from 1": (["out-1-of-2.tsv", "out-2-of-2.tsv"], "there is a part 2 of 2, but parts are numbered from 0\n  `out-2-of-2.tsv`"),
+    "no parts": (["out-0-of-0.tsv"], "there is a part 0 of 0, but parts are numbered from 0\n  `out-0-of-0.tsv`"),
+    "there twice": (["out-0-of-1.tsv", "out-00-of-1.tsv"], "there is more than one part 0 of 1\n  `out-00-of-1.tsv`, `out-0-of-1.tsv`"),
+    "compressed too": (["out-0-of-1.tsv", "out-0-of-1.tsv.gz"], "there is more than one part 0 of 1\n  `out-0-of-1.tsv`, `out-0-of-1.tsv.gz`"),
+    "of two runs": (["out-0-of-1.tsv", "out-0-of-2.tsv", "out-1-of-2.tsv"], "some are numbered of 1, others of 2\n  `out-0-of-1.tsv`, `out-1-of-2.tsv`"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "reason"), FAULTS.values(), ids=FAULTS)
-def test_parts_that_do_not_make_a_whole(names, reason, folder):
+def test_parts_that_are_incomplete_or_inconsistent(names, reason, folder):
     folder(*names)
     with pytest.raises(PartsError) as caught:
         find_file("out.tsv")
     (output,) = find_outputs(".")
-    assert str(output.fault) == f"The parts of `{output.path}` do not make a whole: {reason}"
-    first, _, second = str(caught.value).partition("\n")
     want, _, others = reason.partition("\n")
-    assert first.endswith(f"do not make a whole: {want}")
+    state = "inconsistent" if others else "incomplete"
+    assert str(output.fault) == f"The parts of `{output.path}` are {state}: {reason}"
+    first, _, second = str(caught.value).partition("\n")
+    assert first.endswith(f"are {state}: {want}")
     assert sorted(second.split()) == sorted(others.split())
 
 

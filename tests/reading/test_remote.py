@@ -111,9 +111,7 @@ def test_parts_in_memory(memory):
     memory("/runs/out-0-of-2.tsv", b"a:1\n")
     with pytest.raises(PartsError) as caught:
         find_file("memory://runs/out.tsv")
-    assert str(caught.value) == (
-        "The parts of `memory://runs/out-*-of-2.tsv` do not make a whole: part 1 of 2 is missing"
-    )
+    assert str(caught.value) == ("The parts of `memory://runs/out-*-of-2.tsv` are incomplete: part 1 of 2 is missing")
 
 
 def test_a_file_that_is_changed(memory):

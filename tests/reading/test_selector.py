@@ -118,8 +118,8 @@ FAILED = {
     "text after it": ('{"a": 1} x', "a", "column 10: it is not JSON: Extra data"),
     "an empty line": ("", "a", "the line is empty"),
     "NaN": ('{"a": NaN}', "a", "NaN is no number in JSON"),
-    "equal keys": ('{"a": 1, "a": 2}', "a", "the key `a` is there twice"),
-    "equal keys inside": ('{"a": [{"digits": 1, "digits": 2}]}', "a", "the key `digits` is there twice"),
+    "equal keys": ('{"a": 1, "a": 2}', "a", "the key `a` occurs twice"),
+    "equal keys inside": ('{"a": [{"digits": 1, "digits": 2}]}', "a", "the key `digits` occurs twice"),
     "deep lists": ('{"a": ' + "[" * 100_000, "a", "its lists and maps are nested too deeply"),
     "a far exponent": ('{"a": 1e99999999999}', "a", "the exponent of 1e99999999999 is too far from 0"),
 }

@@ -104,7 +104,7 @@ def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
     points = Points(x=[0.3], y=[y], low=[0.2], high=[0.4], n=[1234])
     (circle,) = circles(reliability(points, x_title="x", y_title="y"))
     assert circle["fill"] == (ACCENT if is_good else BAD)
-    assert circle["said"].endswith("honest 20 % to 40 %, of 1,234")
+    assert circle["said"].endswith("calibrated range 20 % to 40 %, of 1,234")
 
 
 def circles(chart):

@@ -140,11 +140,16 @@ def test_where_documents_matter_the_interval_is_by_document():
     lines = [f"word{n}:0.9 :0.1" if known else "other:0.5 :0.5" for n, (_, known) in enumerate(rows)]
     inputs, words = [f"d{document}\tx\ty" for document, _ in rows], [f"word{n}" for n in range(300)]
     found = Report(evaluate(lines, words, metrics="PerplexityHashed", inputs=inputs))
-    assert re.fullmatch(r"lines with the same 1 are alike: intervals are by document, .*", *found.notes)
+    assert re.fullmatch(
+        r"lines with the same value in column 1 have similar losses: intervals are computed by document .*",
+        *found.notes,
+    )
     assert found.interval.documents == 12
     text = page(found, "Documents")
     assert re.search(
-        r"Lines with the same 1 are alike: intervals are by document, up to \d\.\d times as wide as by line\.", text
+        r"Lines with the same value in column 1 have similar losses: intervals are computed by document and are up to "
+        r"\d\.\d times as wide as by line\.",
+        text,
     )
     assert "12 documents" in text
 

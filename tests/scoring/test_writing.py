@@ -103,7 +103,7 @@ NOT_WRITTEN = {
     "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
     "the rest is negative": (({"the": 1.0}, -1e-9),
         "the probability of the rest is -1e-09, which is not between 0 and 1"),
-    "an empty word": (({"": 0.5},), "an empty word: give the mass of all other words as rest=…"),
+    "an empty word": (({"": 0.5},), "an empty word: give the probability of all other words as rest=…"),
     "a space": (({"New York": 0.5},), "the word 'New York' contains a space, which would split the line"),
     "a line end": (({"the\n": 0.5},), "the word 'the\\n' contains a line end, which would split the line"),
     "a carriage return": (({"the\r": 0.5},),
@@ -130,8 +130,8 @@ NOT_WRITTEN = {
     "words alone": ((["the", "of"],), f"{MADE_FROM} a list of 'the'"),
     "numbers alone": (([0.5, 0.25],), f"{MADE_FROM} a list of 0.5{NUMBERS}"),
     "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} a list of ('the', 0.5, 1)"),
-    "no mass": (({"the": 0.0}, 0), "a distribution needs some mass: every probability is 0"),
-    "no mass and no words": (({}, 0), "a distribution needs some mass: every probability is 0"),
+    "no mass": (({"the": 0.0}, 0), "every probability is 0: a distribution needs one above 0"),
+    "no mass and no words": (({}, 0), "every probability is 0: a distribution needs one above 0"),
 }  # fmt: skip
 
 
