@@ -8,6 +8,7 @@ buckets share.
 from __future__ import annotations
 
 import math
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
+MAX_SUM = 1.01  # of a row of probabilities, which may have been rounded to half precision
+SUMMED_ROWS = 100  # to look for sums above 1, which mostly all rows have; all would take a quarter of the time
 _RANGES = {
     Unit.PROBABILITIES: "between 0 and 1",
     Unit.LOGARITHMS: "a logarithm of a probability",
@@ -160,11 +163,19 @@ class Scorer:
             raise UsageError(message="numbers are log-probabilities or logits, not both: log=True or logits=True")
         unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
         ids = offsets = None
-        if not isinstance(probabilities, tuple):
-            if hasattr(probabilities, "columns"):
-                probabilities = in_order(probabilities, self.vocabulary)
-            values, words = numbers_of(probabilities, "the probabilities"), len(self.vocabulary)
-            shape = values.shape[:-1]
+        numbers: Any = probabilities
+        if isinstance(numbers, tuple):
+            if len(numbers) not in (2, 3):
+                what = "a tuple is (ids, probabilities) or (ids, probabilities, offsets)"
+                raise UsageError(message=f"{what}, and does not have {len(numbers)} values")
+            ids, numbers, *others = numbers
+            ids, offsets = _ids(ids, "ids"), _ids(others[0], "offsets") if others else None
+        elif hasattr(numbers, "columns"):
+            numbers = in_order(numbers, self.vocabulary)
+        values = numbers_of(numbers, "the probabilities")
+        shape = values.shape[:-1]
+        if ids is None:
+            words = len(self.vocabulary)
             if len(shape) not in (1, 2) or values.shape[-1] != words:
                 is_padded = values.ndim > 1 and values.shape[-1] > words
                 advice = f"\n  for a model with more columns than its tokenizer has words, give array[..., :{words}]"
@@ -175,19 +186,16 @@ class Scorer:
             values = values.reshape(math.prod(shape), words)
             if words > 1 and values.strides[1] != values.itemsize:
                 values = np.ascontiguousarray(values)
-        elif len(probabilities) == 2:
-            ids, values = _ids(probabilities[0]), numbers_of(probabilities[1], "the probabilities")
+        elif offsets is None:
             if ids.ndim not in (2, 3) or ids.shape != values.shape:
                 raise UsageError(
                     message=f"ids and probabilities are two arrays of two dimensions and one shape, not of "
                     f"{ids.shape} and {values.shape}"
                 )
-            shape = ids.shape[:-1]
             offsets = np.arange(math.prod(shape) + 1, dtype=np.int64) * ids.shape[-1]
             ids, values = ids.ravel(), values.ravel()
-        elif len(probabilities) == 3:
-            ids, offsets = _ids(probabilities[0]), _ids(probabilities[2])
-            values = np.ascontiguousarray(numbers_of(probabilities[1], "the probabilities"))
+        else:
+            values = np.ascontiguousarray(values)
             if ids.ndim != 1 or ids.shape != values.shape or offsets.ndim != 1 or not len(offsets):
                 raise UsageError(
                     message="ids, probabilities and offsets are arrays of one dimension, the first two of one "
@@ -196,11 +204,6 @@ class Scorer:
             if offsets[0] < 0 or (np.diff(offsets) < 0).any() or offsets[-1] > len(ids):
                 raise UsageError(message=f"offsets rise from 0 to at most {len(ids)}, the number of ids")
             shape = (len(offsets) - 1,)
-        else:
-            raise UsageError(
-                message="a tuple is (ids, probabilities) or (ids, probabilities, offsets), and does not have "
-                f"{len(probabilities)} values"
-            )
         rows = math.prod(shape)
         rests: NDArray[np.float64] | None = None
         if rest is not None:
@@ -215,7 +218,7 @@ class Scorer:
 class Predictions:
     """Distributions in arrays, a row for each line; made by :meth:`Scorer.predictions`.
 
-    ``shape`` is that of the arrays without the dimension of words: (lines,) or (batch, sequence). Iterating
+    ``scorer`` made them. ``shape`` is that of the arrays without the dimension of words: (lines,) or (batch, sequence). Iterating
     yields each row as an output line, which means the same: logarithms are written for logits.
     """
 
@@ -229,14 +232,14 @@ class Predictions:
         unit: Unit,
         shape: tuple[int, ...],
     ) -> None:
-        self._scorer, self._unit, self.shape = scorer, unit, shape
+        self.scorer, self._unit, self.shape = scorer, unit, shape
         self._values, self._ids, self._offsets, self._rests = values, ids, offsets, rests
 
     def __len__(self) -> int:
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
-        return f"<Predictions of {counted(len(self), 'line')} over {counted(len(self._scorer.vocabulary), 'word')}>"
+        return f"<Predictions of {counted(len(self), 'line')} over {counted(len(self.scorer.vocabulary), 'word')}>"
 
     def __iter__(self) -> Iterator[str]:
         return map(self._line, range(len(self)))
@@ -258,7 +261,7 @@ class Predictions:
 
         def score(part: slice) -> tuple[Losses, float]:
             losses, bound, fault = backends.array_losses(
-                self._scorer.packed,
+                self.scorer.packed,
                 self._values if self._offsets is not None else self._values[part],
                 self._ids,
                 None if self._offsets is None else self._offsets[part.start : part.stop + 1],
@@ -273,14 +276,28 @@ class Predictions:
             return np.frombuffer(losses), bound
 
         is_native = backends.choose_backend() == "native"
-        threads = min(self._scorer.threads or available_cores(), len(parts)) if is_native else 1
+        threads = min(self.scorer.threads or available_cores(), len(parts)) if is_native else 1
         if threads > 1:
             with ThreadPoolExecutor(threads) as pool:
                 scored = list(pool.map(score, parts))
         else:
             scored = list(map(score, parts))
+        if rows and self._unit is Unit.PROBABILITIES:
+            self._warn_of_sums()
         bound = max((bound for _, bound in scored), default=0.0)
         return np.concatenate([np.empty(0), *(losses for losses, _ in scored)]), bound
+
+    def _warn_of_sums(self) -> None:
+        """Warn if the probabilities of one of the first rows sum to more than 1, beyond rounding."""
+        if self._offsets is None:
+            sums = self._values[:SUMMED_ROWS].sum(1)
+        else:
+            starts = self._offsets[: SUMMED_ROWS + 1]
+            sums = np.diff(np.append(0.0, self._values[: starts[-1]]).cumsum()[starts])
+        sums = sums + (0.0 if self._rests is None else self._rests[:SUMMED_ROWS])
+        for row in np.flatnonzero(sums > MAX_SUM)[:1]:
+            what = f"probabilities[{_place(row, self.shape)}] sum to {sums[row]:.4g}"
+            warnings.warn(f"{what}: rows that sum to more than 1 are divided by their sum", stacklevel=4)
 
     def words(self, expected: Any) -> Sequence[str]:
         """Return expected words, which may be given as ids, as a list; raises UsageError."""
@@ -289,16 +306,19 @@ class Predictions:
         if isinstance(expected, list | tuple) and (not expected or isinstance(expected[0], str)):
             return expected
         values = _array(expected, "the expected words")
-        if values.ndim > 1 < len(self.shape) and values.shape != self.shape:
+        if values.ndim > 1 and self.shape not in (values.shape, (values.size,)):
             what = f"expected words of the shape {values.shape} are not for predictions of the shape {self.shape}"
             raise UsageError(message=what)
         if values.dtype.kind in "OU":
             words: list[str] = values.ravel().tolist()
             return words
-        vocabulary = self._scorer.vocabulary
-        for row, number in enumerate(numbers := _ids(values).ravel().tolist()):
+        vocabulary = self.scorer.vocabulary
+        for row, number in enumerate(numbers := _ids(values, "expected").ravel().tolist()):
             if not 0 <= number < len(vocabulary):
-                padding = "\n  padding is left out by kept = expected >= 0: give predictions[kept], expected[kept]"
+                padding = (
+                    "\n  to leave out padding, index the arrays before predictions(…): probabilities[kept] and "
+                    "expected[kept], where kept = expected >= 0"
+                )
                 raise UsageError(
                     message=f"expected[{_place(row, values.shape)}] is {number}; {_known_ids(len(vocabulary))}"
                     f"{padding * (number < 0)}"
@@ -316,11 +336,11 @@ class Predictions:
     def _line(self, row: int) -> str:
         """Write a row; the line means the same to a reader, who takes numbers in [0, 1] for probabilities."""
         ids, values, rest = self._row(row)
-        vocabulary = self._scorer.vocabulary
+        vocabulary = self.scorer.vocabulary
         if has_fault(len(vocabulary), ids, values, rest, self._unit):
             raise self._fault(row)
         numbers = np.array(values if rest is None else [*values, rest])
-        words = self._scorer.joined if ids is None else join_words([vocabulary[number] for number in ids])
+        words = self.scorer.joined if ids is None else join_words([vocabulary[number] for number in ids])
         texts = words if rest is None else words + b"\n"
         if self._unit is Unit.PROBABILITIES:
             return backends.format_entries(texts, numbers, 0.0, 1.0) if numbers.any() else ":1"
@@ -338,7 +358,7 @@ class Predictions:
     def _fault(self, row: int) -> UsageError:
         """Return the error for a row at fault."""
         ids, values, rest = self._row(row)
-        vocabulary = self._scorer.vocabulary
+        vocabulary = self.scorer.vocabulary
         message = f"probabilities[{_place(row, self.shape)}]: "
         for number in [] if ids is None else ids.tolist():
             if not 0 <= number < len(vocabulary):
@@ -359,6 +379,9 @@ class Predictions:
                 owner = "the rest" if word is None else repr(word)
                 what = f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}"
                 return UsageError(message=message + what)
+        if self._unit is Unit.LOGARITHMS and rest is not None and rest > 0:
+            what = f"the exponential of the rest, {rest:g}, is more than 1"
+            return UsageError(message=f"{message}{what}\n  rest is a logarithm, too, such as log(0.1)")
         if self._unit is Unit.LOGARITHMS and total_far_above_one([value for _, value in owners]):
             what = "the exponentials of its numbers total far more than 1"
             return UsageError(message=f"{message}{what}\n  for logits give logits=True in place of log=True")
@@ -378,7 +401,7 @@ def perplexity(logits: ArrayLike, targets: ArrayLike, *, ignore_index: int = -10
     >>> round(perplexity([[2.0, 0.0], [0.0, 0.0]], [0, 1]), 3)
     1.507
     """
-    values, ids = numbers_of(logits, "the logits"), _ids(targets)
+    values, ids = numbers_of(logits, "the logits"), _ids(targets, "targets")
     if values.shape[:-1] != ids.shape:
         what = f"logits of the shape {values.shape} have targets of the shape {values.shape[:-1]}, not {ids.shape}"
         raise UsageError(message=what)
@@ -414,7 +437,7 @@ def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:
     if lines is None:
         check_line_number(first_line, "first_line")
         return (np.arange(count, dtype=np.uint64) + np.uint64(first_line % (1 << 32))).astype(np.uint32)
-    numbers = _ids(lines).ravel()
+    numbers = _ids(lines, "lines").ravel()
     if len(numbers) and numbers.min() < 1:
         raise UsageError(message=f"lines has the number {numbers.min()}; lines are counted from 1")
     return numbers.astype(np.uint32)
@@ -423,6 +446,9 @@ def numbers_of_lines(lines: Any, first_line: int, count: int) -> Hashes:
 def numbers_of(values: Any, what: str) -> Numbers:
     """Return an array of float32 or float64, without a copy where that is possible; raises UsageError."""
     numbers = _array(values, what)
+    if numbers.dtype.kind == "O":  # of a DataFrame of nullable numbers
+        with suppress(TypeError, ValueError):
+            numbers = numbers.astype(np.float64)
     if numbers.dtype.name == "bfloat16":  # of ml_dtypes
         numbers = numbers.astype(np.float32)
     if numbers.dtype.kind not in "fiub" or numbers.dtype.itemsize > 8:
@@ -444,10 +470,10 @@ def _array(values: Any, what: str) -> NDArray[Any]:
         raise UsageError(message=f"{what} cannot be read as an array: {error}") from error
 
 
-def _ids(values: Any) -> Ids:
-    ids = _array(values, "the ids")
+def _ids(values: Any, what: str) -> Ids:
+    ids = _array(values, what)
     if ids.dtype.kind not in "iu" and ids.size:
-        raise UsageError(message=f"ids, offsets and line numbers are whole numbers, not {ids.dtype}")
+        raise UsageError(message=f"{what}: whole numbers are needed, not {ids.dtype}")
     return np.ascontiguousarray(ids, np.int64)
 
 

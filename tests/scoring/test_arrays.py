@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 
@@ -53,6 +54,7 @@ def assert_same(found, wanted):
 
 LINES = st.lists(st.integers(1, 2**33), min_size=1, max_size=4)
 PROPERTY = settings(deadline=None, derandomize=True)
+DIVIDED = pytest.mark.filterwarnings("ignore:.*rows that sum to more than 1 are divided by their sum:UserWarning")
 
 
 @st.composite
@@ -80,6 +82,7 @@ def listed(values):
     return values.astype(np.float64).tolist()
 
 
+@DIVIDED
 @PROPERTY
 @given(rows_of("probabilities"), st.booleans())
 def test_probabilities_cost_what_their_text_costs(case, with_rest):
@@ -127,6 +130,7 @@ def test_logits_cost_what_their_softmax_costs(case, shift):
         assert one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)  # shifted numbers are rounded
 
 
+@DIVIDED
 @PROPERTY
 @given(st.data())
 def test_listed_words_cost_what_their_text_costs(data):
@@ -246,6 +250,7 @@ KINDS = {
     "a tensor with a gradient, on a device, of bfloat16": Tensor(VALUES, 2, "gradient", "device", "bfloat16"),
     "named columns": pd.DataFrame(VALUES, columns=["the", "a"]),
     "named columns in another order": pd.DataFrame(np.array(VALUES)[:, ::-1], columns=["a", "the"]),
+    "nullable numbers": pd.DataFrame(VALUES, dtype="Float64"),
     "a buffer": memoryview(array("d", [0.5, 0.25, 0.125, 0.5])).cast("B").cast("d", (2, 2)),
 }
 
@@ -311,6 +316,7 @@ def test_a_vocabulary_of_a_tokenizer():
     assert format_line(row * 0.5, vocabulary=vocabulary).split()[vocabulary["of"]] == "of:0.5"
 
 
+@DIVIDED
 def test_rows_may_be_sequences():
     rows = np.random.default_rng(3).dirichlet(np.ones(3), (2, 4))
     scorer, expected = Scorer(["the", "a", "of"]), [["the", "a", "of", "x"], ["a", "a", "the", "of"]]
@@ -350,7 +356,8 @@ def test_a_perplexity_of_tokens():
         ([[0.0, math.nan]], [0], "logits[0] has a NaN or an inf, or only -inf"),
         ([[0.0, math.inf]], [0], "logits[0] has a NaN or an inf, or only -inf"),
         ([[0.0, 0.0]], [-100], "there is no target to score"),
-        ([[0.0, 0.0]], [0.5], "ids, offsets and line numbers are whole numbers, not float64"),
+        ([[0.0, 0.0]], [0.5], "targets: whole numbers are needed, not float64"),
+        ([[0.0, 0.0]], ["the"], "targets: whole numbers are needed, not <U3"),
     ],
 )  # fmt: skip
 def test_a_perplexity_of_other_arrays(logits, targets, message):
@@ -456,7 +463,13 @@ FAULTS = {
     "four arrays": ({"probabilities": ([0], [0], [0], [0])}, "a tuple is (ids, probabilities) or (ids, probabilities, offsets), and does not have 4 values"),
     "offsets that fall": ({"probabilities": ([0, 1], [0.5, 0.5], [0, 2, 1])}, "offsets rise from 0 to at most 2, the number of ids"),
     "offsets beyond the end": ({"probabilities": ([0, 1], [0.5, 0.5], [0, 1, 3])}, "offsets rise from 0 to at most 2, the number of ids"),
-    "ids that are no numbers": ({"probabilities": ([["the"]], [[0.5]])}, "ids, offsets and line numbers are whole numbers, not <U3"),
+    "ids that are no numbers": ({"probabilities": ([["the"]], [[0.5]])}, "ids: whole numbers are needed, not <U3"),
+    "a pair in another order": ({"probabilities": ([[0.5]], [[0]])}, "ids: whole numbers are needed, not float64"),
+    "offsets that are no numbers": ({"probabilities": ([0], [0.5], [0.0, 1.0])}, "offsets: whole numbers are needed, not float64"),
+    "line numbers that are none": (ROW | {"lines": [1.0, 2.0]}, "lines: whole numbers are needed, not float64"),
+    "flags": (ROW | {"expected": [True, False]}, "expected: whole numbers are needed, not bool"),
+    "rows of 0 and 1": (ROW | {"expected": np.eye(2, dtype=int)}, "expected words of the shape (2, 2) are not for predictions of the shape (2,)"),
+    "a rest that is no logarithm": ({"probabilities": [[-1.0, -1.0]] * 2, "log": True, "rest": 0.5}, "probabilities[0]: the exponential of the rest, 0.5, is more than 1\n  rest is a logarithm, too, such as log(0.1)"),
     "text": ({"probabilities": [["the", "a"]]}, "the probabilities are an array of <U3, not of float32 or float64"),
     "rows of two lengths": ({"probabilities": [[0.5], [0.5, 0.5]]}, "the probabilities cannot be read as an array: "),
     "a rest of another length": (ROW | {"rest": [0.5]}, "rest is one number or one for each of 2 rows, not of the shape (1,)"),
@@ -471,10 +484,12 @@ FAULTS = {
     "a first line of 0": (ROW | {"first_line": 0}, "first_line is 0; lines are counted from 1"),
     "a sparse tensor": ({"probabilities": Tensor(VALUES, 4, "layout")}, "the probabilities cannot be read as an array: no layout"),
     "columns of padding": ({"probabilities": [[0.5, 0.5, 0.0]]}, "the probabilities have a row for each line and a column for each of 2 words, and not the shape (1, 3)\n  for a model with more columns than its tokenizer has words, give array[..., :2]"),
-    "an expected id of padding": (ROW | {"expected": [0, -100]}, "expected[1] is -100; the ids of 2 words are 0 to 1\n  padding is left out by kept = expected >= 0: give predictions[kept], expected[kept]"),
+    "an expected id of padding": (ROW | {"expected": [0, -100]}, "expected[1] is -100; the ids of 2 words are 0 to 1\n  to leave out padding, index the arrays before predictions(…): probabilities[kept] and expected[kept], where kept = expected >= 0"),
     "a row of a sequence": ({"probabilities": [ROW["probabilities"], [[0.5, 0.5], [0.5, NAN]]], "expected": [[0, 1]] * 2}, "probabilities[1, 1]: the probability of 'a' is nan, which is not between 0 and 1"),
     "sequences of another length": ({"probabilities": [ROW["probabilities"]] * 3, "expected": [[0, 1, 1]] * 2}, "expected words of the shape (2, 3) are not for predictions of the shape (3, 2)"),
     "missing columns": ({"probabilities": pd.DataFrame([[0.5]], columns=["the"])}, "the table lacks columns for words of the vocabulary: 'a'"),
+    "a column twice": ({"probabilities": pd.DataFrame([[0.5, 0.25, 0.25]], columns=["a", "the", "a"])}, "the table has columns twice: 'a'"),
+    "missing numbers": ({"probabilities": pd.DataFrame([[0.5, None]], columns=["a", "the"], dtype="Float64")}, "the probabilities are an array of object, not of float32 or float64"),
     "other columns": ({"probabilities": pd.DataFrame([[0.5, 0.25, 7]], columns=["a", "the", "line"])}, "the table has columns that are no words of the vocabulary: 'line'"),
 }  # fmt: skip
 
@@ -484,6 +499,29 @@ def test_faults(arguments, message):
     with pytest.raises(UsageError) as caught:
         Scorer(["the", "a"]).losses(**{"expected": ["the", "a"]} | arguments)
     assert str(caught.value).startswith(message) if message.endswith(": ") else str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "rest", "row", "total"),
+    [
+        ([[0.9, 0.1], [0.9, 0.9]], None, 1, 1.8), ([[0.5, 0.3]], 0.5, 0, 1.3), ([[[0.5, 0.5], [1, 1]]], None, "0, 1", 2),
+        (([[0, 1], [0, 0]], [[0.5, 0.25], [0.75, 0.75]]), None, 1, 1.5),
+        (([0, 0, 1], [0.5, 0.75, 0.5], [0, 0, 1, 3, 3]), [0.5, 0.5, 0.5, 1], 2, 1.75),
+    ],
+)  # fmt: skip
+def test_a_warning_of_rows_that_sum_to_more_than_1(probabilities, rest, row, total):
+    scorer, what = Scorer(["the", "a"]), f"probabilities[{row}] sum to {total}"
+    predictions = scorer.predictions(probabilities, rest=rest)
+    with pytest.warns(UserWarning, match=re.escape(what)) as caught:
+        scorer.losses(probabilities, ["the"] * len(predictions), rest=rest)
+    assert [str(one.message) for one in caught] == [f"{what}: rows that sum to more than 1 are divided by their sum"]
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=re.escape(what)):
+        evaluate(predictions, ["the"] * len(predictions))
+
+
+def test_rounded_rows_need_no_warning():
+    Scorer(["the", "a"]).losses(np.array([[0.1, 0.9], [0.3334, 0.6667]], np.float16), ["a", "a"])
 
 
 def test_a_line_of_a_row_at_fault_is_refused_as_its_loss():
