@@ -67,9 +67,9 @@ def evaluate(
 
     Instead of files, there may be lists: predictions, and in the place of ``test`` as many expected words. The
     predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other metrics
-    texts or numbers, or arrays (:meth:`geval_py.Scorer.predictions`). ``inputs`` are rows of text, or mappings from
-    columns to texts, or a pandas table; ``vocabulary`` is for metrics on exact words, and ``out`` is the name that
-    tables show.
+    texts or numbers, or arrays (:meth:`geval_py.Scorer.predictions`), by default scored by the scorer's metric.
+    ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table; ``vocabulary`` is for metrics
+    on exact words, and ``out`` is the name that tables show.
 
     ``cluster`` is the client of a Dask cluster, whose workers score, with the same result to the last bit. They must
     have this version of geval-py, and read the output under the same path. The texts are not kept, but read again

@@ -218,8 +218,8 @@ class Scorer:
 class Predictions:
     """Distributions in arrays, a row for each line; made by :meth:`Scorer.predictions`.
 
-    ``scorer`` made them. ``shape`` is that of the arrays without the dimension of words: (lines,) or (batch, sequence). Iterating
-    yields each row as an output line, which means the same: logarithms are written for logits.
+    ``scorer`` made them. ``shape`` is that of the arrays without the dimension of words: (lines,) or (batch,
+    sequence). Iterating yields each row as an output line, which means the same: logarithms are written for logits.
     """
 
     def __init__(

@@ -46,9 +46,11 @@ def score_lists(
     name: str | None = None,
 ) -> ScoredOutput:
     """Score predictions against as many expected words or texts; see :func:`geval_py.evaluate`."""
+    if of_arrays := is_of_arrays(predictions):
+        metrics = metrics or [predictions.scorer.metric.name]
     schemes = evaluate.select_schemes(Task(metrics=tuple(metrics), tokenizer=tokenizer))
-    split = split_of(predictions, expected, inputs, name)
-    output, of_arrays = split.outputs[0], is_of_arrays(predictions)
+    split = split_of(predictions, expected, inputs, name, any(metric.is_of_words for _, metric in schemes))
+    output = split.outputs[0]
     if not of_arrays or not all(metric.bits and not scheme.flags for scheme, metric in schemes):
         return evaluate.evaluate_output(
             split, output, schemes, frozenset(vocabulary), texts="files", sign=not of_arrays
@@ -70,7 +72,7 @@ def is_of_arrays(predictions: object) -> bool:
     return hasattr(predictions, "statistics")
 
 
-def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name: str | None = None) -> Split:
+def split_of(predictions: Any, expected: Any, inputs: Inputs | None, name: str | None, of_words: bool) -> Split:
     """Return a split whose files are in memory; the output has the name, by default "predictions"."""
     lines: Callable[[], Iterable[bytes]]
     if is_of_arrays(predictions):
@@ -89,7 +91,7 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None = None, name
             rows = (f"{row}\n".encode("utf-8", "replace") for row in chain(["\t".join(header)], cells))
         else:
             rows = (encoded_text("inputs", index, item) for index, item in enumerate(items))
-    answers = _pieces(expected_lines(expected))
+    answers = _pieces(expected_lines(expected, of_words))
     called = "predictions" if name is None else name
     return Split(
         name="expected",
@@ -111,12 +113,12 @@ def prediction_lines(predictions: Any) -> Iterator[bytes]:
     return encoded_lines((str(one) if isinstance(one, int | float) else one for one in predictions), "predictions")
 
 
-def expected_lines(expected: Any) -> Iterator[bytes]:
-    """Yield expected words or texts as lines, each ended by LF."""
+def expected_lines(expected: Any, of_words: bool) -> Iterator[bytes]:
+    """Yield expected words, or texts and numbers, as lines, each ended by LF."""
     if isinstance(expected, str | bytes):
         raise UsageError(message=f"expected words are several, not {shown(expected)}: for one line write [word]")
     return (
-        encoded_text("expected", index, str(text) if isinstance(text, int | float) else text)
+        encoded_text("expected", index, str(text) if isinstance(text, int | float) and not of_words else text)
         for index, text in enumerate(expected)
     )
 
@@ -196,7 +198,8 @@ class Accumulator:
 
             added = predictions.statistics(expected, numbers_of_lines(numbers, 1, count), self.metric.bits)
         else:
-            answers = list(expected_lines(predictions.words(expected) if is_of_arrays(predictions) else expected))
+            words = predictions.words(expected) if is_of_arrays(predictions) else expected
+            answers = list(expected_lines(words, self.metric.is_of_words))
             if len(answers) != count:
                 raise UsageError(
                     message=f"{counted(count, 'prediction')}, but {counted(len(answers), 'expected word')}"

@@ -128,7 +128,7 @@ def test_several_metrics_of_arrays():
 
 def test_expected_ids_of_arrays():
     found = evaluate(PREDICTED["arrays"], np.array([WORDS.index(word) for word in EXPECTED]), metrics=HASHED)
-    assert found.score == evaluate(PREDICTED["arrays"], EXPECTED, metrics=HASHED).score
+    assert found.score == evaluate(PREDICTED["arrays"], EXPECTED).score  # the metric is the scorer's
     assert found.lines()["expected"].tolist() == EXPECTED
 
 
@@ -194,6 +194,8 @@ ERRORS = {
     "a word too few": ((["a:1", "b:1"], ["a"]), {"metrics": HASHED}, LineCountError, ""),
     "an expected word too few": ((Scorer(["a"]).predictions([[1.0], [1.0]]), ["a"]), {"metrics": HASHED}, UsageError, "2 rows, but 1 expected words"),
     "an expected word that is none": ((["a:1"], [None]), {"metrics": HASHED}, UsageError, "expected[0] is None, which is no text"),
+    "an id": (([{"the": 0.9}], [0]), {"metrics": HASHED}, UsageError, "expected[0] is 0, which is no text"),
+    "a flag": (([{"the": 0.9}] * 2, ["the", True]), {"metrics": ["RMSE", "LogLoss"]}, UsageError, "expected[1] is True, which is no text"),
     "nothing": (([], []), {"metrics": HASHED}, EmptyFileError, ""),
     "a cluster": ((["a:1"], ["a"]), {"metrics": HASHED, "cluster": object()}, UsageError, "a cluster scores files, and not lists"),
 }  # fmt: skip
@@ -306,6 +308,7 @@ BATCH_ERRORS = {
     "two metrics": (lambda: metric("{LogLoss,Likelihood}Hashed"), "`{LogLoss,Likelihood}Hashed` names 2 metrics: make one accumulator for each"),
     "a filter": (lambda: metric(f"{HASHED}:f<exp:the>"), f"{HASHED}:f<exp:the> selects lines: score all lines at once, with evaluate(…, inputs=…)"),
     "another number of words": (lambda: of(HASHED, ["a:1"], []), "1 prediction, but 0 expected words"),
+    "an id": (lambda: of(HASHED, ["a:1"], [0]), "expected[0] is 0, which is no text"),
     "another number of lines": (lambda: of(HASHED, ["a:1"], ["a"], [1, 2]), "1 predictions, but 2 line numbers"),
     "line 0": (lambda: of(HASHED, ["a:1"], ["a"], 0), "lines has the number 0; lines are counted from 1"),
     "another metric": (lambda: metric(HASHED) + metric("LogLossHashed"), f"accumulators of two metrics cannot be added: {HASHED} and LogLossHashed"),
