@@ -99,102 +99,102 @@ _DAMAGED = (
 )  # fmt: skip
 LEAK_RULES = (
     Rule(
-        "E401", "answers-in-public", "hidden answers lie in the public folder, or in its git repository",
-        "Everyone with the folder has the answers; every clone has all files that were ever committed.",
-        "Move the answers to a folder of their own (geval challenge make does); start a new repository if they were "
-        "committed.",
+        "E401", "answers-in-public", "hidden answers are in the public folder or its git repository",
+        "Everyone who has the folder has the answers. A clone contains every file that was ever committed.",
+        "Move the answers to a separate folder, as geval challenge make does. If they were committed, start a new "
+        "repository.",
     ),
     Rule(
         "E402", "group-in-two-parts", "a document is in two parts",
-        "A model that has seen one half of a document knows the names and the subject of the other half: scores are "
-        "too good, and do not hold for new documents.",
-        "Assign whole documents (or newspapers, or books: --group) to the parts: geval challenge split does.",
+        "A model that has seen half of a document knows the names and the subject of the other half. Its score is "
+        "too good, and does not hold for new documents.",
+        "Assign whole documents to the parts, as geval challenge split does (or whole books, with --group).",
     ),
     Rule(
         "E403", "item-in-two-parts", "the same item is in two parts",
-        "A model that memorises it in one part can answer it in the other.",
-        "Remove the duplicates from the texts before they are cut.",
+        "A model that memorises the item in one part knows its answer in the other.",
+        "Remove duplicates from the texts before you make the challenge.",
     ),
     Rule(
         "W403", "item-twice", "the same item is in a part more than once",
-        "It counts twice, and if the answers differ, no guess is right for both.",
-        "Remove the duplicates from the texts before they are cut.",
+        "The item counts twice. If its answers differ, no guess is right for both.",
+        "Remove duplicates from the texts before you make the challenge.",
     ),
     Rule(
         "E404", "readable-in-inputs", "answers can be read in other inputs",
         f"The {NEIGHBOURS} words on each side of more than {MANY_READABLE:.0%} of the gaps, at least {FEW + 1}, "
-        "stand in another input of this part, of dev or of test, with the answer between them, or 8 words on one "
-        "side: no model is needed.",
-        "Cut windows that do not overlap, with one gap each: geval challenge make does.",
+        "also occur in another input of this part, of dev or of test, with the answer between them; or 8 words on "
+        "one side do. No model is needed to find these answers.",
+        "Cut windows that do not overlap, with one gap each, as geval challenge make does.",
     ),
     Rule(
         "W404", "some-readable-in-inputs", "some answers can be read in other inputs",
-        f"The {NEIGHBOURS} words on each side of more than {SOME_READABLE:.0%} of the gaps stand in another input, "
-        "with a word between them. A few such repetitions are normal in any text.",
-        "See whether windows overlap, or texts are repeated.",
+        f"The {NEIGHBOURS} words on each side of more than {SOME_READABLE:.0%} of the gaps also occur in another "
+        "input, with a word between them. A few such repetitions are normal in any text.",
+        "Check whether windows overlap or texts are repeated.",
     ),
     Rule(
         "E405", "much-readable-in-train", "many answers can be read in the training set",
         f"The {NEIGHBOURS} words on each side of more than {MANY_IN_TEXTS:.0%} of the gaps, at least {FEW + 1}, "
-        "stand there, with a word between them: the texts of the set are in train.",
-        "Put texts that are the same in one part; look for documents with two names.",
+        "also occur in train, with a word between them. So texts of this part are also in train.",
+        "Put identical texts into the same part. Look for documents with two names.",
     ),
     Rule(
         "W405", "readable-in-train", "gaps whose answer can be read in the training set",
-        f"The {NEIGHBOURS} words on each side stand there, with a word between them. A few such repetitions are "
-        "normal in any text.",
+        f"The {NEIGHBOURS} words on each side also occur in train, with a word between them. A few such repetitions "
+        "are normal in any text.",
         "If there are many, look for a text that is in both, such as a reprint, a quotation or another edition.",
     ),
     Rule(
         "W406", "shared-ngram", "inputs that share a run of words with the training set",
-        f"The run is as long as the {LENGTH_PERCENTILE}th percentile of the inputs, but of {MIN_NGRAM} to "
-        f"{MAX_NGRAM} words. A run in more than {MAX_DOCUMENTS} training documents is a phrase, and not "
-        "counted.",
-        "Look at these lines: reprints and quotations should be in one part; phrases do no harm.",
+        f"The run is as long as the {LENGTH_PERCENTILE}th percentile of the inputs' lengths, within {MIN_NGRAM} to "
+        f"{MAX_NGRAM} words. A run in more than {MAX_DOCUMENTS} training documents is a set phrase, and does "
+        "not count.",
+        "Check these lines. Keep reprints and quotations in one part; set phrases are harmless.",
     ),
     Rule(
-        "W407", "near-duplicate", "inputs that are almost in the training set",
-        f"More than {NEAR_DUPLICATE:.0%} of their runs of {MIN_NGRAM} words stand there.",
-        "Keep a document and its copies in one part (--group), or leave all but one out.",
+        "W407", "near-duplicate", "inputs that are nearly contained in the training set",
+        f"More than {NEAR_DUPLICATE:.0%} of their runs of {MIN_NGRAM} words also occur in train.",
+        "Keep a document and its copies in one part (--group), or keep only one of them.",
     ),
     Rule(
-        "W408", "sentence-in-train", "a whole sentence of an input stands in the training set",
-        f"Sentences of {MIN_SENTENCE} words or more are compared, without their capitals and punctuation.",
-        "Look at these lines: set phrases do no harm.",
+        "W408", "sentence-in-train", "a whole sentence of an input is in the training set",
+        f"Sentences of {MIN_SENTENCE} words or more are compared, ignoring case and punctuation.",
+        "Check these lines. Set phrases are harmless.",
     ),
     Rule(
         "W409", "few-groups", "a part has few documents",
-        "Its score depends more on these documents than on the model, and intervals are too narrow.",
-        "Give more documents, or smaller ones.",
+        "The score depends more on these documents than on the model, and intervals are too narrow.",
+        "Use more documents, or smaller ones.",
     ),
     Rule(
         "W410", "train-overlaps", "windows of the training set overlap",
-        "Its answers can be read in its other inputs, and models that count words count the same ones many times, "
-        "which makes n-gram models worse.",
-        "Cut windows that do not overlap, or say in the README that they do.",
+        "Answers can be read in other inputs of the training set, and models that count words count the same words "
+        "many times, which makes n-gram models worse.",
+        "Cut windows that do not overlap, or mention the overlap in the README.",
     ),
     Rule(
-        "E411", "answer-in-column", "a column of the input gives answers away",
-        "A title, an id or another column contains the answer, forwards or backwards, or a code of it: the same cell "
-        "stands for the same answer. In more than 10% of the items this cannot be chance.",
-        "Leave the column out, or cut gaps that it does not answer.",
+        "E411", "answer-in-column", "a column of the input reveals answers",
+        "A title, an id or another column contains the answer, forwards or backwards, or determines it: rows with "
+        "the same value have the same answer. For more than 10% of the items, this cannot be chance.",
+        "Leave the column out, or choose gaps that it does not answer.",
     ),
     Rule(
         "W411", "some-answers-in-column", "a column of the input contains some answers",
-        "A title, an id or another column contains the answer of more than 3% of the items, beyond chance. A few are "
+        "A title, an id or another column contains the answer of more than 3% of the items beyond chance. A few are "
         "normal where titles repeat words of their text.",
-        "Read the column; leave it out if it helps too much.",
+        "Check the column, and leave it out if it helps too much.",
     ),
     Rule(
-        "E412", "sorted-by-answer", "items stand in the order of their answers",
-        "The place of an item tells much about its answer: the alphabet's order, the order of lengths, or equal "
-        "answers side by side.",
-        "Shuffle the items: geval challenge make and split do.",
+        "E412", "sorted-by-answer", "items are in the order of their answers",
+        "The position of an item reveals its answer: the answers are in alphabetical order, in the order of their "
+        "lengths, or next to equal ones.",
+        "Shuffle the items, as geval challenge make and split do.",
     ),
     Rule(
         "W412", "not-compared", "public files that were not compared with the answers",
-        "They are too large or damaged, or packed inside of archives.",
-        "Leave them out of the public folder, or unpack and read them yourself.",
+        "The files are too large or damaged, or are packed inside archives.",
+        "Remove these files from the public folder, or unpack and check them yourself.",
     ),
 )  # fmt: skip
 
@@ -315,7 +315,7 @@ def _find_overlaps(path: str, ngrams: Hashes, items: Numbers, size: int, leaks: 
     overlapping = np.flatnonzero(shared > OVERLAP * np.bincount(items, minlength=size))
     if len(overlapping) > OVERLAPPING * size:
         for item in overlapping.tolist():
-            leaks.add_item("W410", path, item, "it shares words with another window of its document")
+            leaks.add_item("W410", path, item, "it overlaps with another window of its document")
 
 
 def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Leaks) -> None:
@@ -329,7 +329,7 @@ def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Le
             groups, items = np.unique(documents, return_index=True)
             for item, group in sorted(zip(items.tolist(), groups.tolist(), strict=True)):
                 if (other := home.setdefault(group, path)) != path:
-                    leaks.add_item("E402", path, item, f"its document is in {other} too")
+                    leaks.add_item("E402", path, item, f"its document is also in {other}")
             if len(groups) < FEW_GROUPS:
                 few = f"{len(groups)} document{'' if len(groups) == 1 else 's'}"
                 leaks.add_file("W409", path, f"{few}, fewer than {FEW_GROUPS}")
@@ -354,19 +354,19 @@ def _compare_texts(part: EvaluatedPart, leaks: Leaks, paths: Sequence[str]) -> N
         code = "E404" if _are_many(len(readable), part, MANY_READABLE) else "W404"
         for item, (place, line, source) in readable.items():
             where = "" if paths[source] == path else f" of {paths[source]}"
-            leaks.add_item(code, path, item, f"its gap stands in line {line}{where}, with a word there", place)
+            leaks.add_item(code, path, item, f"its gap is in line {line}{where}, with a word there", place)
     gaps = part.gaps.by_item()
     code = "E405" if _are_many(len(gaps), part, MANY_IN_TEXTS) else "W405"
     for rule, items, what in (
-        (code, gaps, "its gap stands in train, with a word there"),
-        ("W406", part.ngrams.by_item(), f"{part.n} words of it stand in train"),
-        ("W408", part.sentences.by_item(), "a whole sentence of it stands in train"),
+        (code, gaps, "its gap is in train, with a word there"),
+        ("W406", part.ngrams.by_item(), f"{part.n} words of it are in train"),
+        ("W408", part.sentences.by_item(), "a whole sentence of it is in train"),
     ):
         for item, (place, line, _) in items.items():
             leaks.add_item(rule, path, item, f"{what}, on line {line}", place)
     first = part.short_ngrams.by_item()
     for item in part.short_ngrams.near_duplicates().tolist():
-        leaks.add_item("W407", path, item, f"much of it stands in train, first on line {first[item][1]}")
+        leaks.add_item("W407", path, item, f"much of it is in train, first on line {first[item][1]}")
 
 
 # The items, their columns and places
@@ -459,7 +459,7 @@ def _search_public(
     sets = [name for name in sets_in(folder) if name.startswith(HIDDEN_BEGINNING)]
     in_public = [path for name in sets for path in answers_in(os.path.join(folder, name))]
     for path in in_public:
-        leaks.add_file("E401", path, "the answers of a hidden set lie in the public folder")
+        leaks.add_file("E401", path, "the answers of a hidden set are in the public folder")
     in_history = []
     log = ("log", "--all", "--format=", "--name-only", "--relative", "-z", "--", f":(glob){HIDDEN_BEGINNING}*/**")
     for name in sorted({name.strip("\n") for name in os.fsdecode(_git(folder, *log)).split("\0")} - {""}):
@@ -501,11 +501,11 @@ def _search_public(
     excluded = {*in_public, *of_datasets, *(files.path for files in sources)}
     for path, data in public_files(folder, excluded, budget):
         if sha256(data).digest() in originals:
-            leaks.add_file("E401", path, "it has the same text as the answers of a hidden set")
+            leaks.add_file("E401", path, "its text equals the answers of a hidden set")
             continue
         for name, text in texts_in(path, data, budget):
             if sha256(text.replace("\r", "").removesuffix("\n").encode()).digest() in originals:
-                leaks.add_file("E401", name, "it has the same text as the answers of a hidden set")
+                leaks.add_file("E401", name, "its text equals the answers of a hidden set")
             elif message := search(name, text):
                 leaks.add_file("E401", name, message)
     for files in sources:
@@ -524,9 +524,9 @@ def _search_public(
             (most, _), *others = Counter(source for _, _, source in readable.values()).most_common()
             more = f" and {len(others)} other texts" if others else ""
             share = f"{len(readable) / len(part.items):.0%} of the gaps of {part.files.part}"
-            leaks.add_file("E401", searched[most], f"{share} can be read in it{more}")
+            leaks.add_file("E401", searched[most], f"{share} can be read in this file{more}")
     for path in dict.fromkeys(budget.unread):
-        leaks.add_file("W412", path, "it is too large, or damaged, and was not compared with the answers")
+        leaks.add_file("W412", path, "it is too large or damaged, and was not compared with the answers")
 
 
 class AnswerKey:
@@ -760,12 +760,12 @@ def _search_items(sources: Sequence[PartFiles], leaks: Leaks) -> None:
         if answers is None:
             continue
         if files.part != TRAINING_SET and are_sorted(answers):
-            leaks.add_file("E412", files.path, "its items stand in the order of their answers")
+            leaks.add_file("E412", files.path, "its items are in the order of their answers")
         for name, cells in other_columns(files, SAMPLED_ITEMS):
             share = share_in_column(cells, answers)
             if share > SOME_IN_COLUMN:
                 code = "E411" if share > MUCH_IN_COLUMN else "W411"
-                leaks.add_file(code, files.path, f"column {name} gives away {share:.0%} of the answers")
+                leaks.add_file(code, files.path, f"column {name} reveals {share:.0%} of the answers")
 
 
 def share_in_column(cells: Sequence[str], answers: Sequence[str]) -> float:
@@ -797,7 +797,7 @@ def share_in_column(cells: Sequence[str], answers: Sequence[str]) -> float:
 
 
 def are_sorted(answers: Sequence[str]) -> bool:
-    """Whether items stand in the order of their answers: the alphabet's or another, also within documents."""
+    """Whether items are in the order of their answers: the alphabet's or another, also within documents."""
     words = [skeleton(answer) for answer in answers]
     kinds = Counter(words)
     if len(words) < MIN_ITEMS or len(kinds) < MIN_KINDS:

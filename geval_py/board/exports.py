@@ -236,10 +236,10 @@ def read_archive(file: str, place: str) -> str:
                     digests = content.read()
                     break
                 if member.name == PUBLIC_FILE:
-                    message = f"{named(file)} is for the public: it has neither answers nor files to make a board of"
+                    message = f"{named(file)} is a public export: it lacks the answers and files that a board needs"
                     raise UsageError(message=message)
                 if content is None or member.name in members or not MEMBER.fullmatch(member.name):
-                    reason = f"it holds `{visible(member.name)}`, which no export of a board holds"
+                    reason = f"it holds `{visible(member.name)}`, which an export of a board never contains"
                     raise UnreadableFileError(path=file, reason=reason)
                 path = members[member.name] = os.path.join(folder, *member.name.split("/"))
                 os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -248,13 +248,13 @@ def read_archive(file: str, place: str) -> str:
     except (tarfile.TarError, ValueError) as error:
         raise CorruptFileError(path=file, compression="tar", reason=str(error)) from error
     if digests is None or not {store.SETTINGS_FILE, DATABASE_FILE} <= members.keys():
-        raise UnreadableFileError(path=file, reason="it is not a whole export of a board")
+        raise UnreadableFileError(path=file, reason="it is not a complete export of a board")
     again = sha256()
     lines = write_archive(cast(IO[bytes], SimpleNamespace(write=again.update)), members)
     listed = digests.splitlines(keepends=True)
     wrong = next((name for name, line in lines.items() if line not in listed), None)
     if wrong is not None:
-        reason = f"`{visible(wrong)}` does not have the digest that {DIGESTS_FILE} says"
+        reason = f"`{visible(wrong)}` does not match its digest in {DIGESTS_FILE}"
         raise CorruptFileError(path=file, compression="tar", reason=reason)
     with open(unpacked, "rb") as copy:
         if file_digest(copy, "sha256").digest() != again.digest():
@@ -299,7 +299,7 @@ def _unpacked_board(file: str, place: str) -> store.Board:
     settings = read_settings(os.path.join(folder, store.SETTINGS_FILE))
     own = (os.path.join(folder, CHALLENGE), os.path.join(folder, ANSWERS), DATABASE_FILE)
     if (settings.challenge, settings.answers, settings.database) != own:
-        raise UnreadableFileError(path=file, reason="its board.yaml names folders or a database that are not its own")
+        raise UnreadableFileError(path=file, reason="its board.yaml names folders or a database outside the export")
     board = store.Board(folder, settings, os.path.join(folder, DATABASE_FILE))
     with store.store_errors(board.engine), board.engine.connect() as connection:
         first = connection.execute(text("PRAGMA integrity_check")).scalar()
@@ -317,7 +317,7 @@ def verify(site: str, file: str) -> list[str]:
     """
     mark = files.mark_of(site)
     if mark is None:
-        raise UsageError(message=f"{named(site)} holds no site made by geval board")
+        raise UsageError(message=f"{named(site)} contains no site made by geval board")
     with workspace() as place:
         board, rebuilt = _unpacked_board(file, place), os.path.join(place, SITE)
         now = moment_in(board.settings, str(mark.get("phase")))
@@ -331,7 +331,7 @@ def verify(site: str, file: str) -> list[str]:
             line = next((number for number, (one, other) in enumerate(pairs, start=1) if one != other), None)
             if line is not None:
                 differences.append(f"{path} differs, from line {line} on")
-    extra = [f"{path} is not of this board" for path in _files_below(site) if path not in own]
+    extra = [f"{path} does not belong to this board" for path in _files_below(site) if path not in own]
     return [visible(difference) for difference in differences + extra]
 
 

@@ -70,7 +70,7 @@ def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
             raise UsageError(message=f"the input of {visible(test.name)} has no column `{name}`\n  {there}")
         documents = column(number)
         if len(set(documents)) < 2:
-            raise UsageError(message=f"{visible(test.name)} cannot be split: all its lines are of one document")
+            raise UsageError(message=f"{visible(test.name)} cannot be split: all its lines belong to one document")
         return documents
     first = zip_longest(*rows[:LOOKED_AT], fillvalue="")  # a column of texts, which take longest, repeats no value
     columns = [column(number) for number, values in enumerate(first) if len(set(values)) < len(values)]
@@ -98,7 +98,7 @@ def references_of(settings: BoardSettings) -> References:
 def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
     task = Challenge.open(settings.challenge).task.replace(alt_metrics=(metric,), test_name=test)
     if task.selector is not None:
-        message = "config.txt has --selector: parts of JSON lines are not scored on a board"
+        message = "config.txt has --selector: a board cannot score parts of JSON lines"
         raise UsageError(message=message)
     expected = expected_of(settings.challenge, settings.answers, test)
     header = splits.read_header(task.directory, task.out_header)

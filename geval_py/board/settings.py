@@ -57,9 +57,9 @@ def _metric(written: str) -> str:
     try:
         schemes = parse_schemes(written)
     except SchemeError as error:
-        raise WrongValueError(f"is no metric: {str(error).partition(chr(10))[0]}") from error
+        raise WrongValueError(f"is not a metric: {str(error).partition(chr(10))[0]}") from error
     if len(schemes) != 1:
-        raise WrongValueError("names several metrics; the others stand in `also`")
+        raise WrongValueError("names several metrics; list the others in `also`")
     return written
 
 
@@ -67,7 +67,7 @@ def _zone(written: str) -> tzinfo:
     try:
         return ZoneInfo(written)
     except (LookupError, OSError, ValueError) as error:
-        raise WrongValueError("is a time zone, such as Europe/Warsaw or UTC") from error
+        raise WrongValueError("must be a time zone, such as Europe/Warsaw or UTC") from error
 
 
 def moment_of(written: str) -> datetime:
@@ -82,7 +82,7 @@ def moment_of(written: str) -> datetime:
     except ValueError:
         moment = None
     if moment is None or (moment.tzinfo is None) == (named is None):
-        what = "is no moment" if moment is None else "has no time zone" if named is None else "has two time zones"
+        what = "is not a time" if moment is None else "has no time zone" if named is None else "has two time zones"
         raise ValueError(f"`{visible(written)}` {what}; write it as {_MOMENTS}")
     return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
 
@@ -97,7 +97,7 @@ def _share(written: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", written)
     share = float(match[1]) / 100 if match else 0.0
     if not 0 < share < 1:
-        raise WrongValueError("is a percentage between 0 % and 100 %, such as 30 %")
+        raise WrongValueError("must be a percentage between 0 % and 100 %, such as 30 %")
     return share
 
 
@@ -203,20 +203,20 @@ def _distinct(name: str, wrong: str, values: tuple[Any, ...]) -> tuple[Any, ...]
 # An address of a provider is https or, on this machine alone, http.
 _SITE = _matching(
     r"(https://[\w.-]+|http://(localhost|127\.0\.0\.1))(:\d+)?(/[\w.~/-]*)?",
-    "is the address of a provider, such as https://gitlab.com",
+    "must be the address of a provider, such as https://gitlab.com",
     lambda address: address.rstrip("/"),
 )
-_VARIABLE = _matching("[A-Z_][A-Z0-9_]*", "names an environment variable, such as GEVAL_GITLAB_SECRET")
-_ADDRESS = _matching(r"(?a)[\w.+-]+@[\w.-]+", "is an e-mail address")
+_VARIABLE = _matching("[A-Z_][A-Z0-9_]*", "must name an environment variable, such as GEVAL_GITLAB_SECRET")
+_ADDRESS = _matching(r"(?a)[\w.+-]+@[\w.-]+", "must be an e-mail address")
 _DOMAIN = _matching(
     r"\*|[a-z0-9-]+(\.[a-z0-9-]+)+",
-    "lists domains of e-mail addresses, such as uni.example, or '*' for all",
+    "must list domains of e-mail addresses, such as uni.example, or '*' for all",
     str.lower,
 )
 _PROVIDERS = partial(
-    _distinct, "slug", "gives each provider a name of its own, with a letter or digit from a to z or 0 to 9"
+    _distinct, "slug", "must give each provider a different name, with a letter or digit from a to z or 0 to 9"
 )
-_WEBHOOKS = partial(_distinct, "name", "gives each webhook a name of its own")
+_WEBHOOKS = partial(_distinct, "name", "must give each webhook a different name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,7 +294,7 @@ class ServerSettings:
 
 def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
     if not isinstance(node, yaml.MappingNode) or not node.value:
-        raise WrongValueError("names the test sets: test-A: {disclosed: 4}")
+        raise WrongValueError("must name the test sets: test-A: {disclosed: 4}")
     tests: dict[str, Test] = {}
     keys = {name: read for name, read in readers_of(Test).items() if name != "name"}
     for key, value in node.value:
@@ -304,11 +304,11 @@ def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
         values.setdefault("disclosed_after", values.get("disclosed", 0) or DIGITS)
         values.setdefault("show", ALL if values.get("visible") else BEST)
         if name in tests or os.path.basename(name) != name or name.startswith("."):
-            document.blame(key, f"`{visible(name)}` is no name of a test set, or stands here twice")
+            document.blame(key, f"`{visible(name)}` is not a name of a test set, or is listed twice")
         if values.get("split") and values.get("visible"):
             document.blame(key, "`split` is for hidden answers: leave out `split` or `visible`")
         if "documents" in values and "split" not in values:
-            document.blame(key, "`documents` is for `split`: lines of one document are in the same part")
+            document.blame(key, "`documents` needs `split`: it keeps the lines of a document in one part")
         tests[name] = Test(name=name, **values)
     return tuple(tests.values())
 
@@ -458,9 +458,9 @@ def settings_of(path: str, content: str) -> BoardSettings:
     phases = settings.phases
     untils = [phase.until for phase in phases]
     if untils != sorted(set(untils)):
-        document.blame(root, "phases are in order of their deadlines, each later than the one before")
+        document.blame(root, "phases must be in the order of their deadlines, each later than the one before")
     if len({AFTER, *(phase.name for phase in phases)}) <= len(phases):
-        document.blame(root, f"phases have different names, and none is called {AFTER}")
+        document.blame(root, f"phases must have different names, and none may be called {AFTER}")
     for phase in phases:
         unknown = [name for name in phase.tests if settings.test(name) is None]
         if unknown or len(set(phase.tests)) < len(phase.tests):
@@ -470,11 +470,13 @@ def settings_of(path: str, content: str) -> BoardSettings:
     (scheme,), kind = parse_schemes(settings.metric), metric_of(settings.metric)
     if split and not (kind.is_of_words and kind.measure.of_losses and not scheme.selecting_flags):
         name = visible(settings.metric)
-        document.blame(root, f"`split` needs a metric of the loss of each line, as PerplexityHashed; not `{name}`")
+        document.blame(root, f"`split` needs a metric of line losses, such as PerplexityHashed, not `{name}`")
     if split and settings.seed == DEFAULT_SEED:
-        document.blame(root, f"`split` needs a secret `seed`: by {DEFAULT_SEED}, anyone can compute the public lines")
+        document.blame(
+            root, f"`split` needs a secret `seed`: with {DEFAULT_SEED}, anyone can compute the public lines"
+        )
     if settings.finals and not split:
-        document.blame(root, "`finals` needs a test with `split`, whose private part the final submissions decide")
+        document.blame(root, "`finals` needs a test with `split`, on whose private part final submissions are ranked")
     document.check()
     return settings
 

@@ -60,14 +60,14 @@ def compose(text: str, path: str) -> yaml.Node | None:
 def read_mapping(node: yaml.Node, document: YamlDocument, fields: Fields) -> dict[str, Any]:
     """Read a mapping with known keys; wrong values are left out, and added to the document's problems."""
     if not isinstance(node, yaml.MappingNode):
-        document.blame(node, f"here stand keys with values, such as `{next(iter(fields))}: …`")
+        document.blame(node, f"expected keys with values, such as `{next(iter(fields))}: …`")
         return {}
     values: dict[str, Any] = {}
     for key, value in node.value:
         name = str(key.value)
         if name not in fields:
             meant = nearest(name, fields)
-            advice = f"did you mean `{meant}`?" if meant else f"there are {', '.join(fields)}"
+            advice = f"did you mean `{meant}`?" if meant else f"the keys are {', '.join(fields)}"
             document.blame(key, f"unknown key `{visible(name)}`; {advice}")
         elif name in values:
             document.blame(key, f"`{name}` is given twice")
@@ -104,7 +104,7 @@ def read_value(hint: Any, node: yaml.Node, document: YamlDocument) -> Any:
         return kind(**fields)
     if kind is bool:
         if not isinstance(node, yaml.ScalarNode) or node.tag != "tag:yaml.org,2002:bool":
-            raise WrongValueError("is true or false")
+            raise WrongValueError("must be true or false")
         return str(node.value).lower() in ("true", "yes", "on")
     if get_origin(kind) is tuple:
         values = read_list(partial(read_value, get_args(kind)[0]), node, document)
@@ -118,7 +118,7 @@ def read_value(hint: Any, node: yaml.Node, document: YamlDocument) -> Any:
         numbers, digits = rule or NATURAL, value.replace("_", "")  # 1_000 is 1000
         if not (digits.isascii() and digits.isdecimal() and len(digits) < 20 and int(digits) in numbers):
             most = f" to {numbers[-1]}" if numbers[-1] < MAX_NUMBER else ""
-            raise WrongValueError(f"is a whole number from {numbers[0]}{most}")
+            raise WrongValueError(f"must be a whole number from {numbers[0]}{most}")
         return int(digits)
     if kind is float:
         try:
@@ -126,22 +126,22 @@ def read_value(hint: Any, node: yaml.Node, document: YamlDocument) -> Any:
         except ValueError:
             real = math.nan
         if not (0 < real < math.inf or (real == 0 and rule is None)):
-            raise WrongValueError("is a number above 0" if rule else "is a number, 0 or above")
+            raise WrongValueError("must be a number above 0" if rule else "must be a number, 0 or above")
         return real
     if rule and value not in rule:
-        raise WrongValueError(f"is one of {', '.join(rule)}")
+        raise WrongValueError(f"must be one of {', '.join(rule)}")
     return value
 
 
 def read_list(read: Reader, node: yaml.Node, document: YamlDocument) -> tuple[Any, ...]:
     """Read a list of values, each by a reader; what is None is left out."""
     if not isinstance(node, yaml.SequenceNode):
-        raise WrongValueError("takes a list: [one, another]")
+        raise WrongValueError("must be a list: [one, another]")
     return tuple(value for one in node.value if (value := read(one, document)) is not None)
 
 
 def text(node: yaml.Node) -> str:
     """Read a single value as written."""
     if not isinstance(node, yaml.ScalarNode):
-        raise WrongValueError("takes a single value")
+        raise WrongValueError("must be a single value")
     return str(node.value)

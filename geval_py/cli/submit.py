@@ -36,7 +36,7 @@ MAX_PLACES = 3  # that are shown of each problem
 PAUSE_SECONDS, MAX_PAUSE = 1.0, 15.0  # between two looks at an upload
 FINE = ("scored", "done")
 NOT_SHOWN = "–"  # in the place of a score that the pages do not show
-LADDER = ", which moves only when a new score is surely better"
+LADDER = ", which changes only when a new score is significantly better"
 
 
 class SubmitError(DataError):
@@ -45,19 +45,19 @@ class SubmitError(DataError):
     reason: str
 
     def __str__(self) -> str:
-        return f"The upload was not taken: {visible(self.reason)}"
+        return f"The upload was refused: {visible(self.reason)}"
 
 
 class ProblemsError(DataError):
     """An output has errors, so that it was not sent."""
 
     def __str__(self) -> str:
-        return "It was not sent, since the board would reject it\n  --no-check sends it all the same"
+        return "Nothing was sent, because the board would reject it\n  --no-check sends it anyway"
 
 
 make_submit_parser = parser_maker(
     "submit",
-    "Send an output, a folder or an archive to the server of a board, and show what becomes of it.",
+    "Upload an output, a folder or an archive to the server of a board, and show the result.",
     """\
   geval submit test-A/out.tsv --board https://board.example.org
   geval submit . --board https://board.example.org
@@ -67,15 +67,15 @@ make_submit_parser = parser_maker(
     option("--board", required=True, metavar="URL", help="the address of the board"),
     option("-t", "--test-name", metavar="NAME", help="the test set of an output (default: the name of its folder)"),
     option("--token-file", metavar="FILE", help="a file of mode 600 with the token"),
-    switch("--trial", help="only check it on the board; it does not count and is not scored"),
+    switch("--trial", help="only check it on the board: it is not scored, and does not count"),
     switch("--no-check", help="send it without checking it here first"),
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status="""\
 Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
 or failed; 2 the command line is at fault.""",
     before="""\
-The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. You make one on your
-page of the board, or the organiser gives you one.
+The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. Create one on your
+page of the board, or ask the organiser for one.
 
 """,
 )
@@ -116,11 +116,11 @@ def _address(url: str) -> str:
         )
     if not parts.hostname or parts.scheme not in ("http", "https") or parts.username is not None:
         raise UsageError(
-            message=f"argument --board: `{visible(url)}` is no address such as https://board.example.org"
+            message=f"argument --board: `{visible(url)}` is not an address such as https://board.example.org"
         )
     if parts.scheme == "http" and parts.hostname not in LOCAL:
         raise UsageError(
-            message="argument --board: the token would be sent in clear\n  the address begins with https://"
+            message="argument --board: the token would be sent unencrypted\n  use an address that begins with https://"
         )
     return url.rstrip("/")
 
@@ -202,16 +202,16 @@ def _ask(request: Request, token: str) -> dict[str, Any]:
         with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
             document = json.load(answer)
     except HTTPError as error:
-        reason = f"the board answers with status {error.code}"
+        reason = f"the board responded with status {error.code}"
         with error, suppress(ValueError, KeyError, TypeError, OSError):
             reason = "the board does not know this token" if error.code == 401 else str(json.load(error)["error"])
         raise SubmitError(reason=reason) from None
     except URLError as error:
         raise SubmitError(reason=f"the board does not answer ({error.reason})") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise SubmitError(reason=f"the board's answer cannot be read ({type(error).__name__})") from None
+        raise SubmitError(reason=f"the board's response cannot be read ({type(error).__name__})") from None
     if not isinstance(document, dict):
-        raise SubmitError(reason="the board's answer is not that of a geval board")
+        raise SubmitError(reason="the board's response is not that of a geval board")
     return document
 
 
@@ -229,7 +229,7 @@ def _send(url: str, token: str, path: str) -> dict[str, Any]:
         request.add_header("Content-Type", "application/octet-stream")
         answer = _ask(request, token)
     if not {"number", "receipt", "note"} <= answer.keys():
-        raise SubmitError(reason="the board's answer is not that of a geval board")
+        raise SubmitError(reason="the board's response is not that of a geval board")
     return answer
 
 

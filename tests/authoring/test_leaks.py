@@ -111,7 +111,7 @@ def test_answers_in_public_in_another_format(name, folder, windows):
     in_git = "expected/state.json" if name == "expected" else name
     WRITE[name](folder / "test-A", [WORDS[n] for n in windows["test-A"][:, SMALL]])
     assert found(folder) == {(f"test-A/{name}", "E401"): 1}
-    assert messages(folder, "E401") == ["the answers of a hidden set lie in the public folder"]
+    assert messages(folder, "E401") == ["the answers of a hidden set are in the public folder"]
     commit(folder)
     remove(folder / "test-A", name)
     commit(folder)
@@ -169,7 +169,7 @@ def test_a_document_in_two_parts(folder, planted):
     names[5:8] = ["train-3"] * 3
     planted.write("dev-0", documents=names)
     assert found(folder) == {("dev-0/in.tsv", "E402"): 1}
-    assert messages(folder, "E402") == [f"its document is in {folder}/train/in.tsv too"]
+    assert messages(folder, "E402") == [f"its document is also in {folder}/train/in.tsv"]
 
 
 def test_an_item_twice_whatever_its_answer(folder, windows, planted):
@@ -187,16 +187,16 @@ RUNS = {  # runs of words that are written into items: part, item, place, part, 
      "the same item as line 8 of {}/dev-0/in.tsv"),
     "one readable answer in a hundred is what texts repeat": ([("test-A", 0, 1, "test-A", 1, AROUND, 7)], "", ""),
     "a gap that can be read in train": ([("train", 12, 5, "test-A", 3, AROUND, 7)], "test-A W405",
-     "its gap stands in train, with a word there, on line 13"),
+     "its gap is in train, with a word there, on line 13"),
     "the answer of a training gap is text too": ([("train", 12, AROUND, "test-A", 3, AROUND, 7)], "test-A W405", ""),
     "12 words are a phrase": ([("train", 20, 2, "dev-0", 3, 1, 12)], "", ""),
-    "13 words": ([("train", 20, 2, "dev-0", 3, 1, 13)], "dev-0 W406", "13 words of it stand in train, on line 21"),
+    "13 words": ([("train", 20, 2, "dev-0", 3, 1, 13)], "dev-0 W406", "13 words of it are in train, on line 21"),
     "a run in ten documents": ([("train", 10 * n, 2, "dev-0", 3, 1, 13) for n in range(10)], "dev-0 W406", ""),
     "a run in eleven is a phrase": ([("train", 10 * n, 2, "dev-0", 3, 1, 13) for n in range(11)], "", ""),
     # Of 41 words with their answer there are 34 runs of eight: six are too few, seven more than a fifth.
     "six runs of eight words": ([("train", 20, 0, "dev-0", 3, 0, 13)], "dev-0 W406", ""),
     "seven runs of eight words": ([("train", 20, 0, "dev-0", 3, 0, 14)], "dev-0 W406 W407",
-     "much of it stands in train, first on line 21"),
+     "much of it is in train, first on line 21"),
     "a near duplicate with two other words": ([("train", 20, place, "dev-0", 3, place, words) for place, words in ((0,
      10), (11, 19), (31, 10))], "dev-0 W405 W406 W407", ""),
 }  # fmt: skip
@@ -271,7 +271,7 @@ def test_a_sentence_in_train(sentence, before, is_leak, folder):
         rows[line] = rows[line].replace("\t", f"\t{text} ", 1)
         path.write_text("\n".join(rows))
     assert found(folder) == ({("test-A/in.tsv", "W408"): 1} if is_leak else {})
-    assert messages(folder, "W408") == ["a whole sentence of it stands in train, on line 6"] * is_leak
+    assert messages(folder, "W408") == ["a whole sentence of it is in train, on line 6"] * is_leak
 
 
 def test_few_documents(folder, planted):

@@ -25,25 +25,23 @@ def test_init(geval, challenge, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert geval("board", "init", "board", "--challenge", "challenge", "--answers", "answers", "--title", "T") == (
         0,
-        "The board is in `board`: test-A, dev-0, ranked by PerplexityHashed. Now\n"
-        "  edit `board/board.yaml`: deadlines, submissions a day, digits that are disclosed\n"
-        "  geval board scan or geval board add adds submissions, geval board show shows the leaderboard\n",
+        "Created the board `board`: test-A, dev-0, ranked by PerplexityHashed. Next steps:\n"
+        "  edit `board/board.yaml`: deadlines, submissions a day, disclosed digits\n"
+        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n",
         "",
     )
     assert "title: T\n" in (tmp_path / "board" / "board.yaml").read_text()
     assert geval("board", "init", "board", "--challenge", "challenge") == (
         2,
         "",
-        "geval: there is a board already: `board/board.yaml`\n  edit it, or name another folder\n",
+        "geval: `board/board.yaml` is a board already\n  edit it, or name another folder\n",
     )
 
 
 def test_init_with_the_answers_of_the_challenge(geval, challenge, tmp_path):
     (tmp_path / "answers" / "test-A" / "expected.tsv").rename(challenge / "test-A" / "expected.tsv")
     status, _, err = geval("board", "init", str(tmp_path / "board"), "--challenge", str(challenge))
-    message = (
-        "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
-    )
+    message = "the answers are in the challenge's folder: publish it without them, or name others with --answers"
     assert (status, err) == (0, f"geval: note: {message}\n")
 
 
@@ -86,7 +84,7 @@ def test_no_board(geval, tmp_path):
     assert geval("board", "status", str(tmp_path)) == (
         1,
         "",
-        f"geval: No board: `{tmp_path}/board.yaml`\n  geval board init BOARD --challenge DIR makes one\n",
+        f"geval: No board: `{tmp_path}/board.yaml`\n  create one with geval board init BOARD --challenge DIR\n",
     )
 
 
@@ -126,7 +124,7 @@ def test_add_goes_on_behind_one_that_is_not_there(there, submission):
     )
     assert (status, err) == (1, "geval: No submission: `uploads/none`\n")
     assert "  submitter   Ann\n" in out
-    assert "  quota       does not count: a baseline of the organiser's\n" in out
+    assert "  quota       does not count: a baseline of the organiser\n" in out
 
 
 def test_scan_and_status(there, submission, tmp_path):
@@ -181,7 +179,7 @@ def test_late_submissions_are_marked(there, submission, tmp_path):
     _, out, err = there("board", "show", "board")
     assert "bob" in out
     assert "ann" not in out
-    assert err == "geval: note: this is what came after the deadline; --phase main shows the frozen table\n"
+    assert err == "geval: note: these submissions arrived after the deadline; --phase main shows the final table\n"
     _, out, err = there("board", "show", "board", "--phase", "main")
     assert ("ann" in out, err) == (True, "")
     assert there("board", "show", "board", "--phase", "post-deadline")[2] == ""
@@ -201,7 +199,7 @@ def test_status_says_how_to_try_again_what_failed(there, submission, sandbox_job
     assert there("board", "scan", "board", "uploads")[2] == "geval: note: nothing is new\n"
     assert there("board", "rescore", "board")[1] == "nothing is out of date\n"
     status, out, _ = there("board", "rescore", "board", "--again")
-    assert (status, out.splitlines()[0]) == (0, "scored again: 2, since it failed, and is tried again")
+    assert (status, out.splitlines()[0]) == (0, "scored again: 2, because it failed, and is tried again")
     assert "failed: " not in there("board", "status", "board")[1]
 
 

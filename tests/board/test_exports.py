@@ -130,7 +130,7 @@ def test_an_import_into_postgresql(full, tmp_path, postgresql, submission, monke
     assert add(imported, str(submission("new")), now=NOW).state == "scored"
     with pytest.raises(StoreError) as caught:
         import_board(str(tmp_path / "board.tar"), str(tmp_path / "third"), database=url)
-    assert str(caught.value).endswith("it holds the submissions of a board already")
+    assert str(caught.value).endswith("it already contains the submissions of a board")
     assert not (tmp_path / "third").exists()
     monkeypatch.setenv(DATABASE_VARIABLE, postgresql.new_database())  # it is not written into board.yaml
     imported = import_board(str(tmp_path / "board.tar"), str(tmp_path / "third"))
@@ -237,7 +237,7 @@ def test_an_import_that_names_what_is_not_its_own_is_refused(full, tmp_path, quo
         assert f"\n{name}: {place}\n" in text
         text = text.replace(f"\n{name}: {place}\n", f"\n{name}: {foreign}\n")
     exported(tmp_path / "foreign.tar", found | {"board.yaml": text.encode()})
-    with pytest.raises(UnreadableFileError, match="names folders or a database that are not its own"):
+    with pytest.raises(UnreadableFileError, match="names folders or a database outside the export"):
         import_board(str(tmp_path / "foreign.tar"), str(tmp_path / "again"))
     assert not (tmp_path / "again").exists()
 
@@ -270,8 +270,8 @@ def test_what_is_no_export(names, tmp_path):
     tar(tmp_path / "bad.tar", *((name, b"") for name in names))
     with pytest.raises(UnreadableFileError) as caught:
         import_board(str(tmp_path / "bad.tar"), str(tmp_path / "again"))
-    foreign = f"it holds `{names[-1]}`, which no export of a board holds"
-    message = "it is not a whole export of a board" if names == ["board.yaml"] else foreign
+    foreign = f"it holds `{names[-1]}`, which an export of a board never contains"
+    message = "it is not a complete export of a board" if names == ["board.yaml"] else foreign
     assert str(caught.value) == f"Cannot read `{tmp_path / 'bad.tar'}`: {message}"
     assert not (tmp_path / "again").exists()
 
@@ -305,7 +305,7 @@ def test_no_board_is_made_of_what_is_public_nor_in_the_place_of_another(sqlite_b
     with pytest.raises(UsageError) as caught:
         import_board(str(tmp_path / "public.tar"), str(tmp_path / "again"))
     path = tmp_path / "public.tar"
-    assert str(caught.value) == f"`{path}` is for the public: it has neither answers nor files to make a board of"
+    assert str(caught.value) == f"`{path}` is a public export: it lacks the answers and files that a board needs"
     with pytest.raises(UsageError) as caught:
         import_board(str(tmp_path / "public.tar"), str(tmp_path / "board"))
     assert str(caught.value) == f"`{tmp_path / 'board'}` is there already, and is left as it is\n  name another"
@@ -360,8 +360,8 @@ def test_what_was_changed_is_named(packed, full, tmp_path, geval):
     start = parts_of(packed)["answers/test-A/expected.tsv"][0]
     (tmp_path / "board.tar").write_bytes(flipped(packed, start))
     message = (
-        f"Corrupt tar file `{tmp_path}/board.tar`: `answers/test-A/expected.tsv` does not have the digest that "
-        "SHA256SUMS says\n  write it again, or upload it again: a part of it may be missing"
+        f"Corrupt tar file `{tmp_path}/board.tar`: `answers/test-A/expected.tsv` does not match its digest in "
+        "SHA256SUMS\n  write it again, or upload it again: a part of it may be missing"
     )
     with pytest.raises(CorruptFileError) as caught:
         import_board(str(tmp_path / "board.tar"), str(tmp_path / "again"))

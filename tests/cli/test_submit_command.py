@@ -104,7 +104,7 @@ def test_an_output_is_sent_and_scored(board, token, tmp_path):
     code = out[:12]
     assert re.fullmatch(
         rf"{code}  scored\n  arrived  [\dT:-]+Z\n"
-        r"  score    test-A: PerplexityHashed 630, which moves only when a new score is surely better\n"
+        r"  score    test-A: PerplexityHashed 630, which changes only when a new score is significantly better\n"
         r"  quota    counts as 1: it was scored\n"
         r"  left     2\d of 30 submissions of [\d-]+ \(UTC\)\n"
         rf"  page     {board.address}/submissions/{code}.html\n",
@@ -136,7 +136,7 @@ def test_a_receipt_is_printed_and_verified(board, token, tmp_path):
     (tmp_path / "receipt.json").write_text(json.dumps(other))
     _, err = run("board", "verify-receipt", tmp_path / "receipt.json", "--key", key, status=1)
     assert err == (
-        f"geval: `{tmp_path}/receipt.json` is no valid receipt: its signature does not belong to what it says\n"
+        f"geval: `{tmp_path}/receipt.json` is not a valid receipt: its signature does not match its content\n"
     )
 
 
@@ -164,7 +164,7 @@ def test_an_output_with_errors_is_not_sent(board, token, tmp_path):
         assert out == ""
         assert f"{path}:1:" in err
         assert err.endswith(
-            "geval: It was not sent, since the board would reject it\n  --no-check sends it all the same\n"
+            "geval: Nothing was sent, because the board would reject it\n  --no-check sends it anyway\n"
         )
     words = ["submit", path, "--board", board.address, "--no-check"]
     assert "  rejected: " in run(*words, status=1, GEVAL_BOARD_TOKEN=token)[0]
@@ -173,9 +173,9 @@ def test_an_output_with_errors_is_not_sent(board, token, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--board", "http://board.example.org"], "argument --board: the token would be sent in clear\n  the address begins with https://"),
-        (["--board", "board.example.org"], "argument --board: `board.example.org` is no address such as https://board.example.org"),
-        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is no address such as https://board.example.org"),
+        (["--board", "http://board.example.org"], "argument --board: the token would be sent unencrypted\n  use an address that begins with https://"),
+        (["--board", "board.example.org"], "argument --board: `board.example.org` is not an address such as https://board.example.org"),
+        (["--board", "https://a:b@example.org"], "argument --board: `https://a:b@example.org` is not an address such as https://board.example.org"),
         (["--board", "https://example.org"], "the token is missing\n  set GEVAL_BOARD_TOKEN, or name a file with --token-file"),
         (["--board", "https://example.org", "--token-file", "open"], "others can read the token in `open`\n  chmod 600 open"),
     ],
@@ -204,7 +204,7 @@ def test_a_file_that_is_not_named_as_an_output_is_not_sent(geval, tmp_path, monk
 def test_a_board_that_is_not_there(tmp_path):
     address = f"http://127.0.0.1:{free_port()}"
     _, err = run("submit", output_in(tmp_path), "--board", address, status=1, GEVAL_BOARD_TOKEN="x")
-    assert err == "geval: The upload was not taken: the board does not answer ([Errno 111] Connection refused)\n"
+    assert err == "geval: The upload was refused: the board does not answer ([Errno 111] Connection refused)\n"
 
 
 def test_a_server_that_is_killed_loses_nothing_that_has_a_receipt(board, token, tmp_path):
@@ -238,15 +238,15 @@ def test_a_list_of_people_is_invited(board, tmp_path):
 def test_a_list_of_people_that_is_wrong(geval, board, tmp_path, text):
     (tmp_path / "people.csv").write_text(text)
     words = ["--list", f"{tmp_path}/people.csv", "--url", "https://board.example.org"]
-    reason = "its first line names the columns name, email, team, role; name is needed"
+    reason = "its first line may have the columns name, email, team, role, and must have name"
     if text.startswith("name"):
-        reason = "line 2: it has not one value for each column"
+        reason = "line 2: it needs a name, and one value for each column"
     message = f"geval: Cannot read `{tmp_path}/people.csv`: {reason}\n"
     assert geval("board", "invite", str(board.folder), *words) == (1, "", message)
 
 
 def test_a_link_needs_an_address(geval, board):
-    message = "geval: the address of the server is missing\n  --url URL, or `url` in board.yaml\n"
+    message = "geval: the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml\n"
     assert geval("board", "invite", str(board.folder), "eve") == (2, "", message)
 
 
@@ -254,7 +254,7 @@ def test_a_closed_account_cannot_submit(board, tmp_path):
     token = board.token("dora")
     run("board", "close", board.folder, "Dora")
     _, err = run("submit", output_in(tmp_path), "--board", board.address, status=1, GEVAL_BOARD_TOKEN=token)
-    assert err == "geval: The upload was not taken: the board does not know this token\n"
+    assert err == "geval: The upload was refused: the board does not know this token\n"
     _, err = run("board", "token", board.folder, "dora", status=1)
     assert err == "geval: there is no account `dora`\n"
 

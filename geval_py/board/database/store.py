@@ -122,7 +122,9 @@ def settings_path(folder: str) -> str:
     """Return the path of a board's settings; raises MissingFileError."""
     path = os.path.join(folder, SETTINGS_FILE)
     if not os.path.isfile(path):
-        raise MissingFileError(what="No board", path=path, hint="geval board init BOARD --challenge DIR makes one")
+        raise MissingFileError(
+            what="No board", path=path, hint="create one with geval board init BOARD --challenge DIR"
+        )
     return path
 
 
@@ -144,7 +146,7 @@ def engine_at(place: str) -> Engine:
     try:
         return _engine(url)
     except ModuleNotFoundError as error:
-        message = f"the board's database needs {error.name}, of the extra postgresql: {installs('postgresql')}"
+        message = f"the board's database needs {error.name} from the extra postgresql: {installs('postgresql')}"
         raise UsageError(message=message) from error
     except (ArgumentError, ValueError):  # it is not shown, as it may hold a password
         message = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
@@ -230,7 +232,7 @@ def check_schema(engine: Engine) -> None:
         if inspect(connection).has_table("alembic_version"):
             version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if version is None:
-        raise StoreError(path=_shown(engine.url), reason="it holds no board")
+        raise StoreError(path=_shown(engine.url), reason="it contains no board")
     if version > SCHEMA_VERSION:
         message = f"the board's database was made by a newer geval-py (schema {visible(version)})\n  upgrade geval-py"
         raise UsageError(message=message)
@@ -243,7 +245,7 @@ def create_tables(engine: Engine) -> None:
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
         if connection.execute(select(schema.submissions.c.id).limit(1)).first() is not None:
-            reason = "it holds the submissions of a board already"
+            reason = "it already contains the submissions of a board"
             raise StoreError(path=_shown(engine.url), reason=reason)
 
 

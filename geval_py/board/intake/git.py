@@ -92,7 +92,7 @@ def run_git(words: Sequence[str], budget: Budget, *, folder: str, max_bytes: int
         try:
             process = _start(words, os.path.dirname(folder), stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
         except FileNotFoundError as error:
-            raise FailedError(reason="there is no git on this machine") from error
+            raise FailedError(reason="git is not installed") from error
         try:
             is_running = True
             while is_running:
@@ -157,7 +157,7 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
         listing = read_repository(["ls-tree", "-rz", "--full-tree", "HEAD"], MAX_LISTING)
         if listing.count(b"\0") > budget.listed:
-            raise RejectedError(reason=f"its repository holds more than {budget.listed} files")
+            raise RejectedError(reason=f"its repository has more than {budget.listed} files")
         digests: dict[str, bytes] = {}
         for entry in listing.split(b"\0")[:-1]:
             about, _, path = entry.partition(b"\t")
@@ -189,7 +189,7 @@ def _blobs(digests: dict[str, bytes], repository: str, budget: Budget) -> Iterat
         for name in digests:
             header = stream.readline(MAX_HEADER).split()
             if len(header) != 3 or header[1] != b"blob":
-                raise refused(name, f"was not sent: it has more than {budget.bytes} bytes, or is no file")
+                raise refused(name, f"was not sent: it has more than {budget.bytes} bytes, or is not a file")
             left = int(header[2])
 
             def read(size: int) -> bytes:

@@ -156,16 +156,16 @@ def _written(node: yaml.Node) -> str:
 
 def _params(node: yaml.Node, _: YamlDocument) -> dict[str, str]:
     if not isinstance(node, yaml.MappingNode):
-        raise WrongValueError("takes names with values: {epochs: 10}")
+        raise WrongValueError("must have names with values: {epochs: 10}")
     if len(node.value) > MAX_PARAMS:
-        raise WrongValueError(f"has {len(node.value)} parameters; at most {MAX_PARAMS} are taken")
+        raise WrongValueError(f"has {len(node.value)} parameters; at most {MAX_PARAMS} are allowed")
     try:
         pairs = [
             (str(key.value) if isinstance(key, yaml.ScalarNode) else _written(key), _written(value).strip())
             for key, value in node.value
         ]
     except RecursionError:
-        raise WrongValueError("has a value that holds itself, or is too deep") from None
+        raise WrongValueError("has a value that contains itself, or is nested too deeply") from None
     if any(len(key) > MAX_NAME for key, _ in pairs):
         raise WrongValueError(f"has a name of more than {MAX_NAME} characters")
     return dict(pairs)
@@ -173,18 +173,18 @@ def _params(node: yaml.Node, _: YamlDocument) -> dict[str, str]:
 
 def _link(node: yaml.Node, document: YamlDocument) -> tuple[str, str]:
     if not isinstance(node, yaml.MappingNode):
-        raise WrongValueError("takes a list of {title: …, url: …}")
+        raise WrongValueError("must be a list of {title: …, url: …}")
     values = read_mapping(node, document, {"title": _short, "url": _short})
     url = values.get("url", "")
     if not re.match(r"https?://[^\s/]", url):
-        raise WrongValueError("need a url each that begins with http:// or https://")
+        raise WrongValueError("need a url each, beginning with http:// or https://")
     return values.get("title") or url, url
 
 
 def _list(node: yaml.Node, document: YamlDocument, *, read: Reader, most: int) -> tuple[Any, ...]:
     """Read a list, unless it is too long."""
     if isinstance(node, yaml.SequenceNode) and len(node.value) > most:
-        raise WrongValueError(f"has {len(node.value)} entries; at most {most} are taken")
+        raise WrongValueError(f"has {len(node.value)} entries; at most {most} are allowed")
     return strict_yaml.read_list(read, node, document)
 
 

@@ -56,7 +56,7 @@ def casefolded(name: str) -> str:
         key = unicodedata.normalize("NFKC", visible_part(unicodedata.normalize("NFKC", key)).casefold())
     key = re.sub(r"\s+", " ", key).strip()
     if not any(unicodedata.category(character)[0] in "LNPS" for character in key):
-        raise RejectedError(reason=f"the name `{visible(name)}` has no letter that can be seen")
+        raise RejectedError(reason=f"the name `{visible(name)}` has no visible letter")
     return key
 
 
@@ -177,7 +177,7 @@ def parse_address(source: str) -> Address:
     """
     parts = _ADDRESS.fullmatch(source)
     if parts is None or not source.isprintable():
-        form = "no address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
+        form = "not the address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main"
         raise UsageError(message=f"{form}\n  in a login write %40 for @, %2F for / and %3A for :")
     if not _BRANCH.fullmatch(parts["branch"]):
         raise UsageError(message=f"`{visible(parts['branch'])}` is not the name of a branch")
@@ -207,12 +207,12 @@ def check_source(source: str, transports: Sequence[str]) -> None:
     if source.startswith(GIT):
         address_of(source, transports)
     elif _LIKE_ADDRESS.match(source) and not os.path.exists(source):
-        raise UsageError(message="an address is no submission: write git+URL@BRANCH for a branch")
+        raise UsageError(message="an address alone is not a submission: write git+URL@BRANCH for a branch")
     elif not os.path.exists(source):
         raise MissingFileError(what="No submission", path=source)
     elif not os.path.isdir(source) and not (is_archive(source) and os.path.isfile(source)):
         kinds = ", ".join(ARCHIVES)
-        message = f"`{visible(source)}` is no submission: it is a folder, an archive ({kinds}) or git+URL@BRANCH"
+        message = f"`{visible(source)}` is not a submission: give a folder, an archive ({kinds}) or git+URL@BRANCH"
         raise UsageError(message=message)
 
 

@@ -167,7 +167,7 @@ def _death(status: int, error: str) -> SubmissionError:
         return FailedError(reason=ended + (f" ({kind[0]})" if kind else ""))
     name = next((one.name for one in signal.Signals if one == -status), str(-status))
     if name == "SIGXCPU":
-        return FailedError(reason="it took more processor time than is allowed")
+        return FailedError(reason="it exceeded the limit of processor time")
     crashed = RejectedError if name in CRASHES else FailedError
     return crashed(reason=f"the sandbox process was killed ({name})")
 

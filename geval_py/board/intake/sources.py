@@ -73,7 +73,7 @@ class Budget:
     def check_time(self) -> None:
         """Raise FailedError once the time is over."""
         if time.monotonic() > self.ends:
-            raise FailedError(reason="it took more time than is allowed")
+            raise FailedError(reason="it exceeded the time limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def checked_name(name: str) -> str:
     if len(name) > MAX_NAME_LENGTH:
         raise refused(name, f"has a name of more than {MAX_NAME_LENGTH} characters")
     if len(parts) > MAX_DEPTH + 1:
-        raise refused(name, f"is in more than {MAX_DEPTH} folders")
+        raise refused(name, f"is nested in more than {MAX_DEPTH} folders")
     return "/".join(part for part in parts if part)
 
 
@@ -124,7 +124,7 @@ def copy_members(
         with open(path, "xb") as file:
             while data := read(CHUNK_BYTES):
                 if not size and data.startswith(LFS_POINTER):
-                    raise refused(name, "is a pointer of Git LFS, not the file itself: add that to the submission")
+                    raise refused(name, "is a pointer of Git LFS: submit the file itself")
                 budget.take(len(data), name)
                 digest.update(data)
                 file.write(data)
@@ -156,7 +156,7 @@ def folder_source(path: str, budget: Budget) -> SubmissionSource:
             budget.check_time()
             left -= len(entries)
             if left < 0:
-                raise RejectedError(reason=f"its folder holds more than {budget.listed} files and folders")
+                raise RejectedError(reason=f"its folder has more than {budget.listed} files and folders")
             shown = (entry for entry in entries if not entry.name.startswith("."))
             for entry in sorted(shown, key=lambda entry: natural_order(entry.name)):
                 name = checked_name(f"{folder}{entry.name}")
@@ -206,7 +206,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
         try:
             yield
         except (MemoryError, RecursionError):  # tarfile reads a header whole, and each before a member by a call more
-            raise RejectedError(reason=f"a header in `{shown}` is larger than headers are") from None
+            raise RejectedError(reason=f"a header in `{shown}` is too large") from None
         except TooLargeError as error:
             raise RejectedError(reason=f"`{shown}` unpacks to more than {error.max_bytes} bytes") from None
         except (CorruptFileError, *DAMAGED) as error:
@@ -214,7 +214,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
                 raise
             reason = error.reason if isinstance(error, CorruptFileError) else str(error)
             kind = "tar" if is_tar else "zip"
-            what = f"`{shown}` is no {kind} archive, or is damaged: {visible(reason)}"
+            what = f"`{shown}` is not a {kind} archive, or is damaged: {visible(reason)}"
             raise RejectedError(reason=what) from error
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
@@ -238,7 +238,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
                     raise refused(name, "is in the archive twice")
                 seen.add(name)
                 if name.lower().endswith(NESTED):
-                    raise refused(name, "is an archive inside of the archive; pack its files themselves")
+                    raise refused(name, "is an archive inside the archive; pack its files directly")
                 if wanted(name):
                     with rejecting():
                         data = member.open()
@@ -254,7 +254,7 @@ def _zip_members(path: str) -> Generator[Member, None, None]:
         for member in archive.infolist():
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind == stat.S_IFLNK:
-                problem = "is a link; an archive with links is not taken"
+                problem = "is a link; archives with links are not allowed"
             elif kind not in (0, stat.S_IFREG):
                 problem = "is not a regular file but a device, a pipe or the like"
             elif "\0" in member.orig_filename:
@@ -262,7 +262,7 @@ def _zip_members(path: str) -> Generator[Member, None, None]:
             elif member.flag_bits & ENCRYPTED:
                 problem = "is encrypted"
             elif member.compress_type not in METHODS:
-                problem = "is packed by another method than deflate"
+                problem = "is compressed by another method than deflate"
             else:
                 problem = ""
             is_folder = member.is_dir() or member.filename.endswith("\\")
@@ -291,9 +291,9 @@ def _tar_members(path: str, max_bytes: int) -> Generator[Member, None, None]:
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_StrictHeader, errorlevel=2) as archive:
             for member in archive:
                 if member.issym() or member.islnk():
-                    problem = "is a link; an archive with links is not taken"
+                    problem = "is a link; archives with links are not allowed"
                 elif member.issparse():
-                    problem = "is a sparse file; pack it as a plain one"
+                    problem = "is a sparse file; pack it as an ordinary file"
                 elif not member.isreg() and not member.isdir():
                     problem = "is not a regular file but a device, a pipe or the like"
                 else:

@@ -47,7 +47,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
     """
     if at is not None:
         if at > now:
-            raise UsageError(message=f"no submission can have arrived at {moment_text(at)}: it is {moment_text(now)}")
+            raise UsageError(message=f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
         moment = at
         return lambda _: (moment, AT)
     with board.reading() as connection:
@@ -71,7 +71,7 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
             raise UsageError(message=f"{arrived}, but it is {moment_text(now)}")
         if moment < created:
             reason = f"{arrived}, before the board was made, at {moment_text(created)}"
-            raise UsageError(message=f"{reason}\n  if that is so: geval board add --at")
+            raise UsageError(message=f"{reason}\n  if that is right, add it with geval board add --at")
         return moment, by
 
     return arrival_of
@@ -96,16 +96,16 @@ def read_manifest(path: str) -> dict[str, datetime]:
                 if row == COLUMNS or not row:
                     continue
                 if len(row) != len(COLUMNS):
-                    problems.append(f"line {line}: a line has a name and a moment, with a comma between them")
+                    problems.append(f"line {line}: expected a name and a time, with a comma between them")
                 elif row[0] in moments:
-                    problems.append(f"line {line}: `{visible(row[0])}` stands here twice")
+                    problems.append(f"line {line}: `{visible(row[0])}` is listed twice")
                 else:
                     try:
                         moments[row[0]] = moment_of(row[1])
                     except ValueError as error:
                         problems.append(f"line {line}: {error}")
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFileError(path=path, reason="it is no CSV in UTF-8") from error
+        raise UnreadableFileError(path=path, reason="it is not CSV in UTF-8") from error
     if problems:
         raise ConfigError(path=path, message="\n".join(problems))
     return moments
@@ -139,8 +139,8 @@ def _last_commits(folder: str) -> Callable[[str], datetime]:
 
     prefix, shallow = f"{git('rev-parse', '--show-prefix', '--is-shallow-repository')}\n".split("\n")[:2]
     if shallow == "true":
-        message = f"the git repository of {named(folder)} has not all commits, so none says when a folder arrived"
-        raise UsageError(message=f"{message}\n  git fetch --unshallow")
+        message = f"the git repository of {named(folder)} lacks older commits, so arrival times are unknown"
+        raise UsageError(message=f"{message}\n  run git fetch --unshallow")
     status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", ".")
     paths = [entry[3:] for entry in git(*status).split("\0")]
     changed = {path.removeprefix(prefix).partition("/")[0] for path in paths}
@@ -148,7 +148,7 @@ def _last_commits(folder: str) -> Callable[[str], datetime]:
 
     def committed(name: str) -> datetime:
         if nothing_is_in_a_commit or name in changed:
-            reason = "has changes that are in no commit, so git does not know its time"
+            reason = "has uncommitted changes, so git does not know its time"
             raise UsageError(message=f"`{visible(name)}` {reason}")
         seconds = git("log", "-1", "--format=%ct", "--no-show-signature", "--", name).strip()
         if not seconds:

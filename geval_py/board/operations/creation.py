@@ -43,12 +43,12 @@ def create(
     """
     folder, place = os.fspath(folder), os.path.join(os.fspath(folder), SETTINGS_FILE)
     if os.path.lexists(place):
-        raise UsageError(message=f"there is a board already: {named(place)}\n  edit it, or name another folder")
+        raise UsageError(message=f"{named(place)} is a board already\n  edit it, or name another folder")
     opened = Challenge.open(challenge)
     answering = opened.path if answers is None else os.fspath(answers)
     schemes = opened.schemes()
     if not schemes:
-        message = "the challenge names no metric, which a board needs: --metric PerplexityHashed"
+        message = "the challenge has no metric, which a board needs: add --metric PerplexityHashed to its config.txt"
         raise ConfigError(path=os.path.join(opened.path, "config.txt"), message=message)
     content = TEMPLATE.format(
         title=scalar(title or opened.title),
@@ -84,7 +84,7 @@ def _tests(challenge: Challenge, answers: str) -> str:
         raise MissingFileError(
             what="No answers of a test set",
             path=os.path.join(answers, "test-A", splits.EXPECTED_FILE),
-            hint="--answers DIR says in which folder test-A/expected.tsv is",
+            hint="name the folder that has test-A/expected.tsv with --answers DIR",
         )
     for name in hidden:  # of a small test set, a score tells a larger share of the answers
         with LineReader(answers_in(answers, name) or "") as reader:
@@ -101,13 +101,13 @@ def scalar(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise UnreadableFileError(path=value, reason="board.yaml can name only what is UTF-8") from error
+        raise UnreadableFileError(path=value, reason="names in board.yaml must be UTF-8") from error
     dumped = yaml.safe_dump([value], allow_unicode=True, width=math.inf, default_flow_style=True)
     return str(dumped).strip()[1:-1]
 
 
 TEMPLATE = """\
-# A board of geval-py. Folders are relative to this file; `geval board status` reads it, and reports its errors.
+# A board of geval-py. Folders are relative to this file; `geval board status` reports its errors.
 
 # The heading of pages and tables.
 title: {title}
@@ -132,14 +132,14 @@ also: {also}
 #   visible: true         its answers are public, and pages may show its lines
 #   disclosed: 2          significant digits of a score that are shown until the last deadline; 0: no score, no place
 #   disclosed_after: 4    the same from then on (default: as disclosed; 4 if that is 0)
-#   ladder: true          a submitter's shown score moves only when it is surely better
-#   clip: 20              with a ladder: the most that one line may lose, in nats
-#   step: 0.1             with a ladder: how far the mean loss must fall, in nats; 0.1 is 10 % of a perplexity
+#   ladder: true          a shown score changes only when a new one is significantly better
+#   clip: 20              with a ladder: line losses above this, in nats, also count as this
+#   step: 0.1             with a ladder: how much the mean loss must improve, in nats; 0.1 is 10 % of a perplexity
 #   split: 30 %           scores are of 30 % of the lines until the deadline, then of the others; needs your own seed
 #   documents: FileId     with split: lines with the same value in this column of in.tsv are in the same part
 #   show: all             every variant of a submission has a score; best, as for hidden answers: only the best one
-# Each score that is shown tells something about the hidden answers, and somebody who asks often enough can read them
-# all. So hidden test sets have few digits and a ladder here; docs/board.md says how much a score tells.
+# Each shown score reveals something about the hidden answers, and many scores could reveal them all. So hidden test
+# sets have few digits and a ladder here; see docs/board.md, "Leakage of hidden answers".
 tests:
 {tests}
 
@@ -153,10 +153,10 @@ phases: []
 zone: UTC
 
 # How many submissions a submitter may send on one day; 0: any number. One with several outputs for a hidden test set
-# counts once for each of them. The more submissions, the more they tell about the hidden answers.
+# counts once for each of them. The more submissions, the more they reveal about the hidden answers.
 submissions_a_day: 1
 
-# The most outputs of a submission for one test set; one with more is rejected.
+# How many outputs a submission may have for one test set; a submission with more is rejected.
 variants: 5
 
 # How many submissions of a submitter count after the deadline of a split test: those that `geval board final` names,
@@ -190,6 +190,6 @@ submit: ""
 # How to cite the challenge, in Markdown, for its page.
 cite: ""
 
-# The server (geval board serve): the most bytes of an upload, and the most uploads of a team in an hour.
+# The server (geval board serve): the largest upload in bytes, and how many uploads a team may send in an hour.
 server: {{upload: 200_000_000, uploads_an_hour: 60}}
 """

@@ -27,7 +27,7 @@ def announce(board: Board, text: str, now: datetime) -> int:
     """Put a text in Markdown on the first page and into the feed; return its number. Raises UsageError."""
     text = text.strip()
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
-        raise UsageError(message=f"an announcement has from 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
+        raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     with board.writing() as connection:
         values = {"moment": now, "text": escape_unstorable(text)}
         made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()

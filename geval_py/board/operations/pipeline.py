@@ -68,7 +68,7 @@ MAX_SHOWN = 60  # characters of a name that cannot be a submitter's
 KNOWN = "the same content was added before: this is its receipt"
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
 LOOKS_LIKE = "the name `{}` looks like `{}`, so it is the same submitter"
-MEANWHILE = "its submission was changed by another run meanwhile"
+MEANWHILE = "another run has changed the submission in the meantime"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,10 @@ from geval_py.errors import DataError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
-CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by the rules that `geval check` knows too"}
-OF_THE_BOARD = "it failed, which is not its submitter's fault"
-AGAIN = "it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again"
-OF_THE_ORGANISER = "a baseline of the organiser's"
+CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by rules that `geval check` also applies"}
+OF_THE_BOARD = "it failed, through no fault of the submitter"
+AGAIN = "it failed through no fault of its own: `geval board add` or `scan --again` tries it again"
+OF_THE_ORGANISER = "a baseline of the organiser"
 REFUSED = "refused"  # the state of a submission that was not stored
 OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
@@ -34,10 +34,10 @@ ARRIVED = (MTIME, GIT, NOW)  # the words of --arrived
 WAYS = {
     NOW: "when it was added",
     AT: "as --at says",
-    MTIME: "by the times of its files",
-    GIT: "by its last commit",
+    MTIME: "from the times of its files",
+    GIT: "from its last commit",
     MANIFEST: "as arrivals.csv says",
-    UPLOAD: "when the server had its last byte",
+    UPLOAD: "when the server received its last byte",
 }
 
 
@@ -64,7 +64,7 @@ class QuotaError(DataError):
                 f"The quota is {many} a day: {self.outputs} outputs for {visible(self.test)} count as {self.outputs}"
                 f"\n  send at most {own} for a test set with hidden answers; nothing was scored"
             )
-        more = f", and this one counts as {self.outputs}: so many outputs are for {visible(self.test)}"
+        more = f", and this one counts as {self.outputs}, its number of outputs for {visible(self.test)}"
         return (
             f"The quota is used up: {visible(self.submitter)} sent {self.used} of {many} on {self.day} ({self.zone})"
             f"{more if self.outputs > 1 else ''}\n  the next day begins at {moment_text(self.again)}; "

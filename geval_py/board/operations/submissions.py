@@ -61,7 +61,7 @@ def add(
     time in the future; MissingFileError for a missing source; StoreError.
     """
     if at is not None and at > now:
-        raise UsageError(message=f"no submission can have arrived at {moment_text(at)}: it is {moment_text(now)}")
+        raise UsageError(message=f"the arrival time {moment_text(at)} is in the future: it is {moment_text(now)}")
     attempt = Attempt(
         source=source,
         submitter=submitter,
@@ -210,11 +210,11 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
     """
     settings = board.settings
     if not reason.strip():
-        raise UsageError(message="a submission is withdrawn with a reason, which `geval board status` shows")
+        raise UsageError(message="a withdrawal needs a reason, which `geval board status` shows")
     with board.writing() as connection:
         row = find_submission(connection, code)
         if row.withdrawn is not None:
-            raise UsageError(message=f"`{visible(code)}` was withdrawn already, at {moment_text(row.withdrawn)}")
+            raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
         if by_team:  # a step of a ladder that is lost would show the next score
             phase, ask = settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
             if phase != settings.phase_of(now):
@@ -257,7 +257,9 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
     """
     settings = board.settings
     if not settings.finals:
-        raise UsageError(message="this board has no final submissions\n  `finals: 2` in board.yaml allows two")
+        raise UsageError(
+            message="this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
+        )
     with board.writing() as connection:
         rows = {row.id: row for row in (find_submission(connection, code) for code in codes)}
         for number, row in rows.items():
@@ -265,7 +267,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             for test, phase in tests.items():
                 if phase is not None and now > phase.until:
                     deadline = f"the deadline of {visible(test)} has passed, at {moment_text(phase.until)}"
-                    raise UsageError(message=f"{deadline}: final submissions stay as they are")
+                    raise UsageError(message=f"{deadline}: final submissions cannot be changed")
             if not undo:
                 if row.baseline:
                     raise UsageError(message=f"{row.code} is a baseline, which has no place")

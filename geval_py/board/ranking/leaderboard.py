@@ -89,7 +89,7 @@ def standings_on(
     open_phase, notes = settings.phase_of(now), []
     in_phase = shown_phase(settings, open_phase, test, has_entries) if phase is None else phase
     if phase is None and open_phase == AFTER != in_phase:
-        notes.append(f"nothing stands in {AFTER} yet; this is the table of the last phase, {visible(in_phase)}")
+        notes.append(f"there are no entries in {AFTER} yet; this is the table of the last phase, {visible(in_phase)}")
     own = settings.in_phase(_checked("phase", in_phase, settings.phase_names))
     tests = {one.name: one for one in own.tests}
     name = _checked("test", test or next(iter(tests)), [one.name for one in settings.tests])
@@ -108,7 +108,7 @@ def standings_on(
     if digits.score and by == order.GROUPINGS[settings.entries]:
         notes += _add_ranges(connection, settings, entries, floor)
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
-        nothing = f"a score worse than {figure(floor, digits.score)}, the {names[0]} of knowing nothing"
+        nothing = f"a score worse than {figure(floor, digits.score)}, the {names[0]} without any knowledge"
         notes.append(f"{nothing}, is shown as infinite")
     part, last = settings.part_of(shown, in_phase, now), settings.deciding_phase(name)
     if part and digits.score and entries:
@@ -307,7 +307,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         name="range",
         text=lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
         alignment="centre",
-        legend="the places that cannot be told apart from this one",
+        legend="the places that are not significantly different from this one",
         heading="Range",
         key=attrgetter("first"),
         style="range",
@@ -330,7 +330,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
     yield EntryColumn(
         name="group",
         text=groups_text,
-        legend="entries that share a letter cannot be told apart "
+        legend="entries that share a letter are not significantly different "
         "(approximate randomisation of all pairs, Holm's correction, 5 %)",
         heading="Group",
         key=groups_text,
@@ -390,6 +390,6 @@ def interval_text(entry: Entry, digits: int) -> str:
 def groups_text(entry: Entry) -> str:
     """Write the groups as compact letters, after the last letter as numbers from 1.
 
-    Two entries that share a letter cannot be told apart.
+    Two entries that share a letter are not significantly different.
     """
     return "".join(LETTERS[group] if group < len(LETTERS) else f"({group + 1})" for group in entry.groups)

@@ -122,7 +122,7 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     if not standings.digits:
         return ("No score or place is shown before the last deadline.",)
     if entry.baseline:
-        return ("A baseline stands in the table without a place.",)
+        return ("A baseline has no place.",)
     place, score, digits = entry.place, entry.score, standings.digits
     if place is None or score is None:
         return ("An entry without a score has no place.",)
@@ -136,12 +136,12 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
         return "infinitely" if math.isinf(score) or math.isinf(other) else difference(score, other, digits)
 
     if math.isinf(score):
-        worse = f"worse than {figure(standings.floor, digits)}, which an output without any knowledge has"
-        infinite = "infinite: some expected word was given no probability at all"
+        worse = f"worse than {figure(standings.floor, digits)}, the score of an output without any knowledge"
+        infinite = "infinite: an expected word has the probability 0"
         sentences.append(f"The score is {infinite if standings.floor is None else worse}.")
     if equal := len(ranked) - len(ahead) - len(behind):
-        sharing = "another entry" if equal == 1 else f"{equal} other entries"
-        sentences.append(f"The shown score, and so the place, is also that of {sharing}.")
+        sharing = "Another entry has" if equal == 1 else f"{equal} other entries have"
+        sentences.append(f"{sharing} the same shown score, and so the same place.")
     than = "below" if standings.direction == "lower" else "above"
     best = {number: shown for number, shown, _ in reversed((*ahead[:1], *ahead[-1:]))}
     for number, shown in best.items():
@@ -156,12 +156,12 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     if entry.first < (entry.last or 0):
         places = f"{entry.first} to {entry.last}"
         sentences.append(
-            f"On other lines of the same kind, the place might be any from {places}: these cannot be told apart."
+            f"On similar lines, the place might be any from {places}: these entries are not significantly different."
         )
     for side, nearest_first in (("better", reversed(ahead)), ("worse", behind)):
         for number, shown, groups in nearest_first:
             if groups and not set(groups) & set(entry.groups):
-                surely = f"The nearest entry that is surely {side} is at place {number}"
+                surely = f"The nearest entry that is significantly {side} is at place {number}"
                 sentences.append(f"{surely}, {apart(shown)} {side}.")
                 break
     return tuple(sentences)

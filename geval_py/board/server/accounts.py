@@ -204,14 +204,14 @@ def check_email(email: str) -> None:
     """Raise UsageError unless this is "" or may be the address of a mailbox."""
     is_address = len(email) <= MAX_EMAIL and re.fullmatch(r"[!-~]+@[!-~]+", email) and not set('<>",;\\') & set(email)
     if email and not is_address:
-        raise UsageError(message=f"`{visible(email)}` is no e-mail address")
+        raise UsageError(message=f"`{visible(email)}` is not an e-mail address")
 
 
 def accept(connection: Connection, secret: str, now: datetime) -> Account:
     """Use an invitation: return its account, which is made if it is new; raises RefusedError."""
     row = find(connection, INVITATION, secret, now)
     if row is None:
-        raise RefusedError(reason="this link was used, or is too old; ask the organiser for another one")
+        raise RefusedError(reason="this link was used or has expired; ask the organiser for another one")
     return _accept(connection, row, now)
 
 

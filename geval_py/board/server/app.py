@@ -182,7 +182,7 @@ async def _receive(
     name = uploads.file_name(name, test, board.settings)
     most, an_hour = board.settings.server.upload, board.settings.server.uploads_an_hour
     if server.receiving[account.id] >= RECEIVED_AT_ONCE:
-        raise TooOftenError(reason=f"{RECEIVED_AT_ONCE} uploads come already; wait until one has arrived")
+        raise TooOftenError(reason=f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
     digest, size = hashlib.sha256(), 0
     server.receiving[account.id] += 1
     try:
@@ -220,7 +220,7 @@ async def _joined_in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             if chunk is None:
                 return
     except TimeoutError:
-        raise HTTPException(408, f"No byte came for {IDLE_SECONDS} seconds.") from None
+        raise HTTPException(408, f"No data arrived for {IDLE_SECONDS} seconds.") from None
     except ClientDisconnect:
         raise HTTPException(400, "The upload was cut off.") from None
 

@@ -114,7 +114,7 @@ class ServerContext:
         site, url = request.headers.get("sec-fetch-site"), urlsplit(self.url or str(request.base_url))
         own = f"{url.scheme}://{url.netloc}"
         if site != "same-origin" and (site is not None or request.headers.get("origin", "") != own):
-            raise HTTPException(403, "This form is not of this site.")
+            raise HTTPException(403, "This form does not come from this site.")
 
     def count_try(self, request: Request, what: str = "failures", most: int | None = None) -> None:
         """Count a try of something, by the address it came from; raises TooOftenError.
@@ -226,7 +226,7 @@ def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
         names = {name for name, _ in scope["headers"]}
         coding = [value for name, value in scope["headers"] if name == b"content-encoding"]
         if {b"content-length", b"transfer-encoding"} <= names:  # RFC 9112, section 6.1: perhaps smuggled past a proxy
-            answer = PlainTextResponse("Send a length or chunks.\n", 400, headers={"Connection": "close"})
+            answer = PlainTextResponse("Send a Content-Length, or chunks.\n", 400, headers={"Connection": "close"})
         elif any(value.strip().lower() not in (b"", b"identity") for value in coding):
             answer = PlainTextResponse("Send the body without a Content-Encoding.\n", 415)
         await answer(scope, receive, guarded)

@@ -72,9 +72,7 @@ class Undelivered:
 
     def __str__(self) -> str:
         where = f"to {self.webhook}" if self.webhook else "by mail"
-        return (
-            f"{self.count} {'notice is' if self.count == 1 else 'notices are'} not delivered {where}: {self.reason}"
-        )
+        return f"{self.count} {'notice is' if self.count == 1 else 'notices are'} undelivered {where}: {self.reason}"
 
 
 def undelivered(connection: Connection) -> list[Undelivered]:
@@ -103,7 +101,7 @@ def _call(webhook: Webhook, settings: BoardSettings, row: Row[Any], now: datetim
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise DeliveryError(f"no answer ({type(error).__name__})") from None
     except (ValueError, RuntimeError):
-        raise DeliveryError(f"the secret in {webhook.secret} is none of a webhook") from None
+        raise DeliveryError(f"the secret in {webhook.secret} is not the secret of a webhook") from None
     if not 200 <= status < 300:
         raise DeliveryError(f"the answer has the status {status}")
 
@@ -138,7 +136,7 @@ def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any]) -> None:
     message["Auto-Submitted"] = "auto-generated"
     if base:
         message["List-Unsubscribe"] = f"<{base}/me>"
-    where = f"\n\n{base}/me/uploads/{event['upload']}\n\nYou turn these messages off at {base}/me" if base else ""
+    where = f"\n\n{base}/me/uploads/{event['upload']}\n\nYou can turn these messages off at {base}/me" if base else ""
     message.set_content(f"Your upload {visible(event['file'])} is {event['state']}.{where}\n")
     context = ssl.create_default_context()
     try:
@@ -149,4 +147,4 @@ def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any]) -> None:
                 smtp.login(mail.user, _variable(mail.password))
             smtp.send_message(message)
     except (smtplib.SMTPException, OSError) as error:
-        raise DeliveryError(f"the mail was not taken ({type(error).__name__})") from None
+        raise DeliveryError(f"the mail was not accepted ({type(error).__name__})") from None

@@ -53,7 +53,7 @@ async def come_back(request: Request) -> Response:
     server, provider = server_of(request), _provider(request)
     data = await run_in_threadpool(_take, request)
     if data.get("provider") != provider.slug:
-        raise RefusedError(reason="you were away for too long, or began in another browser; sign in again")
+        raise RefusedError(reason="the sign-in took too long, or began in another browser; sign in again")
     request.scope["session"] = data["session"]
     who = await _asked(server, provider, lambda client: _identity(client, provider, request))
 
@@ -63,9 +63,8 @@ async def come_back(request: Request) -> Response:
             if account is not None:
                 return server.welcome(connection, account, f"signed in by {provider.name}", server.sign_in_cookie)
         if not server.board().settings.server.is_open_to(who.email):
-            says = who.email or "without a verified address"
-            reason = f"{provider.name} says that you are {says}, whom nobody has invited yet; ask the organiser"
-            raise RefusedError(reason=reason)
+            says = f"{who.email} has no invitation" if who.email else f"{provider.name} gave no verified address"
+            raise RefusedError(reason=f"{says}; ask the organiser")
         return _keep(server, RedirectResponse(NEXT, 303), {"identity": asdict(who)})
 
     return await run_in_threadpool(sign_in)
@@ -81,7 +80,7 @@ async def choose_name(request: Request) -> Response:
             server.check_origin(request)
         data = _take(request)
         if "identity" not in data:
-            raise RefusedError(reason="you were away for too long; sign in again")
+            raise RefusedError(reason="the sign-in took too long; sign in again")
         who = Identity(**data["identity"])
         reason = ""
         if request.method == "POST":
@@ -156,7 +155,7 @@ async def _asked(server: ServerContext, provider: Provider, ask: Callable[[Any],
     except (OAuthError, JoseError) as error:
         raise RefusedError(reason=f"{provider.name} did not sign you in; try again") from error
     except (httpx2.HTTPError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise HTTPException(503, f"{provider.name} does not answer as it should; try again later.") from error
+        raise HTTPException(503, f"{provider.name} gave an invalid response; try again later.") from error
 
 
 def check_secrets(settings: ServerSettings) -> None:
@@ -164,8 +163,8 @@ def check_secrets(settings: ServerSettings) -> None:
     for one in settings.sign_in:
         if not os.environ.get(one.secret):
             raise UsageError(
-                message=f"the environment variable {one.secret} is empty: board.yaml says that it has the secret of "
-                f"{visible(one.name)}, by which people sign in"
+                message=f"the environment variable {one.secret} is empty: write the client secret of "
+                f"{visible(one.name)} into it"
             )
 
 

@@ -80,7 +80,7 @@ def enqueue(connection: Connection, kind: str, now: datetime, **values: Any) -> 
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
     """Add the job of a rescoring, and return its id. Raises UsageError while another one is not done."""
     if connection.execute(select(J.id).where(J.kind == RESCORING, J.state.in_(OPEN))).first() is not None:
-        raise UsageError(message="a rescoring waits or is at work already")
+        raise UsageError(message="a rescoring is waiting or running already")
     return enqueue(connection, RESCORING, now, who=escape_unstorable(who), dry=dry)
 
 
@@ -175,13 +175,13 @@ class QueueStatus:
 
     def lines(self) -> Iterator[str]:
         """Yield sentences about it for a terminal."""
-        yield f"queue: {self.waiting} waiting, {self.leased} at work, {self.done} done, {self.failed} failed"
+        yield f"queue: {self.waiting} waiting, {self.leased} running, {self.done} done, {self.failed} failed"
         if self.waiting:
             yield f"the oldest job has waited for {self.oldest_seconds:.0f} seconds"
         if self.expired:
-            yield f"leases that are over: {self.expired}; is a worker running? geval board work"
+            yield f"expired leases: {self.expired}; if no worker is running, start geval board work"
         for reason, count in self.failures.items():
-            yield f"failed jobs: {count}, since {reason}"
+            yield f"failed jobs: {count}, because {reason}"
 
 
 def queue_status(connection: Connection, now: datetime) -> QueueStatus:

@@ -39,7 +39,7 @@ class ReceiptError(DataError):
     reason: str
 
     def __str__(self) -> str:
-        return f"{named(self.path)} is no valid receipt: {self.reason}"
+        return f"{named(self.path)} is not a valid receipt: {self.reason}"
 
 
 def signing_key(folder: str) -> Ed25519PrivateKey:
@@ -61,9 +61,9 @@ def signing_key(folder: str) -> Ed25519PrivateKey:
     except OSError as error:
         raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
     except ValueError as error:
-        raise UnreadableFileError(path=path, reason="it holds no private key") from error
+        raise UnreadableFileError(path=path, reason="it contains no private key") from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise UnreadableFileError(path=path, reason="it holds no Ed25519 key")
+        raise UnreadableFileError(path=path, reason="it contains no Ed25519 key")
     return key
 
 
@@ -94,13 +94,13 @@ def verify(path: str, text: str, key: str) -> Receipt:
             receipt = json.loads(receipt["receipt"])
         signature = b64decode(receipt[SIGNATURE], validate=True)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ReceiptError(path=path, reason="it is no JSON with a signature") from error
+        raise ReceiptError(path=path, reason="it is not JSON with a signature") from error
     if set(receipt) != {*FIELDS, SIGNATURE}:
-        raise ReceiptError(path=path, reason="it has fields that a receipt has not, or lacks some")
+        raise ReceiptError(path=path, reason="its fields are not those of a receipt")
     if receipt["key"] != key:
         raise ReceiptError(path=path, reason=f"it was signed with another key, `{visible(str(receipt['key']))}`")
     try:
         Ed25519PublicKey.from_public_bytes(b64decode(key, validate=True)).verify(signature, _signed(receipt))
     except (InvalidSignature, Base64Error, ValueError) as error:
-        raise ReceiptError(path=path, reason="its signature does not belong to what it says") from error
+        raise ReceiptError(path=path, reason="its signature does not match its content") from error
     return dict(receipt)

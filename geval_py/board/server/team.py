@@ -78,7 +78,7 @@ def own_upload(visit: Visit) -> tuple[Row[Any], list[Row[Any]]]:
     settings, number = visit.board.settings, visit.request.path_params["number"]
     own = uploads.uploads_of(visit.connection, visit.account.submitter_id, number=number)
     if not own:
-        raise HTTPException(404, "There is no such upload of your team.")
+        raise HTTPException(404, "Your team has no such upload.")
     tests = [test.name for test in settings.tests if are_public(settings, test)]
     return own[0], uploads.outputs_of(visit.connection, own[0].code, tests)
 
@@ -178,7 +178,7 @@ def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
     account = visit.account
     if not (account.owner and account.team):
-        raise RefusedError(reason="only the owner of a team invites into it")
+        raise RefusedError(reason="only the owner of a team can invite people into it")
     accounts.refuse_taken(visit.connection, visit.form["name"])
     return invited(visit, team=account.team, owner=False)
 
@@ -193,7 +193,7 @@ def change(visit: Visit) -> None:
         return
     is_own = submissions.c.code == code, submissions.c.submitter_id == visit.account.submitter_id
     if visit.connection.execute(select(submissions.c.id).where(*is_own)).first() is None:
-        raise RefusedError(reason="this is no submission of your team")
+        raise RefusedError(reason="this submission does not belong to your team")
     if name == "final":
         undo = visit.form["undo"] == "yes"
         operations.name_final(visit.board, [code], visit.now, undo=undo)

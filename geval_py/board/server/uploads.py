@@ -45,16 +45,18 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     """
     name = name.replace("\\", "/").rpartition("/")[2]
     if not name or name.startswith(".") or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        raise RefusedError(reason="the file needs a name of visible characters that does not begin with a dot")
+        raise RefusedError(reason="the file's name needs visible characters, and must not begin with a dot")
     if is_archive(name):
         if test:
-            raise RefusedError(reason=f"`{visible(name)}` is an archive: its folders name the test sets")
+            raise RefusedError(
+                reason=f"`{visible(name)}` is an archive, whose folders name the test sets: leave the test set out"
+            )
         return name
     if problem := upload_name_problem(name):
         raise RefusedError(reason=problem)
     names = [one.name for one in settings.tests]
     if test not in names:
-        wrong = f"there is no test set `{visible(test)}`" if test else "an output needs its test set"
+        wrong = f"there is no test set `{visible(test)}`" if test else "an output needs a test set"
         raise RefusedError(reason=f"{wrong}: {', '.join(names)}")
     return name
 

@@ -105,7 +105,7 @@ def write_site(folder: str, pages: Iterable[Page]) -> int:
         if os.path.islink(target) or not os.path.isdir(target):
             raise UsageError(message=f"Cannot write {named(target)}: it is not a folder")
         if os.listdir(target) and mark_of(target) is None:
-            message = f"Cannot write {named(target)}: it holds something other than a site\n  name a new folder"
+            message = f"Cannot write {named(target)}: it contains something other than a site\n  name a new folder"
             raise UsageError(message=message)
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -10,12 +10,12 @@ DESCRIPTION = "Collect submissions to a challenge, check, score and rank them, a
 EXAMPLES = """\
   geval board init gazette-board --challenge gazette --answers hidden
   geval board scan gazette-board uploads   add what is new in a folder
-  geval board status gazette-board         and see what became of it
+  geval board status gazette-board         what was stored, rejected or failed
   geval board show gazette-board           the leaderboard
   geval board add --help                   what a command does, and its options
 """
 BOARD = option("board", metavar="BOARD", help="the board's folder")
-CODE = option("code", metavar="CODE", help="the submission's code, or the beginning of it")
+CODE = option("code", metavar="CODE", help="the submission's code, or its first characters")
 
 
 def now() -> datetime:

@@ -26,7 +26,7 @@ MAX_CODES = 5  # that are listed; the JSON document has all
 
 make_show_parser = parser_maker(
     "board show",
-    "Show a leaderboard: places, scores with their intervals, and which places cannot be told apart.",
+    "Show a leaderboard: places, scores with their intervals, and which differences are significant.",
     """\
   geval board show gazette-board
   geval board show gazette-board --by submission --test dev-0
@@ -34,7 +34,7 @@ make_show_parser = parser_maker(
 """,
     BOARD,
     option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
-    option("--phase", metavar="NAME", help="the phase (default: the present one, or the last with an entry)"),
+    option("--phase", metavar="NAME", help="the phase (default: the current one, or the last with an entry)"),
     option("--by", choices=leaderboard.BY, help="show the best entry of each (default: as in board.yaml)"),
     add_format,
 )
@@ -54,7 +54,7 @@ def run_show(args: argparse.Namespace) -> None:
         last = board.settings.deciding_phase(shown.test)
         if last is not None:
             terminal.note(
-                visible(f"this is what came after the deadline; --phase {last.name} shows the frozen table")
+                visible(f"these submissions arrived after the deadline; --phase {last.name} shows the final table")
             )
     value = Shown(
         document=leaderboard.standings_document(shown),
@@ -67,7 +67,7 @@ def run_show(args: argparse.Namespace) -> None:
 
 make_status_parser = parser_maker(
     "board status",
-    "Show what is stored, what is out of date, what was rejected or failed and why, and what was charged.",
+    "Show the submissions, what is out of date, what was rejected or failed and why, and what counts for the quota.",
     """\
   geval board status gazette-board
   geval board status gazette-board --format json
@@ -90,8 +90,7 @@ def run_status(args: argparse.Namespace) -> None:
 
         with board.reading() as connection:
             pairs = tuple(likeness.likenesses(connection, board.settings))
-        number = "1 pair is" if len(pairs) == 1 else f"{len(pairs)} pairs are"
-        summary = f"outputs of different submitters: {number} much alike"
+        summary = f"{counted(len(pairs), 'pair')} of very similar outputs of different submitters"
         copies, table = [asdict(pair) for pair in pairs], likeness.likeness_table(pairs)
         terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return
@@ -115,7 +114,7 @@ def _summary(status: Status) -> Iterator[str]:
     yield f"{received}: {states}, {status.withdrawn} withdrawn"
     yield f"{counted(status.outputs, 'output')}, {counted(status.evaluations, 'evaluation')}"
     for reason, count in status.outdated.items():
-        yield f"out of date: {count}, since {reason}; geval board rescore"
+        yield f"out of date: {count}, because {reason}; run geval board rescore"
     if not status.outdated:
         yield "nothing is out of date"
     for test, codes in status.without_output.items():
@@ -126,7 +125,7 @@ def _summary(status: Status) -> Iterator[str]:
         have = f"{counted(len(named), 'submitter')} {'has' if len(named) == 1 else 'have'}"
         yield f"{have} named final submissions; at most {status.finals} of each count"
     if codes := status.to_be_sent_again:
-        yield f"rejected under other tests or limits: {_some(codes)}; geval board scan or add takes them again"
+        yield f"rejected under earlier tests or limits: {_some(codes)}; geval board scan or add tries them again"
     if failed := [line.code for line in status.submissions if line.state == FAILED]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
 
@@ -144,8 +143,8 @@ make_site_parser = parser_maker(
   geval board site gazette-board -o public
   geval board site gazette-board -o private --organiser
 
-The folder is whole in itself: any web server can show it, and a browser that opens index.html. An earlier site in
-it stands until the new one is whole.
+Publish the folder with any web server, or open its index.html in a browser. An earlier site in the folder stays
+until the new one is complete.
 """,
     BOARD,
     option("-o", "--output", metavar="DIR", required=True, help="the folder: new, empty, or with an earlier site"),

@@ -31,7 +31,7 @@ NAME = option("name", metavar="NAME", help="the name of the account")
 
 make_serve_parser = parser_maker(
     "board serve",
-    "Serve a board: its pages, sign-in by invitation, uploads; and start a worker that scores them.",
+    "Serve a board's pages, accounts and uploads, and start a worker that scores the uploads.",
     """\
   geval board serve gazette-board
   geval board serve gazette-board --port 8080 --url https://board.example.org
@@ -71,7 +71,7 @@ def run_serve(args: argparse.Namespace) -> None:
             timeout_graceful_shutdown=5,
         )
         address = server.url or f"http://{args.host}:{args.port}"
-        terminal.note(f"{address} serves {named(args.board)}; Ctrl-C ends it")
+        terminal.note(f"serving {named(args.board)} at {address}; press Ctrl-C to stop")
         with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
             try:
                 uvicorn.Server(config).run()
@@ -112,7 +112,7 @@ def _worker_beside(board: str, workers: int | None) -> Iterator[None]:
 
 make_work_parser = parser_maker(
     "board work",
-    "Check and score what was uploaded, until interrupted; several workers may run, also on other machines.",
+    "Check and score uploads until interrupted. Several workers may run at once, also on other machines.",
     """\
   geval board work gazette-board
   geval board work gazette-board --workers 4
@@ -146,7 +146,7 @@ def run_work(args: argparse.Namespace) -> None:
 
 make_invite_parser = parser_maker(
     "board invite",
-    "Print a link that makes an account, or signs in to one that exists; it works once, for two weeks.",
+    "Print a link that creates an account, or signs in to an existing one. It works once, within two weeks.",
     """\
   geval board invite gazette-board anna --url https://board.example.org
   geval board invite gazette-board "Bob Smith" --team "Team 7"
@@ -154,10 +154,10 @@ make_invite_parser = parser_maker(
 """,
     BOARD,
     option("name", nargs="?", metavar="NAME", help="the name of the account"),
-    option("--list", metavar="FILE", help="invite everyone in a CSV, and print a CSV with their links"),
-    option("--email", default="", metavar="ADDRESS", help="their e-mail address, for you"),
-    option("--role", choices=ROLES, default=SUBMITTER, help="what they may do (default: submitter)"),
-    option("--team", metavar="NAME", help="the submitter they submit for (default: their name)"),
+    option("--list", metavar="FILE", help="invite everyone in a CSV file, and print a CSV with their links"),
+    option("--email", default="", metavar="ADDRESS", help="the e-mail address of the person"),
+    option("--role", choices=ROLES, default=SUBMITTER, help="the role of the person (default: submitter)"),
+    option("--team", metavar="NAME", help="the team for which the person submits (default: NAME)"),
     option("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)"),
 )
 
@@ -165,11 +165,13 @@ make_invite_parser = parser_maker(
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
     if (args.name is None) == (args.list is None):
-        raise UsageError(message="name somebody to invite, or a CSV with --list FILE")
+        raise UsageError(message="give the name of a person to invite, or a CSV file with --list FILE")
     board = Board.open(args.board)
     base = (args.url or board.settings.url).rstrip("/")
     if not base:
-        raise UsageError(message="the address of the server is missing\n  --url URL, or `url` in board.yaml")
+        raise UsageError(
+            message="the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml"
+        )
     own = {"name": args.name, "email": args.email, "role": args.role, "team": args.team}
     people = [own] if args.list is None else list(_listed(args.list))
     with board.writing() as connection:
@@ -195,12 +197,12 @@ def _listed(path: str) -> Iterator[dict[str, str]]:
     unknown = [name for name in reader.fieldnames or [""] if name not in CSV_COLUMNS]
     if unknown or "name" not in (reader.fieldnames or []):
         raise UnreadableFileError(
-            path=path, reason=f"its first line names the columns {', '.join(CSV_COLUMNS)}; name is needed"
+            path=path, reason=f"its first line may have the columns {', '.join(CSV_COLUMNS)}, and must have name"
         )
     for row in reader:
         if None in row or not row["name"] or None in row.values():
             raise UnreadableFileError(
-                path=path, reason=f"line {reader.line_num}: it has not one value for each column"
+                path=path, reason=f"line {reader.line_num}: it needs a name, and one value for each column"
             )
         values = {name: value for name, value in row.items() if value}
         yield {"email": "", "role": SUBMITTER, **values}
@@ -256,11 +258,11 @@ def run_close(args: argparse.Namespace) -> None:
 
 make_verify_receipt_parser = parser_maker(
     "board verify-receipt",
-    "Verify the signature of a receipt, by the key that the server publishes as /receipt-key.",
+    "Verify the signature of a receipt with the key that the server publishes at /receipt-key.",
     """\
   geval board verify-receipt receipt.json --key q83vEjRWeJ…
 """,
-    option("file", metavar="FILE", help="the receipt, or the whole answer to an upload"),
+    option("file", metavar="FILE", help="the receipt, or the whole response to an upload"),
     option("--key", required=True, metavar="KEY", help="the board's public key, in base 64"),
     status="Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault.",
 )

@@ -28,7 +28,7 @@ moment = argument_type(moment_of)
 
 make_add_parser = parser_maker(
     "board add",
-    "Check and score submissions, each in a process of its own, store them, and print their receipts.",
+    "Check and score submissions, each in a separate process, store them, and print their receipts.",
     """\
   geval board add gazette-board uploads/ann
   geval board add gazette-board bob.zip --submitter "Bob Smith" --at "2027-01-31 23:10 Europe/Warsaw"
@@ -40,13 +40,13 @@ make_add_parser = parser_maker(
     option(
         "--submitter",
         metavar="NAME",
-        help="who sent it (default: the submission's own name, for a branch its whole repository)",
+        help="the submitter (default: the name of the folder or archive; for a branch, its repository)",
     ),
-    option("--at", type=moment, metavar="TIME", help="when it arrived, with its zone (default: now)"),
+    option("--at", type=moment, metavar="TIME", help="the time of arrival, with a time zone (default: now)"),
     switch("--baseline", help="show it in the table without a place"),
     add_format,
     status="""\
-Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or refused by its quota, 2 the command
+Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or over the quota, 2 the command
 line is at fault.""",
 )
 
@@ -68,7 +68,7 @@ def run_add(args: argparse.Namespace) -> int:
 
 make_scan_parser = parser_maker(
     "board scan",
-    "Add each sub-folder and archive of a folder that is new, or changed; its name is its submitter's.",
+    "Add each new or changed sub-folder and archive of a folder. Its name is the submitter's name.",
     """\
   geval board scan gazette-board uploads
   geval board scan gazette-board uploads --arrived mtime
@@ -78,7 +78,7 @@ make_scan_parser = parser_maker(
     BOARD,
     option("folder", metavar="FOLDER", help="the folder with the submissions"),
     one_of(
-        option("--at", type=moment, metavar="TIME", help="when all of them arrived, with its zone"),
+        option("--at", type=moment, metavar="TIME", help="the time of arrival of all submissions, with a time zone"),
         option(
             "--arrived",
             choices=ARRIVED,
@@ -89,7 +89,7 @@ make_scan_parser = parser_maker(
     ),
     switch("--again", help="also try again those that failed"),
     add_format,
-    status="Exit status: 0 fine, rejected ones too, 1 one failed, or was refused, 2 the command line is at fault.",
+    status="Exit status: 0 all are scored or rejected, 1 one failed or was refused, 2 the command line is at fault.",
 )
 
 
@@ -108,13 +108,13 @@ def run_scan(args: argparse.Namespace) -> int:
 
 make_withdraw_parser = parser_maker(
     "board withdraw",
-    "Hide a submission from rankings and pages, with a reason; it stays stored, and counts for the quota.",
+    "Hide a submission from rankings and pages. It stays stored, and still counts for the quota.",
     """\
   geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
 """,
     BOARD,
     CODE,
-    option("--reason", required=True, metavar="TEXT", help="why, for the organiser"),
+    option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
     add_format,
 )
 
@@ -126,10 +126,10 @@ def run_withdraw(args: argparse.Namespace) -> None:
 
 make_note_parser = parser_maker(
     "board note",
-    "Put a remark on a submission, which everyone sees beside it.",
+    "Add a public remark to a submission.",
     """\
   geval board note gazette-board 3f2a90c1d7e4 "uses data that others had not"
-  geval board note gazette-board 3f2a90c1d7e4 ""     takes the remark away
+  geval board note gazette-board 3f2a90c1d7e4 ""     removes the remark
 """,
     BOARD,
     CODE,
@@ -145,7 +145,7 @@ def run_note(args: argparse.Namespace) -> None:
 
 make_announce_parser = parser_maker(
     "board announce",
-    "Put an announcement on the first page and into the feed; print its number.",
+    "Publish an announcement on the first page and in the feed, and print its number.",
     """\
   geval board announce gazette-board "test-B opens on Monday; see [the rules](https://example.org/rules)"
   geval board announce gazette-board --remove 3
@@ -159,7 +159,7 @@ make_announce_parser = parser_maker(
 def run_announce(args: argparse.Namespace) -> None:
     """Run ``geval board announce``; raises GevalError."""
     if (args.text is None) == (args.remove is None):
-        raise UsageError(message="give a text to announce, or --remove N to take one away")
+        raise UsageError(message="give a text to announce, or --remove N to remove an announcement")
     board = store.Board.open(args.board)
     if args.text is None:
         take_back(board, args.remove)
@@ -169,13 +169,13 @@ def run_announce(args: argparse.Namespace) -> None:
 
 make_final_parser = parser_maker(
     "board final",
-    "Name final submissions: of a submitter who has named some, the private part of a test ranks these alone.",
+    "Mark submissions as final. If a submitter has any, only these are ranked on the private part of a test.",
     """\
   geval board final gazette-board 3f2a90c1d7e4 81ac55e0b2f9
   geval board final gazette-board 3f2a90c1d7e4 --undo
 """,
     BOARD,
-    option("codes", nargs="+", metavar="CODE", help="a submission's code, or the beginning of it"),
+    option("codes", nargs="+", metavar="CODE", help="a submission's code, or its first characters"),
     switch("--undo", help="mark them as no longer final"),
     add_format,
 )
@@ -204,7 +204,7 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
 
 make_rescore_parser = parser_maker(
     "board rescore",
-    "Score again what the challenge, its answers, the metrics or geval-py changed for; the old scores are kept.",
+    "Score again what is out of date after a change of challenge, answers, metrics or geval-py; keep old scores.",
     """\
   geval board rescore gazette-board --dry-run    whose place would change
   geval board rescore gazette-board
@@ -225,7 +225,7 @@ def run_rescore(args: argparse.Namespace) -> None:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
     would, lines = args.dry_run, [] if rescored.outdated else ["nothing is out of date"]
     for reason, count in Counter(one.reason for one in rescored.outdated).items():
-        lines.append(f"{'to be scored' if would else 'scored'} again: {count}, since {reason}")
+        lines.append(f"{'to be scored' if would else 'scored'} again: {count}, because {reason}")
     for receipt in rescored.receipts:
         why = f": {receipt.reason}" if receipt.reason else ""
         lines.append(f"{receipt.submitter} {receipt.code} {'would be' if would else 'is now'} {receipt.state}{why}")

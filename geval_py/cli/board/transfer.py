@@ -17,7 +17,7 @@ from geval_py.text import named
 
 make_init_parser = parser_maker(
     "board init",
-    "Make a board: board.yaml, in which every setting is explained, and a database for the submissions.",
+    "Create a board: a board.yaml that explains every setting, and a database for the submissions.",
     """\
   geval board init gazette-board --challenge gazette --answers hidden
   geval board init gazette-board --challenge gazette --answers hidden \\
@@ -30,7 +30,7 @@ make_init_parser = parser_maker(
         metavar="DIR",
         help="the folder with test-A/expected.tsv (default: the challenge, if it is there)",
     ),
-    option("--database", metavar="URL", help="of PostgreSQL, or a file beside board.yaml (default: board.sqlite)"),
+    option("--database", metavar="URL", help="a PostgreSQL URL, or a file beside board.yaml (default: board.sqlite)"),
     option("--title", metavar="TEXT", help="the title of the pages (default: the challenge's title)"),
 )
 
@@ -42,13 +42,13 @@ def run_init(args: argparse.Namespace) -> None:
     )
     if board.settings.answers == board.settings.challenge:
         terminal.note(
-            "the answers are taken from the challenge itself: publish it without them, or name others with --answers"
+            "the answers are in the challenge's folder: publish it without them, or name others with --answers"
         )
     tests = ", ".join(test.name for test in board.settings.tests)
     sys.stdout.write(
-        f"The board is in {named(args.board)}: {tests}, ranked by {board.settings.metric}. Now\n"
-        f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, digits that are disclosed\n"
-        "  geval board scan or geval board add adds submissions, geval board show shows the leaderboard\n"
+        f"Created the board {named(args.board)}: {tests}, ranked by {board.settings.metric}. Next steps:\n"
+        f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, disclosed digits\n"
+        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n"
     )
 
 
@@ -79,7 +79,7 @@ def run_export(args: argparse.Namespace) -> None:
 
 make_import_parser = parser_maker(
     "board import",
-    "Make a new board of what geval board export wrote.",
+    "Create a board from an archive of geval board export.",
     """\
   geval board import gazette-board gazette-board.tar.zst
   geval board import gazette-board gazette-board.tar.zst --database postgresql://board@db.example.org/gazette
@@ -100,7 +100,7 @@ def run_import(args: argparse.Namespace) -> None:
         has_uploads = connection.execute(select(jobs.c.id).where(jobs.c.receipt != "").limit(1)).first() is not None
     if has_uploads:
         terminal.note(
-            "receipts that were signed before can be verified only with the old receipt.key\n"
+            "earlier receipts can be verified only with the old receipt.key\n"
             f"  it is not in an export: copy it from the old board's folder into {named(args.board)}"
         )
 
@@ -113,9 +113,9 @@ make_verify_parser = parser_maker(
   geval board verify public gazette-board.tar.zst
 """,
     option("site", metavar="SITE", help="the folder of the site"),
-    option("file", metavar="FILE", help="what geval board export wrote"),
+    option("file", metavar="FILE", help="the archive of geval board export"),
     status="""\
-Exit status: 0 the site is that of the board, 1 something differs or the data is at fault, 2 the command line is at
+Exit status: 0 the site matches the board, 1 a file differs or the data is at fault, 2 the command line is at
 fault.""",
 )
 

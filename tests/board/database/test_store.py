@@ -45,7 +45,7 @@ def test_an_empty_database_of_postgresql(sqlite_board, postgresql, monkeypatch):
         Board.open(sqlite_board.folder)
     name = url.partition("?")[0].rpartition("/")[2]
     assert str(caught.value).partition("://")[0] == "Cannot use the board's database `postgresql+psycopg"
-    assert str(caught.value).endswith(f"/{name}`: it holds no board")
+    assert str(caught.value).endswith(f"/{name}`: it contains no board")
     assert "secret" not in str(caught.value)
 
 
@@ -133,7 +133,11 @@ def test_what_another_transaction_has_not_committed_is_not_shown(sqlite_board):
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"no database at all " * 9, "file is not a database"), (b"", "it holds no board"), (None, "it holds no board")],
+    [
+        (b"no database at all " * 9, "file is not a database"),
+        (b"", "it contains no board"),
+        (None, "it contains no board"),
+    ],
 )
 def test_a_file_that_is_no_board(content, reason, sqlite_board):
     path = Path(sqlite_board.folder) / "board.sqlite"

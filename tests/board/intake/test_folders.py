@@ -13,8 +13,8 @@ from geval_py.board.submission import RejectedError, digest_of
 
 SHA = hashlib.sha256(LINE).hexdigest()
 LATER = "test-B/out.tsv"
-NONE = "it has no output: test-A/out.tsv, or variants as out-NAME.tsv"
-SAME = "are the same variant; only one of them can be there"
+NONE = "it has no output: test-A/out.tsv, or variants such as out-NAME.tsv"
+SAME = "are the same variant; only one is allowed"
 UNSHOWN = "has characters in its name that cannot be shown"
 
 
@@ -65,7 +65,7 @@ def test_which_files_are_outputs(name, tests, expected):
     ({"test-A/out-\udcff.tsv": LINE}, f"`test-A/out-\\udcff.tsv` {UNSHOWN}"),
     (
         {OUT: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"},
-        f"`{OUT}` is a pointer of Git LFS, not the file itself: add that to the submission",
+        f"`{OUT}` is a pointer of Git LFS: submit the file itself",
     ),
 ], ids=[
     "empty", "misspelt", "set-not-scored", "two-of-a-variant", "two-places", "escape", "right-to-left", "not-utf-8",
@@ -87,7 +87,7 @@ def test_a_link_to_a_folder_is_not_followed(refusal, folder):
     elsewhere = folder({"out.tsv": LINE}, name="elsewhere")
     root = folder({"README.md": ""})
     os.symlink(elsewhere, root / "test-A")
-    assert refusal(root) == "it has no output: test-A/out.tsv, or variants as out-NAME.tsv"
+    assert refusal(root) == "it has no output: test-A/out.tsv, or variants such as out-NAME.tsv"
 
 
 def test_a_pipe_is_not_waited_for(refusal, folder):
@@ -98,8 +98,8 @@ def test_a_pipe_is_not_waited_for(refusal, folder):
 
 @pytest.mark.parametrize(("other", "limits", "reason"), [
     ("test-A/out-a.tsv", {"bytes": 20}, f"its files have more than 20 bytes, unpacked: `{OUT}`"),
-    ("test-A/out-a.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
-    ("test-B/out.tsv", {"files": 1}, "it has 2 files; at most 1 are taken"),
+    ("test-A/out-a.tsv", {"files": 1}, "it has 2 files; at most 1 are allowed"),
+    ("test-B/out.tsv", {"files": 1}, "it has 2 files; at most 1 are allowed"),
 ], ids=["bytes", "files", "files of a set that is not scored"])  # fmt: skip
 def test_limits(refusal, folder, other, limits, reason):
     assert refusal(folder({other: LINE, OUT: LINE}), **limits) == reason
@@ -141,7 +141,7 @@ def test_a_folder_has_no_end_of_names(receiving, folder, crowd, seen):
     if crowd.startswith(".git/"):
         assert len(receiving(source, listed=10).files) == 1
     else:
-        with pytest.raises(RejectedError, match="its folder holds more than 10 files and folders"):
+        with pytest.raises(RejectedError, match="its folder has more than 10 files and folders"):
             receiving(source, listed=10)
         assert len(seen) <= 11
 
@@ -177,7 +177,7 @@ def test_folders_in_folders_have_an_end(receiving, refusal, folder):
     assert len(receiving(source).files) == 1
     (source / ("a/" * 32) / "c").mkdir()
     (source / ("a/" * 32) / "c" / "d").write_bytes(b"")
-    assert refusal(source) == f"`{'a/' * 32}c/d` is in more than 32 folders"
+    assert refusal(source) == f"`{'a/' * 32}c/d` is nested in more than 32 folders"
 
 
 def test_a_folder_that_cannot_be_listed_is_rejected(refusal, folder, monkeypatch):

@@ -164,7 +164,7 @@ def test_a_large_file_is_left_out_and_not_fetched_later(refusal, repository):
     repository.git("config", "uploadpack.allowFilter", "true")
     repository.git("config", "uploadpack.allowAnySHA1InWant", "true")
     repository.commit_files({OUT: repository.plain(os.urandom(300_000))})
-    reason = f"`{OUT}` was not sent: it has more than 200000 bytes, or is no file"
+    reason = f"`{OUT}` was not sent: it has more than 200000 bytes, or is not a file"
     assert refusal(repository.source(), bytes=200_000) == reason
 
 
@@ -192,7 +192,7 @@ FOUR = {f"{n}": b"" for n in range(4)}
 @pytest.mark.parametrize(("files", "limits", "reason"), [
     ({OUT: os.urandom(300_000)}, {"bytes": 200_000}, "its repository has more than 200000 bytes"),
     ({OUT: bytes(300_000)}, {"bytes": 200_000}, f"its files have more than 200000 bytes, unpacked: `{OUT}`"),
-    (FOUR, {"listed": 3}, "its repository holds more than 3 files"),
+    (FOUR, {"listed": 3}, "its repository has more than 3 files"),
     (FOUR, {}, "its repository has too many files, or too long names"),
 ], ids=["repository", "file", "tree", "listing"])  # fmt: skip
 def test_what_is_too_large(refusal, repository, monkeypatch, files, limits, reason):
@@ -229,7 +229,7 @@ def test_git_is_killed_beyond_its_time(receiving, repository, monkeypatch, tmp_p
     before = time.monotonic()
     with pytest.raises(FailedError) as raised:
         receiving(f"git+file://{repository.path}@main", seconds=0.3)
-    assert raised.value.reason == "it took more time than is allowed"
+    assert raised.value.reason == "it exceeded the time limit"
     assert time.monotonic() - before < 10
 
 
@@ -237,7 +237,7 @@ def test_no_git_at_all(receiving, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FailedError) as raised:
         receiving(f"git+file://{tmp_path}@main")
-    assert raised.value.reason == "there is no git on this machine"
+    assert raised.value.reason == "git is not installed"
 
 
 def test_the_settings_of_the_machine_are_not_read(receiving, repository, monkeypatch, tmp_path):
@@ -267,7 +267,7 @@ def test_after_the_fetch_no_transport_is_allowed(repository, tmp_path):
 
 
 NO_ADDRESS = (
-    "no address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main\n"
+    "not the address of a branch: write git+URL@BRANCH, such as git+https://example.org/anna/gap.git@main\n"
     "  in a login write %40 for @, %2F for / and %3A for :"
 )
 
@@ -378,8 +378,8 @@ def test_a_branch_is_named_by_itself_and_who_submits_by_the_whole_repository(sou
 
 
 PATHS = ("git@example.org:team/x.git", "a@b", "a:b", "uploads/a:b@c.zip")
-NO_BRANCH = "an address is no submission: write git+URL@BRANCH for a branch"
-KINDS = "it is a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) or git+URL@BRANCH"
+NO_BRANCH = "an address alone is not a submission: write git+URL@BRANCH for a branch"
+KINDS = "give a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) or git+URL@BRANCH"
 
 
 @pytest.mark.parametrize(
@@ -387,8 +387,8 @@ KINDS = "it is a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zs
     [
         *((path, MissingFileError, f"No submission: `{path}`") for path in ("/nowhere", *PATHS)),
         *((address, UsageError, NO_BRANCH) for address in ("anna:s3cret@host/x", "git@host:x.git@main", "gti+https://a:b@c/d")),
-        (__file__, UsageError, f"`{__file__}` is no submission: {KINDS}"),
-        ("pipe.tar", UsageError, f"`pipe.tar` is no submission: {KINDS}"),
+        (__file__, UsageError, f"`{__file__}` is not a submission: {KINDS}"),
+        ("pipe.tar", UsageError, f"`pipe.tar` is not a submission: {KINDS}"),
     ],
 )  # fmt: skip
 def test_what_is_no_source(source, error, message, tmp_path, monkeypatch):

@@ -223,7 +223,7 @@ def test_a_metric_that_is_only_shown_and_selects_no_line_has_no_value(look, sett
 
 def test_rejections_come_back_from_the_child(look):
     result = look({"README.md": b""})
-    reason = "it has no output: dev-0/out.tsv, or variants as out-NAME.tsv"
+    reason = "it has no output: dev-0/out.tsv, or variants such as out-NAME.tsv"
     assert (result.state, result.reason, result.parcel) == ("rejected", reason, None)
 
 
@@ -251,7 +251,7 @@ def test_a_header_that_needs_more_memory_than_there_is(place, settings, tmp_path
             file.write(bytes(1_000_000))
     limits = replace(settings.limits, bytes=1_000_000_000, memory=500_000_000)
     result = process_source(str(tmp_path / f"anna.{ending}"), place, replace(settings, limits=limits), METRICS)
-    reason = f"a header in `anna.{ending}` is larger than headers are"
+    reason = f"a header in `anna.{ending}` is too large"
     assert (result.state, result.reason) == ("rejected", reason)
 
 
@@ -326,7 +326,7 @@ def pid_in(place):
     ("1 / 0", "the sandbox process ended with status 1 (ZeroDivisionError)"),
     (
         "resource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass",
-        "it took more processor time than is allowed",
+        "it exceeded the limit of processor time",
     ),
     ("open(place + '/answer.json', 'w').write('{')", "the sandbox process ended with status 0"),
     ("open(place + '/answer.json', 'w').write('[1]')", "the sandbox process ended with status 0"),

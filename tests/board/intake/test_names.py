@@ -43,7 +43,7 @@ def test_unicode_forms_and_case_are_one(one, other):
 def test_names_without_a_letter(name):
     with pytest.raises(RejectedError) as raised:
         casefolded(name)
-    assert str(raised.value) == f"the name `{visible(name)}` has no letter that can be seen"
+    assert str(raised.value) == f"the name `{visible(name)}` has no visible letter"
 
 
 def test_a_name_that_is_too_long():

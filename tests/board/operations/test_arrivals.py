@@ -21,7 +21,7 @@ from geval_py.errors import ConfigError, UsageError
 MADE = datetime(2027, 1, 1, tzinfo=UTC)
 EVENING = datetime(2027, 1, 9, 22, 55, tzinfo=UTC)  # 23:55 in Warsaw
 MIDNIGHT = EVENING + timedelta(minutes=5)
-CHANGED = "has changes that are in no commit, so git does not know its time"
+CHANGED = "has uncommitted changes, so git does not know its time"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_what_was_uploaded_before_midnight_counts_for_the_day_before(board, subm
     assert refused.reason.startswith("The quota is used up: ann sent 1")
     receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
     assert told(receipts) == [("ann", "scored", "mtime", EVENING)]
-    assert "\n  arrived     2027-01-09T22:55:00Z, by the times of its files\n" in str(receipts[0])
+    assert "\n  arrived     2027-01-09T22:55:00Z, from the times of its files\n" in str(receipts[0])
     assert receipts[0].document()["arrived_by"] == "mtime"
     days = [(line.arrived_by, line.day) for line in status_of(board, MIDNIGHT).submissions]
     assert days == [("mtime", "2027-01-09"), ("--at", "2027-01-10")]
@@ -83,11 +83,11 @@ def test_a_moment_that_cannot_be_is_refused_and_the_others_go_on(board, submissi
     receipts = {one.submitter: one for one in scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")}
     assert [receipts[name].state for name in ("ann", "bob", "cyd")] == ["refused", "refused", "scored"]
     assert receipts["ann"].reason == (
-        "`ann` arrived at 2027-01-09T23:00:01Z, by the times of its files, but it is 2027-01-09T23:00:00Z"
+        "`ann` arrived at 2027-01-09T23:00:01Z, from the times of its files, but it is 2027-01-09T23:00:00Z"
     )
     assert receipts["bob"].reason == (
-        "`bob` arrived at 2026-12-31T23:59:59Z, by the times of its files, before the board was made, at "
-        "2027-01-01T00:00:00Z; if that is so: geval board add --at"
+        "`bob` arrived at 2026-12-31T23:59:59Z, from the times of its files, before the board was made, at "
+        "2027-01-01T00:00:00Z; if that is right, add it with geval board add --at"
     )
     later = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT + timedelta(minutes=1), arrived="mtime")
     assert {one.submitter: one.state for one in later} == {"ann": "scored", "bob": "refused"}
@@ -121,8 +121,8 @@ def test_all_that_is_wrong_in_a_manifest(board, submission, tmp_path):
     assert str(caught.value).splitlines()[:3] == [
         "line 2: `2027-01-09 23:55` has no time zone; write it as 2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or "
         "2027-01-31 23:59 Europe/Warsaw",
-        "line 3: a line has a name and a moment, with a comma between them",
-        "line 5: `ann` stands here twice",
+        "line 3: expected a name and a time, with a comma between them",
+        "line 5: `ann` is listed twice",
     ]
     assert status_of(board, MIDNIGHT).submissions == ()
 
@@ -183,8 +183,8 @@ def test_a_repository_without_its_older_commits_knows_no_time(board, repository)
     with pytest.raises(UsageError) as caught:
         scan(board, str(repository / "shallow" / "uploads"), now=MIDNIGHT, arrived="git")
     assert str(caught.value) == (
-        f"the git repository of `{repository}/shallow/uploads` has not all commits, so none says when a folder "
-        "arrived\n  git fetch --unshallow"
+        f"the git repository of `{repository}/shallow/uploads` lacks older commits, so arrival times are "
+        "unknown\n  run git fetch --unshallow"
     )
 
 

@@ -74,7 +74,7 @@ def test_an_existing_board_is_refused(sqlite_board, challenge, tmp_path):
     with pytest.raises(UsageError) as caught:
         creating.create(tmp_path / "board", challenge=challenge)
     path = tmp_path / "board" / "board.yaml"
-    assert str(caught.value) == f"there is a board already: `{path}`\n  edit it, or name another folder"
+    assert str(caught.value) == f"`{path}` is a board already\n  edit it, or name another folder"
     assert path.read_text() == before
 
 
@@ -86,7 +86,7 @@ def test_a_database_with_submissions_is_refused(board, challenge, submission, tm
     add(board, str(submission("ann")), now=NOW)
     with pytest.raises(StoreError) as caught:
         creating.create(tmp_path / "board", **again)
-    assert str(caught.value).endswith("it holds the submissions of a board already")
+    assert str(caught.value).endswith("it already contains the submissions of a board")
 
 
 def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path):
@@ -94,7 +94,7 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
         creating.create(tmp_path / "board", challenge=challenge)
     assert str(caught.value) == (
         f"No answers of a test set: `{challenge / 'test-A' / 'expected.tsv'}`\n"
-        "  --answers DIR says in which folder test-A/expected.tsv is"
+        "  name the folder that has test-A/expected.tsv with --answers DIR"
     )
     assert not (tmp_path / "board").exists()
     (tmp_path / "answers" / "test-A" / "expected.tsv").rename(challenge / "test-A" / "expected.tsv")
@@ -102,7 +102,7 @@ def test_without_answers_the_challenge_itself_must_have_them(challenge, tmp_path
 
 
 NO_URL = "the board's database is neither a file nor a URL such as postgresql://user@host/name"
-NO_DRIVER = "the board's database needs MySQLdb, of the extra postgresql: pip install 'psycopg[binary]>=3.1'"
+NO_DRIVER = "the board's database needs MySQLdb from the extra postgresql: pip install 'psycopg[binary]>=3.1'"
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,6 @@ def test_a_challenge_without_a_metric(challenge, tmp_path):
     with pytest.raises(ConfigError) as caught:
         creating.create(tmp_path / "board", challenge=challenge, answers=tmp_path / "answers")
     assert str(caught.value) == (
-        "the challenge names no metric, which a board needs: --metric PerplexityHashed\n"
+        "the challenge has no metric, which a board needs: add --metric PerplexityHashed to its config.txt\n"
         f"  in `{challenge / 'config.txt'}`"
     )

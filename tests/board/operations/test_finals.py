@@ -71,7 +71,9 @@ def test_without_finals_all_decide(rows, four):
     assert len(ranked(rows)) == 5
     with pytest.raises(UsageError) as caught:
         final(rows, four[0])
-    assert str(caught.value) == "this board has no final submissions\n  `finals: 2` in board.yaml allows two"
+    assert (
+        str(caught.value) == "this board has no final submissions\n  to allow two, write `finals: 2` into board.yaml"
+    )
 
 
 def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
@@ -129,5 +131,5 @@ def test_after_the_deadline_they_stay_as_they_are(rows, four, undo):
     with pytest.raises(UsageError) as caught:
         final(rows, four[0], now=OVER, undo=undo)
     assert str(caught.value) == (
-        "the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions stay as they are"
+        "the deadline of test-A has passed, at 2027-01-03T12:00:00Z: final submissions cannot be changed"
     )

@@ -40,8 +40,8 @@ def test_each_output_for_hidden_answers_counts(board, submission, monkeypatch):
     with pytest.raises(QuotaError) as caught:
         add(board, str(submission("Ann", seed=9, variants=("a", "b"), folder="later")), now=NOW)
     assert str(caught.value) == (
-        "The quota is used up: Ann sent 3 of 4 submissions on 2027-01-10 (UTC), and this one counts as 2: so many "
-        "outputs are for test-A\n  the next day begins at 2027-01-11T00:00:00Z; nothing was scored"
+        "The quota is used up: Ann sent 3 of 4 submissions on 2027-01-10 (UTC), and this one counts as 2, its number "
+        "of outputs for test-A\n  the next day begins at 2027-01-11T00:00:00Z; nothing was scored"
     )
     assert add(board, str(submission("Ann", seed=8, folder="last")), now=NOW).cost == 1
 
@@ -61,7 +61,7 @@ def test_too_many_variants_are_rejected_before_anything_is_scored(sqlite_board, 
     source = submission("Ann", tests=("test-A", "dev-0"), variants=[f"k={number}" for number in range(6)])
     receipt = add(sqlite_board, str(source), now=NOW)
     assert (receipt.state, receipt.cost) == ("rejected", 1)
-    assert receipt.reason == "it has 6 outputs for dev-0; at most 5 are taken from a submission"
+    assert receipt.reason == "it has 6 outputs for dev-0; at most 5 are allowed"
     board = with_settings(sqlite_board, variants=6)
     assert status_of(board, NOW).to_be_sent_again == [receipt.code]
     assert add(board, str(source), now=NOW).state == "scored"

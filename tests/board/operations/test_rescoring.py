@@ -317,7 +317,7 @@ def test_a_malformed_output_of_a_test_that_comes_later_is_left_out(with_later_te
     assert add(board, str(source), now=LATER).code == code
     site.build(board, str(tmp_path / "site"), now=LATER)
     (page,) = (tmp_path / "site").rglob(f"{code}*.html")
-    assert "Not all of it is scored." in page.read_text(encoding="utf-8")
+    assert "Some outputs are not scored." in page.read_text(encoding="utf-8")
     assert "E114" in page.read_text(encoding="utf-8")
 
 
@@ -362,6 +362,6 @@ def test_two_outputs_of_one_variant_of_a_test_that_comes_later(with_later_test, 
     before = places(with_later_test)
     board = name_it(with_later_test, tmp_path)
     (receipt,) = rescore(board, now=LATER).receipts
-    reason = "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one of them can be there"
+    reason = "`test-B/out.tsv` and `test-B/out.tsv.gz` are the same variant; only one is allowed"
     assert (receipt.code, receipt.state, receipt.reason) == (code, "scored", LEFT_OUT + reason)
     assert (places(board), status_of(board, LATER).outdated) == (before, {})

@@ -83,7 +83,7 @@ def test_odd_files_are_refused_and_the_others_go_on(sqlite_board, uploads):
     assert states(receipts) == sorted([*ALL, *refused])
     assert [receipt.reason for receipt in receipts if receipt.state == "refused"] == [
         "`loop.zip` is a link; links are not followed",
-        f"`{uploads}/pipe.zip` is no submission: it is a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, "
+        f"`{uploads}/pipe.zip` is not a submission: give a folder, an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, "
         ".tar.zst) or git+URL@BRANCH",
     ]
 

@@ -119,7 +119,7 @@ def stalling(monkeypatch):
             Stalling.free.wait(60)
         else:
             time.sleep(1)
-        raise FailedError(reason="it took more time than is allowed")
+        raise FailedError(reason="it exceeded the time limit")
 
     Stalling.order = []
     monkeypatch.setattr(sandbox, "run_in_sandbox", stalled)

@@ -125,8 +125,8 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     source = str(submission("Ann"))
     receipt = add(board, source, now=NOW)
     assert (receipt.state, receipt.reason) == ("failed", "it took more than 600 seconds")
-    assert (receipt.cost, receipt.charge) == (0, "it failed, which is not its submitter's fault")
-    assert receipt.note == "it failed for no fault of its own: `geval board add`, or `scan --again`, tries it again"
+    assert (receipt.cost, receipt.charge) == (0, "it failed, through no fault of the submitter")
+    assert receipt.note == "it failed through no fault of its own: `geval board add` or `scan --again` tries it again"
     sandbox_jobs.unscored.clear()
     again = add(board, source, now=NOW + timedelta(hours=1))
     assert (again.code, again.state, again.arrived, again.cost) == (receipt.code, "scored", NOW, 1)
@@ -172,7 +172,7 @@ def test_a_quota_is_said_before_anything_is_scored(board, submission, sandbox_jo
 def test_what_is_refused(sqlite_board, submission, tmp_path):
     with pytest.raises(UsageError) as caught:
         add(sqlite_board, str(submission("Ann")), at=NOW + timedelta(hours=1), now=NOW)
-    assert str(caught.value) == ("no submission can have arrived at 2027-01-10T13:00:00Z: it is 2027-01-10T12:00:00Z")
+    assert str(caught.value) == ("the arrival time 2027-01-10T13:00:00Z is in the future: it is 2027-01-10T12:00:00Z")
     with pytest.raises(MissingFileError):
         add(sqlite_board, str(tmp_path / "none"), now=NOW)
     with pytest.raises(RejectedError):
@@ -185,7 +185,7 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     assert count(board, disclosures) == 2
     with pytest.raises(UsageError) as caught:
         moderating.withdraw(board, receipt.code, " ", NOW)
-    assert str(caught.value) == "a submission is withdrawn with a reason, which `geval board status` shows"
+    assert str(caught.value) == "a withdrawal needs a reason, which `geval board status` shows"
     moderating.withdraw(board, receipt.code[:4], "it used the answers", NOW)
     (row,) = stored(board)
     assert (row.withdrawn, row.withdrawal, row.state, row.cost) == (NOW, "it used the answers", "scored", 1)
@@ -193,7 +193,7 @@ def test_one_that_is_withdrawn_is_kept_and_not_ranked(board, submission):
     assert status_of(board, NOW).withdrawn == 1
     with pytest.raises(UsageError) as caught:
         moderating.withdraw(board, receipt.code, "again", NOW)
-    assert str(caught.value) == f"`{receipt.code}` was withdrawn already, at 2027-01-10T12:00:00Z"
+    assert str(caught.value) == f"`{receipt.code}` was already withdrawn, at 2027-01-10T12:00:00Z"
 
 
 def test_a_remark_is_put_and_taken_away(board, submission):

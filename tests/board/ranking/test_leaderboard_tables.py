@@ -55,7 +55,7 @@ baseline         -base               54.60             [49, 60]                 
 4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01T15:00:00Z                                see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
-range: the places that cannot be told apart from this one; group: entries that share a letter cannot be told apart (approximate randomisation of all pairs, Holm's correction, 5 %).
+range: the places that are not significantly different from this one; group: entries that share a letter are not significantly different (approximate randomisation of all pairs, Holm's correction, 5 %).
 """.lstrip()
 
 

@@ -195,7 +195,7 @@ def test_the_organiser_sees_them_on_the_terminal(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(pages.Board, "open", lambda _: rows.board)
     assert main(["board", "status", "board", "--copies"]) == 0
     assert capsys.readouterr().out == (
-        "outputs of different submitters: 1 pair is much alike\n\n"
+        "1 pair of very similar outputs of different submitters\n\n"
         "test-A\t000000000002\tbob\t000000000001\tann\t39 of 40 lines\t0.8536\n"
     )
     assert main(["board", "status", "board", "--copies", "--format", "json"]) == 0

@@ -119,7 +119,7 @@ def test_documents_are_those_of_the_named_column(rows):
 @pytest.mark.parametrize(("column", "message"), [
     ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
     ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
-    ("1", "test-A cannot be split: all its lines are of one document"),
+    ("1", "test-A cannot be split: all its lines belong to one document"),
 ])  # fmt: skip
 def test_a_named_column_without_documents_is_an_error(rows, column, message):
     rows.edit(tests=f"{{test-A: {{split: 30 %, documents: {column}}}}}")
@@ -151,31 +151,31 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
 
 
 @pytest.mark.parametrize(("keys", "message"), [
-    ({"tests": "{test-A: {split: 30}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
-    ({"tests": "{test-A: {split: 100 %}}"}, "`split` is a percentage between 0 % and 100 %, such as 30 %"),
+    ({"tests": "{test-A: {split: 30}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
+    ({"tests": "{test-A: {split: 100 %}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
     ({"tests": "{test-A: {split: 30 %, visible: true}}"},
      "`split` is for hidden answers: leave out `split` or `visible`"),
     ({"tests": "{test-A: {documents: FileId}}"},
-     "`documents` is for `split`: lines of one document are in the same part"),
-    ({"seed": "12345"}, "`split` needs a secret `seed`: by 12345, anyone can compute the public lines"),
-    ({"metric": "BLEU"}, "`split` needs a metric of the loss of each line, as PerplexityHashed; not `BLEU`"),
-    ({"metric": "Accuracy"}, "`split` needs a metric of the loss of each line, as PerplexityHashed; not `Accuracy`"),
+     "`documents` needs `split`: it keeps the lines of a document in one part"),
+    ({"seed": "12345"}, "`split` needs a secret `seed`: with 12345, anyone can compute the public lines"),
+    ({"metric": "BLEU"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `BLEU`"),
+    ({"metric": "Accuracy"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `Accuracy`"),
     ({"metric": '"LogLossHashed:f<exp:the>"'},
-     "`split` needs a metric of the loss of each line, as PerplexityHashed; not `LogLossHashed:f<exp:the>`"),
+     "`split` needs a metric of line losses, such as PerplexityHashed, not `LogLossHashed:f<exp:the>`"),
     ({"tests": "{test-A: {}}", "finals": "2"},
-     "`finals` needs a test with `split`, whose private part the final submissions decide"),
-    ({"zone": "Europe/Nowhere"}, "`zone` is a time zone, such as Europe/Warsaw or UTC"),
+     "`finals` needs a test with `split`, on whose private part final submissions are ranked"),
+    ({"zone": "Europe/Nowhere"}, "`zone` must be a time zone, such as Europe/Warsaw or UTC"),
     ({"phases": "[{name: a, until: 2027-01-31 23:59 Europe/Nowhere}]"},
-     "Europe/Nowhere` is no moment; write it as"),
+     "Europe/Nowhere` is not a time; write it as"),
     ({"phases": "[{name: a}]"}, "`phases` needs name, until"),
-    ({"phases": "[1]"}, "here stand keys with values, such as `name: …`"),
+    ({"phases": "[1]"}, "expected keys with values, such as `name: …`"),
     ({"metric": '" "'}, "`metric` must not be empty"), ({"title": '" "'}, "`title` must not be empty"),
-    ({"entries": "some"}, "`entries` is one of best, all, tag"),
-    ({"transports": "[https, ftp]"}, "`transports` is one of https, ssh, git, http, file"),
-    ({"limits": "{files: 0}"}, "`files` is a whole number from 1"),
-    ({"tests": "{test-A: {clip: 0}}"}, "`clip` is a number above 0"),
-    ({"tests": "{test-A: {step: -1}}"}, "`step` is a number, 0 or above"),
-    ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` is a whole number from 1 to 65535"),
+    ({"entries": "some"}, "`entries` must be one of best, all, tag"),
+    ({"transports": "[https, ftp]"}, "`transports` must be one of https, ssh, git, http, file"),
+    ({"limits": "{files: 0}"}, "`files` must be a whole number from 1"),
+    ({"tests": "{test-A: {clip: 0}}"}, "`clip` must be a number above 0"),
+    ({"tests": "{test-A: {step: -1}}"}, "`step` must be a number, 0 or above"),
+    ({"server": "{mail: {host: a, sender: a@b, port: 65536}}"}, "`port` must be a whole number from 1 to 65535"),
 ])  # fmt: skip
 def test_errors_in_board_yaml(rows, keys, message):
     with pytest.raises(ConfigError) as caught:

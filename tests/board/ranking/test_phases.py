@@ -50,8 +50,8 @@ def test_a_phase_has_its_own_settings_and_the_boards_where_it_has_none(rows):
     ("tests: [test-B]", "the phase `dev` names `test-B`, which is not in `tests`"),
     ("tests: [dev-0, dev-0]", "the phase `dev` names a test set twice"),
     ("test: [dev-0]", "unknown key `test`; did you mean `tests`?"),
-    ("variants: 0", "`variants` is a whole number from 1"),
-    ("disclosed: 16", "`disclosed` is a whole number from 0 to 15"), ("ladder: 1", "`ladder` is true or false"),
+    ("variants: 0", "`variants` must be a whole number from 1"),
+    ("disclosed: 16", "`disclosed` must be a whole number from 0 to 15"), ("ladder: 1", "`ladder` must be true or false"),
 ])  # fmt: skip
 def test_errors_in_a_phase(rows, own, message):
     with pytest.raises(ConfigError) as error:
@@ -100,7 +100,7 @@ def test_the_default_is_the_first_test_of_the_phase_and_the_last_phase_of_a_test
     assert (of_dev.phase, [entry.submitter for entry in of_dev.entries]) == ("dev", ["one"])
     later = rows.standings()
     assert (later.test, later.phase) == ("test-A", "final")
-    assert later.notes[0] == "nothing stands in post-deadline yet; this is the table of the last phase, final"
+    assert later.notes[0] == "there are no entries in post-deadline yet; this is the table of the last phase, final"
 
 
 def test_a_table_says_where_a_ladder_holds_a_score_back(rows):
@@ -175,9 +175,9 @@ def test_a_score_worse_than_that_of_knowing_nothing_is_infinite_and_has_nothing_
     ]
     for entry in table.entries[2:]:
         assert (entry.low, entry.first, entry.groups, entry.others) == (None, None, (), {"LogLossHashed": None})
-    note = "a score worse than 1024, the PerplexityHashed of knowing nothing, is shown as infinite"
+    note = "a score worse than 1024, the PerplexityHashed without any knowledge, is shown as infinite"
     assert note in table.notes
-    assert "The score is worse than 1024, which an output without any knowledge has." in what_it_takes(
+    assert "The score is worse than 1024, the score of an output without any knowledge." in what_it_takes(
         table, table.entries[2]
     )
     rows.edit(tests="{test-A: {visible: true}}")

@@ -110,24 +110,24 @@ SENTENCES = {
     1: (
         "No entry has a better score.",
         "The entry at place 2 is 10.4 behind.",
-        "On other lines of the same kind, the place might be any from 1 to 2: these cannot be told apart.",
-        "The nearest entry that is surely worse is at place 3, 30.1 worse.",
+        "On similar lines, the place might be any from 1 to 2: these entries are not significantly different.",
+        "The nearest entry that is significantly worse is at place 3, 30.1 worse.",
     ),
-    9: ("A baseline stands in the table without a place.",),
+    9: ("A baseline has no place.",),
     3: (
-        "The shown score, and so the place, is also that of another entry.",
+        "Another entry has the same shown score, and so the same place.",
         "Place 2 needs a PerplexityHashed below 560.3, 19.7 better than now.",
         "Place 1 needs a PerplexityHashed below 549.9, 30.1 better than now.",
         "The entry at place 5 is 120.1 behind.",
-        "On other lines of the same kind, the place might be any from 2 to 4: these cannot be told apart.",
-        "The nearest entry that is surely better is at place 1, 30.1 better.",
-        "The nearest entry that is surely worse is at place 6, infinitely worse.",
+        "On similar lines, the place might be any from 2 to 4: these entries are not significantly different.",
+        "The nearest entry that is significantly better is at place 1, 30.1 better.",
+        "The nearest entry that is significantly worse is at place 6, infinitely worse.",
     ),
     6: (
-        "The score is infinite: some expected word was given no probability at all.",
+        "The score is infinite: an expected word has the probability 0.",
         "Place 5 needs a PerplexityHashed below 700.1.",
         "Place 1 needs a PerplexityHashed below 549.9.",
-        "The nearest entry that is surely better is at place 5, infinitely better.",
+        "The nearest entry that is significantly better is at place 5, infinitely better.",
     ),
     7: ("An entry without a score has no place.",),
 }
@@ -151,7 +151,7 @@ def test_entries_that_were_not_compared_are_not_surely_worse():
     compared = (entry(1, 500.0, 1, first=1, last=2), entry(2, 501.0, 2, first=1, last=2))
     some = table(*compared, entry(3, 900.0, 3, groups=()))
     assert what_it_takes(some, some.entries[0])[-1] == (
-        "On other lines of the same kind, the place might be any from 1 to 2: these cannot be told apart."
+        "On similar lines, the place might be any from 1 to 2: these entries are not significantly different."
     )
     assert what_it_takes(some, some.entries[2]) == (
         "Place 2 needs a PerplexityHashed below 501.0, 399.0 better than now.",

@@ -75,7 +75,7 @@ def test_after_the_last_deadline_the_last_phase_is_shown_until_something_comes(r
     late = START + timedelta(hours=21)
     shown = rows.standings(now=late)
     assert (shown.phase, [entry.submitter for entry in shown.entries]) == ("main", ["one"])
-    assert shown.notes == ("nothing stands in post-deadline yet; this is the table of the last phase, main",)
+    assert shown.notes == ("there are no entries in post-deadline yet; this is the table of the last phase, main",)
     assert rows.standings(phase="post-deadline", now=late).entries == ()
     rows.submit("two", 10.0, at=20.5)
     shown = rows.standings(now=late)

@@ -129,7 +129,7 @@ def test_a_receiver_that_fails_is_asked_again_later(hooked, receiver):
     hooked.work()
     assert failures(hooked) == [("ours", "the answer has the status 500", 1)]
     page = hooked.signed_in("olga", role="organiser").get("/organiser").text
-    assert "1 notice is not delivered to ours: the answer has the status 500" in page
+    assert "1 notice is undelivered to ours: the answer has the status 500" in page
     hooked.work()  # too early
     assert len(receiver.taken) == 1
     for minutes, count in ((1, 2), (5, 3)):
@@ -156,7 +156,7 @@ def test_a_receiver_that_is_away_is_given_up_at_last(hooked, monkeypatch, unused
 @pytest.mark.parametrize(("name", "value", "reason"), [
     ("HOOK", "", "the environment variable HOOK is empty"),
     ("HOOK", "nonsense", "no answer (UnsupportedProtocol)"),
-    ("SIGNING", "ä", "the secret in SIGNING is none of a webhook"),
+    ("SIGNING", "ä", "the secret in SIGNING is not the secret of a webhook"),
 ])  # fmt: skip
 def test_an_environment_that_is_wrong_is_told(hooked, monkeypatch, name, value, reason):
     monkeypatch.setenv(name, value)
@@ -253,7 +253,7 @@ def test_a_server_of_mail_that_is_away(served, unused_port):
     set_server(served, {"mail": mail})
     served.signed_in("anna", email="anna@uni.example").put(OUT, output("test-A", 0.5))
     served.work()
-    assert failures(served) == [("", "the mail was not taken (ConnectionRefusedError)", 1)]
+    assert failures(served) == [("", "the mail was not accepted (ConnectionRefusedError)", 1)]
 
 
 def test_a_team_has_a_feed_with_an_address_of_its_own(served):

@@ -50,7 +50,7 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     assert "Soon" not in served.browser().get("/").text
     home = organiser.get(HOME).text
     assert "a copy" in home
-    assert "queue: 0 waiting, 0 at work, 1 done, 0 failed" in home
+    assert "queue: 0 waiting, 0 running, 1 done, 0 failed" in home
     expected = [("olga", "announce", "1"), ("olga", "note", code), ("olga", "withdraw", code)]
     assert log(served)[-4:] == [*expected, ("olga", "take-back", "1")]
     page = organiser.get(f"{HOME}/log").text
@@ -89,8 +89,8 @@ def test_an_organiser_invites_and_closes(served, organiser):
 
 
 @pytest.mark.parametrize(("change", "form", "status", "says"), [
-    ("announce", {"text": "  "}, 422, "an announcement has from 1 to 2,000 characters"),
-    ("announce", {"text": "x" * 2001}, 422, "an announcement has from 1 to 2,000 characters"),
+    ("announce", {"text": "  "}, 422, "an announcement must have 1 to 2,000 characters"),
+    ("announce", {"text": "x" * 2001}, 422, "an announcement must have 1 to 2,000 characters"),
     ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
     ("take-back", {"number": "²"}, 422, "there is no announcement 0"),
     ("withdraw", {"code": "0123456789ab", "reason": "x"}, 422, "No submission has the code"),
@@ -141,11 +141,11 @@ def test_an_organiser_rescores(served, organiser):
     def rescored(**form):
         assert organiser.post(f"{HOME}/rescore", data=form).status_code == 303
         again = organiser.post(f"{HOME}/rescore", data=form)
-        assert (again.status_code, "a rescoring waits or is at work already" in again.text) == (422, True)
+        assert (again.status_code, "a rescoring is waiting or running already" in again.text) == (422, True)
         assert served.work() == 1
         return served.rows(select(jobs.c.dry, jobs.c.state, jobs.c.reason).order_by(jobs.c.id.desc()))[0]
 
-    changed = "again: 2, since the challenge, its answers or the seed changed\nno place"
+    changed = "again: 2, because the challenge, its answers or the seed changed\nno place"
     assert rescored(dry="yes") == (True, "done", f"to be scored {changed} would change\n")
     assert rescored() == (False, "done", f"scored {changed} changed\n")
     assert rescored() == (False, "done", "nothing is out of date\n")
@@ -202,7 +202,7 @@ def test_announcements_on_the_command_line(served, geval):
     assert geval("board", "announce", folder, "See [the rules](https://example.org/rules).") == (0, "2\n", "")
     assert geval("board", "announce", folder, "--remove", "1") == (0, "", "")
     assert geval("board", "announce", folder, "--remove", "1") == (2, "", "geval: there is no announcement 1\n")
-    neither = "geval: give a text to announce, or --remove N to take one away\n"
+    neither = "geval: give a text to announce, or --remove N to remove an announcement\n"
     assert geval("board", "announce", folder) == (2, "", neither)
     served.build()
     assert (

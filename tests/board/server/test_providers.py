@@ -148,12 +148,12 @@ def test_a_name_that_is_taken_is_asked_for_again(school):
 
 # Without a verified address: nobody's account is taken over by an address that is only said.
 @pytest.mark.parametrize(("subject", "who"), [
-    *((subject, "without a verified address") for subject in "236"), ("4", "bob@other.example"),
+    *((subject, "School gave no verified address") for subject in "236"), ("4", "bob@other.example has no invitation"),
 ])  # fmt: skip
 def test_others_are_refused(school, subject, who):
     school.invite("Eve", email="eve@uni.example")
     answer = come(school.browser(), subject)
-    expected = f"School says that you are {who}, whom nobody has invited yet; ask the organiser"
+    expected = f"{who}; ask the organiser"
     assert (answer.status_code, reason_of(answer)) == (403, expected)
 
 
@@ -169,7 +169,7 @@ def test_a_way_back_works_once_and_in_its_own_browser(school):
     assert browser.get(path).headers["location"] == "/me"
     browser.post("/sign-out")
     answer = browser.get(path)
-    assert reason_of(answer) == "you were away for too long, or began in another browser; sign in again"
+    assert reason_of(answer) == "the sign-in took too long, or began in another browser; sign in again"
 
 
 def test_a_state_or_code_of_somebody_else_is_refused(school):
@@ -224,7 +224,7 @@ def test_a_provider_that_is_away_or_says_nonsense(served, monkeypatch, unused_po
     one = {"name": "School", "issuer": f"http://127.0.0.1:{unused_port}", "client": "board", "secret": "SCHOOL"}
     set_server(served.board, sign_in=[one])
     answer = served.browser().get("/sign-in/by/school")
-    expected = "School does not answer as it should; try again later."
+    expected = "School gave an invalid response; try again later."
     assert (answer.status_code, reason_of(answer)) == (503, expected)
     assert served.browser().get("/sign-in/by/other").status_code == 404
 
@@ -253,7 +253,7 @@ def test_in_a_browser(school, address, open_address):
     expect(page.get_by_role("heading", level=1)).to_have_text("Your name on this board")
     look()
     page.get_by_label("The name of your team").fill("Ann")
-    page.get_by_role("button", name="Make an account").press("Enter")
+    page.get_by_role("button", name="Create an account").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Ann")
     look()
     assert page.said == []
@@ -311,19 +311,19 @@ GOOD = {"name": "School", "issuer": "https://gitlab.com/", "client": "x", "secre
     [
         ({"sign_in": [{"name": "School"}]}, "`sign_in` needs name, issuer, client, secret"),
         ({"sign_in": [{**GOOD, "issuer": "http://gitlab.com"}]},
-         "`issuer` is the address of a provider, such as https://gitlab.com"),
+         "`issuer` must be the address of a provider, such as https://gitlab.com"),
         ({"sign_in": [{**GOOD, "secret": "hunter2"}]},
-         "`secret` names an environment variable, such as GEVAL_GITLAB_SECRET"),
+         "`secret` must name an environment variable, such as GEVAL_GITLAB_SECRET"),
         ({"sign_in": [GOOD, {**GOOD, "name": "SCHOOL!"}]},
-         "`sign_in` gives each provider a name of its own, with a letter or digit from a to z or 0 to 9"),
+         "`sign_in` must give each provider a different name, with a letter or digit from a to z or 0 to 9"),
         ({"webhooks": [{"name": "x"}]}, "`webhooks` needs name, url"),
         ({"webhooks": [{"name": "x", "url": "https://chat.test"}]},
-         "`url` names an environment variable, such as GEVAL_GITLAB_SECRET"),
+         "`url` must name an environment variable, such as GEVAL_GITLAB_SECRET"),
         ({"webhooks": [{"name": "x", "url": "A"}, {"name": "x", "url": "B"}]},
-         "`webhooks` gives each webhook a name of its own"),
-        ({"mail": {"host": "x", "sender": "a\nb@c"}}, "`sender` is an e-mail address"),
+         "`webhooks` must give each webhook a different name"),
+        ({"mail": {"host": "x", "sender": "a\nb@c"}}, "`sender` must be an e-mail address"),
         ({"mail": {"host": "x"}}, "`mail` needs host, sender"),
-        ({"open": ["uni"]}, "`open` lists domains of e-mail addresses, such as uni.example, or '*' for all"),
+        ({"open": ["uni"]}, "`open` must list domains of e-mail addresses, such as uni.example, or '*' for all"),
     ],
 )  # fmt: skip
 def test_wrong_settings_have_their_place(board, values, message):
@@ -339,8 +339,6 @@ def test_a_secret_that_is_missing_is_named_at_the_start(board, monkeypatch):
     monkeypatch.delenv("Y", raising=False)
     with pytest.raises(UsageError) as caught:
         check_secrets(settings)
-    assert str(caught.value) == (
-        "the environment variable Y is empty: board.yaml says that it has the secret of School, by which people sign in"
-    )
+    assert str(caught.value) == ("the environment variable Y is empty: write the client secret of School into it")
     monkeypatch.setenv("Y", "z")
     check_secrets(settings)

@@ -350,9 +350,9 @@ def test_the_status_of_a_board_tells_of_its_queue(served, geval, monkeypatch):
     queue.lease(served.board, served.clock())
     served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
     out = geval("board", "status", served.board.folder)[1]
-    assert "queue: 1 waiting, 1 at work, 0 done, 0 failed\n" in out
+    assert "queue: 1 waiting, 1 running, 0 done, 0 failed\n" in out
     assert "the oldest job has waited for 31 seconds\n" in out
-    assert "leases that are over: 1; is a worker running? geval board work\n" in out
+    assert "expired leases: 1; if no worker is running, start geval board work\n" in out
     document = json.loads(geval("board", "status", served.board.folder, "--format", "json")[1])
     counts = {"waiting": 1, "leased": 1, "done": 0, "failed": 0}
     assert document["queue"] == {**counts, "oldest_seconds": 31.0, "expired": 1, "failures": {}}

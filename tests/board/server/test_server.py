@@ -51,7 +51,7 @@ def test_an_invitation_signs_in_once(served):
     assert "team anna" in browser.get("/me").text
     again = served.browser().post(link)
     assert again.status_code == 403
-    assert "this link was used, or is too old" in again.text
+    assert "this link was used or has expired" in again.text
 
 
 def test_an_invitation_is_too_old_after_two_weeks(served):
@@ -131,7 +131,7 @@ def test_an_owner_invites_into_the_team(served):
     member.post(link[1])
     assert "team Team 7" in member.get("/me").text
     refused = member.post("/me/invitations", data={"name": "eve"})
-    assert (refused.status_code, "only the owner of a team invites into it" in refused.text) == (403, True)
+    assert (refused.status_code, "only the owner of a team can invite people into it" in refused.text) == (403, True)
     assert owner.post("/me/invitations", data={"name": "Bob"}).status_code == 403  # he has an account
 
 
@@ -171,7 +171,7 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
 def test_a_changed_receipt_is_not_valid(served, name):
     receipt = json.loads(served.token("anna").put(OUT, GOOD).json()["receipt"])
     key = receipt["key"]
-    with pytest.raises(signed_receipts.ReceiptError, match="its signature does not belong to what it says"):
+    with pytest.raises(signed_receipts.ReceiptError, match="its signature does not match its content"):
         signed_receipts.verify("r", json.dumps(receipt | {name: "another"}), key)
 
 
@@ -181,7 +181,7 @@ def test_a_changed_receipt_is_not_valid(served, name):
 def test_what_is_no_receipt(text):
     with pytest.raises(signed_receipts.ReceiptError) as caught:
         signed_receipts.verify("r.json", text, "")
-    assert str(caught.value) == "`r.json` is no valid receipt: it is no JSON with a signature"
+    assert str(caught.value) == "`r.json` is not a valid receipt: it is not JSON with a signature"
 
 
 def test_an_archive_is_uploaded_by_a_form_without_scripts(served):
@@ -257,14 +257,14 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
 
 
 @pytest.mark.parametrize(("path", "reason"), [
-    ("/upload/out.tsv", "an output needs its test set: test-A, dev-0"),
-    ("/upload/out.jsonl.xz", "an output needs its test set: test-A, dev-0"),
+    ("/upload/out.tsv", "an output needs a test set: test-A, dev-0"),
+    ("/upload/out.jsonl.xz", "an output needs a test set: test-A, dev-0"),
     ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0"),
     ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0"),
     ("/upload/..%2F..%2Fout.sh?test=test-A", None),
-    ("/upload/.zip", "the file needs a name of visible characters that does not begin with a dot"),
-    ("/upload/a%00.zip", "the file needs a name of visible characters that does not begin with a dot"),
-    ("/upload/team.zip?test=test-A", "`team.zip` is an archive: its folders name the test sets"),
+    ("/upload/.zip", "the file's name needs visible characters, and must not begin with a dot"),
+    ("/upload/a%00.zip", "the file's name needs visible characters, and must not begin with a dot"),
+    ("/upload/team.zip?test=test-A", "`team.zip` is an archive, whose folders name the test sets: leave the test set out"),
     (
         "/upload/out.exe?test=test-A",
         "`out.exe` is neither an archive (.zip, .tar, .tar.gz, .tgz, .tar.xz, .tar.zst) nor an output such as out.tsv: "
@@ -396,7 +396,7 @@ def test_a_team_names_its_own_submissions_as_final(served):
     set_keys(served.board, finals=1, seed=7, tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}")
     code = served.send("anna", GOOD)["code"]
     refused = served.signed_in("bob").post("/me/final", data={"code": code})
-    assert (refused.status_code, "this is no submission of your team" in refused.text) == (403, True)
+    assert (refused.status_code, "this submission does not belong to your team" in refused.text) == (403, True)
     browser = served.signed_in("anna")
     assert browser.post("/me/final", data={"code": code}).status_code == 303
     assert "final: undo" in browser.get("/me").text

@@ -128,7 +128,7 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
         wait_until_done(page, page.locator(".notice", has_text=f"{name} asked for by olga"))
     expect(page.get_by_text("nothing is out of date").first).to_be_visible()
     look()
-    fill("Invite, by a name", "bob")
+    fill("Name of the person to invite (an existing account gets a new link)", "bob")
     press("Make a link")
     expect(page.locator("pre code")).to_contain_text(f"{address}/invitation/")
     page.goto(f"{address}/organiser/log")

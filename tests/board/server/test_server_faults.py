@@ -193,7 +193,7 @@ def test_a_connection_that_is_cut_leaves_nothing(board, times, tmp_path):
         assert found <= len(whole)  # the server may see that it is cut before it has read it
         given = [send(port, secret, output("test-A", 0.5, number))[1]["receipt"] for number in range(times)]
         drained(board)
-    assert process.said == f"geval: note: http://{HOST}:{port} serves `{board.folder}`; Ctrl-C ends it\n"
+    assert process.said == f"geval: note: serving `{board.folder}` at http://{HOST}:{port}; press Ctrl-C to stop\n"
     assert check_invariants(board, given) == {"done": times}
     print(f"{times} connections cut, {len(whole)} of them after the last byte, {found} of which were accepted")
 

@@ -113,7 +113,7 @@ def test_an_import_says_which_key_verifies_old_receipts(served, tmp_path, geval)
     assert geval("board", "import", str(tmp_path / "again"), file) == (
         0,
         "",
-        "geval: note: receipts that were signed before can be verified only with the old receipt.key\n"
+        "geval: note: earlier receipts can be verified only with the old receipt.key\n"
         f"  it is not in an export: copy it from the old board's folder into `{tmp_path}/again`\n",
     )
 

@@ -279,8 +279,8 @@ def tar_of(name, size, kind=tarfile.REGTYPE, link=""):
     (tar_of("test-A/out.tsv", 0, tarfile.SYMTYPE, "/etc/passwd"), "rejected", "`test-A/out.tsv` is a link"),
     (tar_of("test-A/out.tsv", 0, tarfile.CHRTYPE), "rejected", "not a regular file but a device"),
     (tar_of("test-A/out.tsv", 50_000_000), "rejected", ""),
-    (b"\x1f\x8b\x08\x00", "rejected", "is no tar archive, or is damaged"),
-    (b"", "rejected", "is no tar archive, or is damaged"),
+    (b"\x1f\x8b\x08\x00", "rejected", "is not a tar archive, or is damaged"),
+    (b"", "rejected", "is not a tar archive, or is damaged"),
 ], ids=["slip", "absolute", "link", "device", "zeros", "cut", "empty"])  # fmt: skip
 def test_hostile_archives_through_the_door(served, content, state, reason):
     """They are refused by the same sandbox as those of a folder, with the reason, without cost."""

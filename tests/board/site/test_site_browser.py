@@ -205,9 +205,9 @@ def test_filtering_by_keyboard(open_page):
 def test_two_submissions_side_by_side(open_page):
     page = open_page("compare.test-A.html")
     place = page.locator("#side-by-side")
-    assert "They cannot be told apart." in place.inner_text()
+    assert "They are not significantly different." in place.inner_text()
     assert re.match(
-        r"\S+ .* has the better score, by [\d.]+, but this may be chance\. They cannot be told apart\.",
+        r"\S+ .* has the better score, by [\d.]+, but this may be chance\. They are not significantly different\.",
         place.inner_text(),
     )
     assert "is better" not in place.inner_text()
@@ -215,7 +215,7 @@ def test_two_submissions_side_by_side(open_page):
     text = place.inner_text()
     assert "is better by" in text
     assert "which is more than chance" in text
-    assert "They can be told apart." in text
+    assert "They are significantly different." in text
     codes = page.evaluate("location.hash").removeprefix("#").split(",")
     page.goto(page.url.partition("#")[0] + f"#{codes[1]},{codes[0]}")
     page.reload()
@@ -240,10 +240,10 @@ def test_submissions_of_different_phases_were_not_compared(browser, tmp_path):
     write_site(str(tmp_path / "public"), pages(replace(view, standings={**view.standings, **late})))
     page = browser.new_page()
     page.goto(f"{(tmp_path / 'public').as_uri()}/compare.test-A.html#{main[0].code},{main[1].code}")
-    assert "They were not compared line by line, since they are not in one leaderboard." in page.inner_text("main")
+    assert "They were not compared line by line, because they are not in one leaderboard." in page.inner_text("main")
     page.goto(f"{(tmp_path / 'public').as_uri()}/compare.test-A.html#{main[1].code},{main[2].code}")
     page.reload()
-    assert "apart." in page.inner_text("#side-by-side")
+    assert "significantly different." in page.inner_text("#side-by-side")
     page.close()
 
 

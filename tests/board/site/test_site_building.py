@@ -139,7 +139,7 @@ def test_of_two_runs_the_site_of_the_later_end_stays(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "reason"), [
-    ("folder", "it holds something other than a site\n  name a new folder"), ("file", "it is not a folder"),
+    ("folder", "it contains something other than a site\n  name a new folder"), ("file", "it is not a folder"),
     ("link", "it is not a folder"),
 ])  # fmt: skip
 def test_only_a_site_is_replaced(tmp_path, rows, name, reason):
@@ -211,7 +211,7 @@ def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval,
     line = 1 + next(n for n, text in enumerate(page.read_text().split("\n")) if "eve" in text)
     assert geval("board", "verify", str(public), str(archive)) == (
         1,
-        f"feed.xml is missing\nindex.html differs, from line {line} on\nextra.html is not of this board\n",
+        f"feed.xml is missing\nindex.html differs, from line {line} on\nextra.html does not belong to this board\n",
         "",
     )
 
@@ -219,7 +219,7 @@ def test_a_site_is_that_of_its_export(sqlite_board, submission, tmp_path, geval,
 def test_verify_wants_a_site(tmp_path):
     with pytest.raises(UsageError) as refused:
         verify(str(tmp_path), "board.tar")
-    assert str(refused.value) == f"`{tmp_path}` holds no site made by geval board"
+    assert str(refused.value) == f"`{tmp_path}` contains no site made by geval board"
 
 
 def test_a_site_on_each_database(board, submission, tmp_path):

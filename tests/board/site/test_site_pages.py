@@ -110,7 +110,7 @@ def test_no_page_is_too_large_and_all_rows_are_there(many):
     rows = [row for board in boards for row in re.findall(r'<tr role="row"[^>]*data-choices', board)]
     total = len(json.loads(many["data/leaderboard.test-A.json"])["entries"])
     assert len(rows) == total
-    assert f"{total} entries; rows 201 to 400 stand here" in Reader(boards[1]).words
+    assert f"{total} entries; this page shows, sorts and filters rows 201 to 400" in Reader(boards[1]).words
     listed = [text for path, text in many.items() if path.startswith("submissions") and "/" not in path]
     assert sum(text.count('<th scope="row"') for text in listed) == 560
 
@@ -266,7 +266,7 @@ def test_the_front_page_is_of_the_last_phase_until_something_comes_after_it():
     view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
     empty = {key: replace(of, entries=()) if key[1] == "post-deadline" else of for key, of in view.standings.items()}
     files = made(replace(view, standings=empty))
-    said = "This is the table of the phase “main”; nothing stands in post-deadline yet."
+    said = "This is the table of the phase “main”; there are no entries in post-deadline yet."
     assert said in Reader(files["index.html"]).words
     assert "board.test-A.main.html" not in files
     late = "This is the table of the phase “post-deadline”, which is open."
@@ -395,4 +395,4 @@ def test_the_moment_of_the_last_change_is_looked_for_once(monkeypatch):
 def test_how_to_submit_says_how_each_ranked_test_set_is_checked(files):
     text = Reader(files["submit.html"]).words
     check = "geval check . --challenge PATH-OF-THE-CHALLENGE"
-    assert f"for each test set that it has outputs for: {check} -t test-A {check} -t dev-0" in " ".join(text.split())
+    assert f"for each test set that has outputs: {check} -t test-A {check} -t dev-0" in " ".join(text.split())

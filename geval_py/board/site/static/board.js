@@ -62,18 +62,18 @@ for (const table of document.querySelectorAll("table.compared")) {
 
   // Whether the two can be told apart, or why this is not known.
   const verdict = (one, other) => {
-    if (one.dataset.phase !== other.dataset.phase) return "They were not compared line by line, since they are not in one leaderboard.";
+    if (one.dataset.phase !== other.dataset.phase) return "They were not compared line by line, because they are not in one leaderboard.";
     const groups = [one, other].map((row) => JSON.parse(row.dataset.groups));
-    if (!groups.every((each) => each.length)) return "They were not compared line by line, since not both are ranked.";
+    if (!groups.every((each) => each.length)) return "They were not compared line by line, because one of them is not ranked.";
     return groups[0].every((group) => !groups[1].includes(group));
   };
 
   const sentence = (one, other) => {
     const apart = verdict(one, other);
     const by = Number(one.dataset.score) - Number(other.dataset.score);
-    const told = apart ? "They can be told apart." : "They cannot be told apart.";
+    const told = apart ? "They are significantly different." : "They are not significantly different.";
     const end = typeof apart === "string" ? apart : told;
-    if (!Number.isFinite(by)) return `One of the two scores is no finite number. ${end}`;
+    if (!Number.isFinite(by)) return `One of the two scores is not finite. ${end}`;
     if (by === 0) return `Their shown scores are equal. ${end}`;
     const first = (by < 0) === (table.dataset.direction === "lower");
     const name = (first ? one : other).cells[0].querySelector("a").textContent;
