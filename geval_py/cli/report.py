@@ -10,7 +10,9 @@ from contextlib import suppress
 from geval_py.cli import score, terminal
 from geval_py.cli.commands import DOCUMENTS, PLACES, metric_options, option, parser_maker, table_options
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, config, rewriting
+from geval_py.reading import challenge, config, rewriting, sources
+from geval_py.reading.outputs import find_outputs
+from geval_py.scoring.evaluate import evaluate_split, select_schemes
 from geval_py.text import named, visible
 
 PAGE_FILE = "report.html"  # in the current folder
@@ -43,14 +45,21 @@ def run_report(args: argparse.Namespace) -> None:
     html, svg = args.html, args.svg
     if html is None and svg is None:
         html = _own_page()
+    from geval_py.modelling.baselines import BASELINES
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS)
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
+        folder = os.path.dirname(evaluation.split.expected) or "."
+        beside = find_outputs(folder) if sources.is_folder(folder) else ()
+        simple = (output for output in beside if output.parameters.get("model") in BASELINES)
+        split = evaluation.split._replace(outputs=tuple(one for one in simple if one.path != evaluation.output.path))
+        results = evaluate_split(task, split, select_schemes(task)[:1])
+        baselines = {f"the baseline {one.output.name}": one.scores[0].value for one in results if one.scores}
     with terminal.ProgressBar("samples", unit="items") as progress:
-        report = Report(evaluation, others, documents=settings.documents_by, progress=progress)
+        report = Report(evaluation, others, documents=settings.documents_by, baselines=baselines, progress=progress)
         title = challenge.Challenge(path=task.directory, task=task).title
         text = "" if html is None else page(report, title)
         drawn = {} if svg is None else dict(charts(report))

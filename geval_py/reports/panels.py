@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -172,6 +173,9 @@ def _against_references(report: Report) -> str:
         word, _ = report.words_of_train.most_common(1)[0]
         share = sum(answer == word for answer in report.items.expected) / len(report.values)
         references.append((f"the commonest word of train, `{short(word)}`, on each line", share))
+    if report.baselines:
+        best = min if score.direction == "lower" else max
+        references.append(best(report.baselines.items(), key=itemgetter(1)))
     parts = []
     for name, reference in references:
         if reference is None:
@@ -186,7 +190,8 @@ def _against_references(report: Report) -> str:
             unit = "" if score.unit in UNSAID else f" {score.unit}"
             how = f"{figure(high - low)}{unit} {how}" if math.isfinite(high) else how
         parts.append(f"{how} {name} ({figure(reference)})")
-    return f"{short(score.name)} {figure(score.value)}: {' and '.join(parts)}." if parts else ""
+    joined = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+    return joined and f"{short(score.name)} {figure(score.value)}: {joined}."
 
 
 def interval_text(interval: Interval) -> str:

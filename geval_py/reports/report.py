@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -54,9 +54,10 @@ SHUFFLES = 20  # times that lines are dealt out to documents at random
 class Report:
     """An evaluation by its first metric, compared with other outputs of the same lines.
 
-    ``documents`` is as in :func:`geval_py.compare`, for all intervals, tests and folds; ``progress`` is called while
-    outputs are compared. ``of_losses`` is whether the metric is made from log losses of words. Then the figures of
-    lines are losses in nats, and those of groups of lines perplexities; else both are scores.
+    ``documents`` is as in :func:`geval_py.compare`, for all intervals, tests and folds; ``baselines`` are the scores
+    of simple outputs by their names; ``progress`` is called while outputs are compared. ``of_losses`` is whether the
+    metric is made from log losses of words. Then the figures of lines are losses in nats, and those of groups of
+    lines perplexities; else both are scores.
 
     ``values`` are the losses in nats, or the scores, of all lines, NaN for a line without one; ``finite`` are the
     finite ones, ``mean`` is their mean (NaN without any), and ``infinite`` the number of infinite losses.
@@ -75,9 +76,10 @@ class Report:
         others: Sequence[ScoredOutput] = (),
         *,
         documents: DocumentsBy = None,
+        baselines: Mapping[str, float] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self.evaluation = checked_evaluation(evaluation)
+        self.evaluation, self.baselines = checked_evaluation(evaluation), baselines or {}
         self.outputs = [evaluation, *others]
         self._progress = progress
         self.score = evaluation.scores[0]

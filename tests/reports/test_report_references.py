@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -124,3 +125,27 @@ def test_so_many_lines_tell_two_systems_apart():
     samples = rng.normal(0.3, 1.2, (2000, needed))
     p_values = scipy.stats.ttest_1samp(samples, 0, axis=1).pvalue
     assert (p_values < 0.05).mean() == pytest.approx(0.8, abs=0.04)
+
+
+def test_the_best_baseline_beside_the_answers(tmp_path, geval):
+    """Outputs named as ``geval baseline`` names them, but not the explained one, and no malformed one."""
+    shutil.copytree(GAZETTE, tmp_path / "gazette", ignore=shutil.ignore_patterns("train"))
+    dev = tmp_path / "gazette/dev-0"
+    (dev / "out-model=bigram.tsv").rename(tmp_path / "out.tsv")
+    (dev / "out-model=rest.tsv").write_text(":1\n" * 212)
+    (dev / "out-model=ngram.tsv").write_text("malformed\n")
+    places = ["--out-directory", str(tmp_path / "gazette"), "-t", "dev-0"]
+    for out, sentence in (
+        (
+            str(tmp_path / "out.tsv"),
+            f"PerplexityHashed 175: 5.9 times better than {NOTHING} (1,024) and "
+            "1.9 times better than the baseline out-model=unigram.tsv (328).",
+        ),
+        (
+            "unigram",
+            f"PerplexityHashed 328: 3.1 times better than {NOTHING} (1,024) and "
+            "3.1 times better than the baseline out-model=rest.tsv (1,024).",
+        ),
+    ):
+        assert geval("report", *places, "-o", out, "--html", str(tmp_path / "page.html"))[0] == 0
+        assert sentence in (tmp_path / "page.html").read_text()
