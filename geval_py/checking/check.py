@@ -329,7 +329,7 @@ def _sum_up(
     elif counts["W302"]:
         of_words = f"{counts['W302']} of {expected} expected words with capitals"
         summaries["W302"] = f"{of_words} are listed only in another case"
-    if counts["W302"] < least:
+    if counts["W302"] < least or total.lines != items:
         del counts["W302"]
     if labels and not counts["known labels"] and total.lines >= MIN_LINES_FOR_LABELS:
         answers = " and ".join(f"`{visible(shorten(label))}`" for label in sorted(labels)[:2])

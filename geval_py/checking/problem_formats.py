@@ -10,6 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -108,7 +109,10 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 
 
 def as_github(report: Report) -> str:
-    """Write a workflow command for each problem, at its first place: GitHub shows ten of each kind in a step."""
+    """Write a workflow command for each problem, at its first place, and for each output that is not counted.
+
+    GitHub shows ten of each kind in a step.
+    """
 
     def escaped(value: str) -> str:
         return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
@@ -119,7 +123,7 @@ def as_github(report: Report) -> str:
         lines = [str(place.line) for place in problem.places if place.line][:MAX_LINES_IN_ANNOTATION]
         if len(lines) > 1:
             extent += f": {', '.join(lines)}{', …' if problem.count > len(lines) else ''}"
-        properties = {"file": visible(_path_from_root(problem.path))}
+        properties = {"file": visible(problem.path)}
         if place.line:
             properties |= {"line": str(place.line), "col": str(max(1, place.column))}
         properties["title"] = f"{rule.code} {rule.name}"
@@ -128,6 +132,7 @@ def as_github(report: Report) -> str:
         )
         message = "\n".join(filter(None, (visible(place.message), extent, _what_to_do(rule, problem))))
         commands.append(f"::{rule.severity} {written}::{escaped(message)}\n")
+    commands += [f"::notice::{escaped(note)}\n" for note in report.uncounted_notes]
     return "".join(commands)
 
 
@@ -150,14 +155,15 @@ def as_junit(report: Report) -> str:
 
     root = Element("testsuites", name=report.command)
     for path in report.paths:
-        suite = SubElement(root, "testsuite", name=visible(path))
+        shown = visible(path)
+        suite = SubElement(root, "testsuite", name=shown)
         problems = [problem for problem in report.problems if problem.path == path]
         if not problems:
-            SubElement(suite, "testcase", classname=visible(path), name="no problems", file=visible(path))
+            SubElement(suite, "testcase", classname=shown, name="no problems", file=shown)
         for problem in problems:
             rule = problem.rule
             name = f"{rule.code} {rule.name}"
-            case = SubElement(suite, "testcase", classname=visible(path), name=name, file=visible(path))
+            case = SubElement(suite, "testcase", classname=shown, name=name, file=shown)
             summary = ": ".join(filter(None, (visible(problem.summary), _extent(problem))))
             places = [f"{_position(path, place)}: {visible(place.message)}" for place in problem.places]
             if report.strict or rule.severity == "error":
@@ -196,12 +202,12 @@ def as_sarif(report: Report) -> str:
     results = []
     for problem in report.problems:
         lines = f" ({_extent(problem)} in all)" if problem.count > 1 else ""
-        path = _path_from_root(problem.path)
+        path = problem.path
         try:  # bytes that are not UTF-8 are percent-encoded as they are
             uri = quote(path, errors="surrogateescape")
         except UnicodeEncodeError:
             uri = quote(path, errors="surrogatepass")
-        uri = f"file:///{uri.lstrip('/')}" if os.path.isabs(problem.path) else uri
+        uri = f"file:///{uri.lstrip('/')}" if os.path.isabs(path) else uri
         for place in places_of(problem):
             location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
             if place.line:
@@ -235,7 +241,7 @@ def as_gitlab(report: Report) -> str:
     same: Counter[str] = Counter()
     entries = []
     for problem in report.problems:
-        code, path = problem.rule.code, visible(_path_from_root(problem.path))
+        code, path = problem.rule.code, visible(problem.path)
         for place in places_of(problem):
             text = f"{code} {visible(place.message)}"
             key = f"{path}\n{text}"
@@ -263,9 +269,28 @@ FORMATS: dict[str, Callable[[Report], str]] = {
 }
 
 
+def from_root(report: Report) -> Report:
+    """Return a report with paths as GitHub and GitLab read them: with slashes, and from the root of the repository.
+
+    A path outside of it, and any path where no variable names the root, only loses a `./` in front.
+    """
+    root = os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR")
+
+    def below(path: str) -> str:
+        absolute = os.path.abspath(path)
+        if root and "://" not in path and absolute.startswith(start := os.path.join(os.path.realpath(root), "")):
+            path = absolute.removeprefix(start)
+        return path.replace(os.sep, "/").removeprefix("./")
+
+    problems = tuple(replace(problem, path=below(problem.path)) for problem in report.problems)
+    return replace(report, files=tuple(map(below, report.files)), problems=problems)
+
+
 def render(report: Report, name: str, *, colour: bool = False, width: int | None = None, links: bool = False) -> str:
     """Write a report in a format, a key of FORMATS; only text has colours and links, and fits into a ``width``."""
-    return as_text(report, colour=colour, width=width, links=links) if name == "text" else FORMATS[name](report)
+    if name == "text":
+        return as_text(report, colour=colour, width=width, links=links)
+    return FORMATS[name](from_root(report) if name in ("github", "gitlab", "sarif", "junit") else report)
 
 
 def statistics(report: Report) -> Shown:
@@ -308,8 +333,3 @@ def places_of(problem: Problem) -> tuple[Place, ...]:
 
 def _position(path: str, place: Place) -> str:
     return f"{visible(path)}:{place.line}:{max(1, place.column)}" if place.line else visible(path)
-
-
-def _path_from_root(path: str) -> str:
-    """Write a path as GitHub names the files of a repository: with slashes, without `./` in front."""
-    return path.replace(os.sep, "/").removeprefix("./")

@@ -12,7 +12,7 @@ from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
-from geval_py.text import visible
+from geval_py.text import named, visible
 from geval_py.version import DOCUMENTATION
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -444,6 +444,15 @@ class Report:
     def paths(self) -> list[str]:
         """The files that were checked, and what else a problem is of."""
         return list(dict.fromkeys([*self.files, *(problem.path for problem in self.problems)]))
+
+    @property
+    def uncounted_notes(self) -> list[str]:
+        """A sentence for each output in ``uncounted``, without a full stop."""
+        return [
+            f"cannot check the number of lines of {named(output.path)}: {output.reason}; name the test set with "
+            "--challenge and --test-name (-t)"
+            for output in self.uncounted
+        ]
 
     @property
     def summary(self) -> str:

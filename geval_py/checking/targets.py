@@ -154,7 +154,8 @@ def _fault_of(output: Output, submission: str | None) -> Problem | None:
         if any(os.path.commonpath([part, root]) != root for part in parts):
             return _missing(output.path, "a link that leads outside of the submission; it is not followed")
     if submission is not None and not sources.is_file(output.path):
-        return _missing(output.path, "it is not a file")
+        problem = _missing(output.path, f"it is {'a folder' if os.path.isdir(output.path) else 'not a regular file'}")
+        return replace(problem, fix="Rename it, or write the output to a file of this name.")
     return None
 
 
@@ -186,6 +187,8 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
 
 def _no_such_file(path: str) -> str:
     """Return the message about a path where no file is, or a pattern that no file matches, with what may be meant."""
+    if not path:
+        return "the path is empty"
     folder, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
     is_there = sources.is_folder(folder)
     if not {*"*?["}.isdisjoint(path):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -29,13 +28,13 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config, rewriting
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
+from geval_py.tables.escapes import markdown_text
 from geval_py.tables.formats import FORMATS, Context, Shown
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
 TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of three more
-ADVICE = "; name the test set with --challenge and --test-name (-t)"
 STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
 
 
@@ -156,22 +155,23 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
     status = 0 if args.exit_zero else report.status
     for name, path in args.also:
         with rewriting.written_whole(path) as draft:
-            of_problems = problem_formats.FORMATS.get(name)
-            document = of_problems(report) if of_problems else "".join(FORMATS[name](_table(report), Context()))
+            if name in problem_formats.FORMATS:
+                document = problem_formats.render(report, name)
+            else:
+                document = "".join(FORMATS[name](_table(report), Context()))
             draft.write(document.encode())
     if args.statistics:
         terminal.show(problem_formats.statistics(report), args)
-        return status
-    if args.format in problem_formats.FORMATS:
-        colour, links = shows_colours(sys.stdout), shows_links(sys.stdout)
-        width = width_of(sys.stdout)
-        sys.stdout.write(problem_formats.render(report, args.format, colour=colour, width=width, links=links))
+    elif args.format in problem_formats.FORMATS:
+        style = {"colour": shows_colours(sys.stdout), "links": shows_links(sys.stdout)}
+        sys.stdout.write(problem_formats.render(report, args.format, width=width_of(sys.stdout), **style))
         if args.format == "github" and (path := os.environ.get("GITHUB_STEP_SUMMARY")):
             with open(path, "a", encoding="utf-8") as file:
-                below = report.table().markdown() if report.problems else ()
-                file.writelines([f"### {report.command}: {report.summary}\n\n", *below, "\n"])
-        return status
-    terminal.show(_table(report), args)
+                below = problem_formats.from_root(report).table().markdown() if report.problems else ()
+                notes = (f"Note: {markdown_text(note)}.\n\n" for note in report.uncounted_notes)
+                file.writelines([f"### {report.command}: {report.summary}\n\n", *below, "\n", *notes])
+    else:
+        terminal.show(_table(report), args)
     return status
 
 
@@ -190,7 +190,7 @@ def _table(report: rules.Report) -> Shown:
         return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
 
     table = Table([Column(name=name, write=write) for name in names], rows)
-    return Shown(document=json.loads(problem_formats.as_json(report)), people=table)
+    return Shown(document={}, people=table)
 
 
 def run_check(args: argparse.Namespace) -> int:
@@ -201,6 +201,8 @@ def run_check(args: argparse.Namespace) -> int:
     if args.fix or args.diff:
         if args.cluster is not None:
             raise UsageError(message="--fix and --diff work on this machine: leave --cluster out")
+        if args.diff and (args.format != "text" or args.also or args.statistics):
+            raise UsageError(message="--diff shows lines, not a report: leave --format, --also and --statistics out")
     elif args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
     outputs = list(targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ()))
@@ -220,17 +222,13 @@ def run_check(args: argparse.Namespace) -> int:
         )
     notes = [f"checked without a file of the test set: {error}" for error in report.unreadable]
     if args.format != "json":
-        notes += report.notes
-        notes += [
-            f"cannot check the number of lines of {named(output.path)}: {output.reason}{ADVICE}"
-            for output in report.uncounted
-        ]
+        notes += [*report.notes, *report.uncounted_notes]
     terminal.note(*map(problem_formats.escape_commands, notes))
     return max(int(failed), show_report(report, args))
 
 
 def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str], args: argparse.Namespace) -> bool:
-    """Fix the outputs, or show what would change; returns whether one could not be fixed."""
+    """Fix the outputs, or show what would change; returns whether one could not be fixed, or would change."""
     from geval_py.checking import fixes  # which no check needs
 
     if any(isinstance(target, targets.Target) and target.output == STANDARD_INPUT for target in outputs):
@@ -258,6 +256,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
             continue
         name = visible(fixed.path)
         if args.diff:
+            failed |= bool(fixed.changes) and not args.exit_zero
             shown = fixed.diff[: args.max_problems or len(fixed.diff)]
             for line, before, after in shown:
                 print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
@@ -265,7 +264,7 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
                 print("…")
         changes = ", ".join(f"{code} on {counted(lines, 'line')}" for code, lines in sorted(fixed.changes.items()))
         done = f"{'would fix' if args.diff else 'fixed'} {changes}" if changes else "nothing to fix"
-        kept = f"; the original is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
+        kept = f"; the previous version is `{visible(fixed.backup_path)}`" if fixed.backup_path else ""
         terminal.tell(f"`{name}`: {done}{kept}")
     return failed
 

@@ -244,6 +244,7 @@ def test_shifted_outputs(check):
     up = check(b"".join([b":1\n", *lines]), expected)["E104"].summary
     assert up == f"the output has 41 lines {moved} up"
     assert check(b"".join(lines[1:]), expected)["E103"].summary == f"the output has 39 lines {moved} down"
+    assert "W302" not in check(b"the:0.5 :0.5\n", b"The\nOf\n")  # the words are perhaps of other lines
 
 
 @pytest.mark.parametrize(
@@ -457,13 +458,17 @@ def test_fix_and_diff(submission, geval):
     broken = b"a:0.9 b:0.9\r\nc:0.5 :0.5\n"
     (submission / "dev-0/out.tsv").write_bytes(broken)
     status, out, err = geval("check", "--diff", "-t", "dev-0")
-    assert (status, (submission / "dev-0/out.tsv").read_bytes()) == (0, broken)
+    assert (status, (submission / "dev-0/out.tsv").read_bytes()) == (1, broken)
+    assert geval("check", "--diff", "-t", "dev-0", "--exit-zero") == (0, out, err)
+    assert geval("check", "--diff", "-t", "dev-0", "--select", "W204") == (
+        0, "", "geval: `./dev-0/out.tsv`: nothing to fix\n"
+    )  # fmt: skip
     assert out == "./dev-0/out.tsv:1\n- a:0.9 b:0.9\\r\n+ a:0.5 b:0.5\n"
     assert err == "geval: `./dev-0/out.tsv`: would fix W202 on 1 line, W210 on 1 line\n"
     status, _, err = geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")
     assert (submission / "dev-0/out.tsv").read_text() == "a:0.45 b:0.45 :0.1\nc:0.5 :0.5\n"
     assert (submission / "dev-0/out.tsv.orig").read_bytes() == broken
-    assert "; the original is `./dev-0/out.tsv.orig`" in err
+    assert "; the previous version is `./dev-0/out.tsv.orig`" in err
     assert "nothing to fix" in geval("check", "--fix", "-t", "dev-0", "--rest-mass", "0.1")[2]
 
 
@@ -554,7 +559,12 @@ def test_entries_of_a_folder_that_are_no_files(submission, geval):
     (submission / "dev-0/in.tsv").unlink()
     os.mkfifo(submission / "dev-0/in.tsv")
     (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
-    assert (problem.path, problem.summary) == ("./test-A/out.tsv", "it is not a file")
+    fix = "Rename it, or write the output to a file of this name."
+    assert (problem.path, problem.summary, problem.fix) == ("./test-A/out.tsv", "it is not a regular file", fix)
+    (submission / "test-A/out.tsv").unlink()
+    (submission / "test-A/out.tsv").mkdir()
+    (problem,) = [t for t in find_targets(["."]) if isinstance(t, Problem)]
+    assert (problem.path, problem.summary, problem.fix) == ("./test-A/out.tsv", "it is a folder", fix)
     assert geval("check", "-t", "dev-0")[2] == (
         "geval: note: checked without a file of the test set: Cannot read `./dev-0/in.tsv`: it is not a regular file\n"
         "geval: note: the rules of word gaps apply, since `./config.txt` is not there\n"
@@ -574,12 +584,14 @@ def test_fix_leaves_what_cannot_be_read(submission, geval):
     assert "symbolic link" in err
 
 
+DIFF_ALONE = "--diff shows lines, not a report: leave --format, --also and --statistics out"
 WITHOUT_FIX = "--rest-mass and --no-backup go with --fix or --diff"
 
 
 @pytest.mark.parametrize(("words", "message"), [
     ("--rest-mass 0.1", WITHOUT_FIX),
     ("--no-backup", WITHOUT_FIX),
+    *((f"--diff {words}", DIFF_ALONE) for words in ("--format sarif", "--also json=x", "--statistics")),
     ("--fix -", "--fix and --diff need a file, not standard input"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together(words, message, submission, geval):

@@ -351,3 +351,25 @@ def test_junit_parses(checked):
         sum(checked.strict or found.rule.severity == "error" for found in checked.problems)
     )
     assert not any(is_a_command(line) for line in written.split("\n"))
+
+
+@pytest.mark.parametrize(("root", "path"), [
+    ("GITHUB_WORKSPACE", "sub/dev-0/out.tsv"), ("CI_PROJECT_DIR", "sub/dev-0/out.tsv"), ("", "dev-0/out.tsv"),
+])  # fmt: skip
+def test_paths_begin_at_the_root_of_the_repository(root, path, tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    for name in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if root:
+        monkeypatch.setenv(root, str(tmp_path))
+    checked = report(problem("E102", place(0, 0, "empty"), path="./dev-0/out.tsv"), files=("./dev-0/out.tsv",))
+    assert f"::error file={path},title" in render(checked, "github")
+    assert [entry["location"]["path"] for entry in json.loads(render(checked, "gitlab"))] == [path]
+    (result,) = json.loads(render(checked, "sarif"))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": path}
+    cases = ElementTree.fromstring(render(checked, "junit")).iter("testcase")
+    assert [case.get("file") for case in cases] == [path]
+    for elsewhere in ("/dev/null", "https://x.org/out.tsv"):
+        other = report(problem("E102", place(0, 0, "empty"), path=elsewhere))
+        assert json.loads(render(other, "gitlab"))[0]["location"]["path"] == elsewhere

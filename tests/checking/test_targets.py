@@ -156,6 +156,12 @@ def test_lines_that_are_not_counted(words, reason, folder, geval):
     status, out, err = geval("check", *words, "--format", "json")
     assert (status, json.loads(out)["uncounted"]) == (0, [{"path": path, "reason": reason}])
     assert "cannot check the number of lines" not in err
+    status, out, err = geval("check", *words, "--format", "github", "--quiet")
+    assert (status, err) == (0, "")
+    assert out == (
+        f"::notice::cannot check the number of lines of `{path}`: {reason}; "
+        "name the test set with --challenge and --test-name (-t)\n"
+    )
 
 
 def test_answers_that_were_not_fetched_are_said(folder, geval):
@@ -204,6 +210,7 @@ NAMED = {  # paths, options, found
     "a file here": (["guess.tsv"], {"tests": ["dev-0"]}, ["guess.tsv {real}/dev-0/expected.tsv {real}/dev-0/in.tsv"]),
     "no test set": (["bigram"], {},
      ["bigram: there is no such file; an output's short name needs its test set: -t dev-0"]),
+    "no path": ([""], {}, [": the path is empty"]),
     "a path of nothing": (["dev-0/xyz"], {}, ["dev-0/xyz: there is no such file"]),
     "a folder of nothing": (["nothing/xyz"], {}, ["nothing/xyz: there is no such file"]),
     "a misspelt path": (["dev-0/out-bigram.tsv"], {},

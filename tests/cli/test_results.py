@@ -132,6 +132,9 @@ SUMMARY = """\
 | --- | --- | --- | --- | --- |
 | guess.tsv | E114 not-a-number | error | 2 | \\`0,25\\` is not a number (decimal comma); write a decimal point, not a comma |
 
+Note: cannot check the number of lines of \\`guess.tsv\\`: it may belong to dev-0 or test-A; name the test set with \
+--challenge and --test-name (-t).
+
 ### geval check: no problems in 1 file
 
 
