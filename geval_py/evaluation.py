@@ -224,9 +224,10 @@ class Evaluation(ScoredOutput):
         """Compute the 95 % interval of the first metric's value.
 
         It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
-        resamples. ``documents`` is a column of the input (its name or its number, from 1): lines with the same value
-        in it are one document. The interval is then by documents, since lines of one document are alike. By default
-        the column is found by whose documents lines are alike, if there is one; False takes each line by itself.
+        resamples. ``documents`` is a column of the input (its name or its number, from 1) or one value per line:
+        lines with the same value are one document. The interval is then by documents, since lines of one document are
+        alike. By default the column is found by whose documents lines are alike, if there is one; False takes each
+        line by itself.
 
         Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """
@@ -328,14 +329,15 @@ class Evaluation(ScoredOutput):
         than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
         correlation, two-sided.
 
-        ``documents`` is a column of the input (its name or number, from 1): lines on which it is the same are alike.
-        q then comes from comparing lines with others of the same document, the interval of the gain is by documents,
-        and there is the number of ``documents`` with a feature. By default the column is found by whose documents
-        lines are alike, if there is one; False takes each line by itself. ``distinct`` chooses the few features that
-        together explain the bad lines, the most telling first, with the share of the losses' variance ``explained``
-        so far. With an ``other`` evaluation, differences to its scores are ranked. ``best`` ranks features that go
-        with good scores. The workers of a ``cluster``, a Dask client, count the features. The other arguments are
-        those of the command line. Raises UsageError for an unknown column, and for distinct pairs of features.
+        ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines on which it
+        is the same are alike. q then comes from comparing lines with others of the same document, the interval of the
+        gain is by documents, and there is the number of ``documents`` with a feature. By default the column is found
+        by whose documents lines are alike, if there is one; False takes each line by itself. ``distinct`` chooses the
+        few features that together explain the bad lines, the most telling first, with the share of the losses'
+        variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are ranked. ``best``
+        ranks features that go with good scores. The workers of a ``cluster``, a Dask client, count the features. The
+        other arguments are those of the command line. Raises UsageError for an unknown column, and for distinct pairs
+        of features.
         """
         from geval_py.explaining.worst_features import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.derived import BY_LINE, MAX_PART, MIN_PART, MIN_SCALE, ByLine, Parameters
-from geval_py.explaining.documents import Documents, choose_documents, notes_on_documents
+from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
 from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
@@ -25,9 +25,6 @@ from geval_py.tables import numbers
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
-
-# A column with the documents, or a number for each line; None: find which lines are alike; False: no documents.
-HeldTogether: TypeAlias = "str | int | Sequence[int] | Integers | Literal[False] | None"
 
 FOLDS = 10
 FEW_LINES = 100
@@ -64,7 +61,7 @@ class Folds:
 
 
 def folds_of(
-    evaluations: Sequence[ScoredOutput], together: HeldTogether, seed: int, *, force: bool = False
+    evaluations: Sequence[ScoredOutput], documents: DocumentsBy, seed: int, *, force: bool = False
 ) -> tuple[Folds, list[str]]:
     """Deal the lines of evaluations of one test set into folds, keeping documents whole; return folds and notes.
 
@@ -81,19 +78,12 @@ def folds_of(
             raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
-    if together is None or isinstance(together, (str, int)):  # False is an int
-        of_file, dependence = choose_documents(evaluations, together)
-        documents = of_file and of_file.of_score(evaluations[0].scores[0])
-        notes += notes_on_documents(documents, dependence, "they are held out together")
-        if dependence is None:
-            documents = documents and documents.several()
-    else:
-        if len(together) != lines:
-            raise UsageError(message=f"{len(together)} documents, but {lines} lines: give one number for each line")
-        documents = Documents.of("", together)
-        if documents.count < 2:
-            raise UsageError(message="all lines are of one document: none can be held out")
-    return Folds.of(np.arange(lines) if documents is None else documents.of_line, seed), notes
+    of_file, dependence = choose_documents(evaluations, documents)
+    chosen = of_file and of_file.of_score(evaluations[0].scores[0])
+    notes += notes_on_documents(chosen, dependence, "they are held out together")
+    if dependence is None:
+        chosen = chosen and chosen.several()
+    return Folds.of(np.arange(lines) if chosen is None else chosen.of_line, seed), notes
 
 
 # The change on held-out lines

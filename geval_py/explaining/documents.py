@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, zip_longest
@@ -39,16 +39,17 @@ FEW_DEGREES = 4  # with fewer, some large documents decide
 LOOKED_AT = 500  # lines, to find the columns that may name documents
 MAX_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
-# A column of the input, by its name or its number from 1; None: find one; False: no documents.
-DocumentsBy: TypeAlias = "str | int | Literal[False] | None"
+# A column of the input, by its name or its number from 1; a value for each line, the same on the lines of a document;
+# None: find a column; False: no documents.
+DocumentsBy: TypeAlias = "str | int | Collection[Hashable] | Literal[False] | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Documents:
     """The documents of some lines.
 
-    ``column`` is the name or the number of the input's column; ``of_line`` has the document of each line, numbered
-    from 0; ``count`` is the number of documents.
+    ``column`` is the name or the number of the input's column, or "document"; ``of_line`` has the document of each
+    line, numbered from 0; ``count`` is the number of documents.
     """
 
     column: str
@@ -162,7 +163,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     if split.input is None:
         what = "documents are given by a column of the input"
         if not split.input_place:
-            raise UsageError(message=f"{what}, and there is none: name no documents, or give inputs=…")
+            raise UsageError(message=f"{what}, and there is none: evaluate(…, inputs=…)")
         hint = f"{what}: put the file there, or name no documents"
         raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
     message = f"Unknown column `{visible(str(column))}'\n  {features.columns_there_are(str(column), split.in_header)}"
@@ -239,8 +240,15 @@ def choose_documents(
     Those that are asked for, or those of the column by which lines are most alike, with what was found about columns;
     None where each line is by itself. See :func:`find_dependence`. Raises the errors of :func:`documents_in`.
     """
+    if by is False:
+        return None, None
+    if isinstance(by, str | int):
+        return documents_in(evaluations[0], by), None
     if by is not None:
-        return (None if by is False else documents_in(evaluations[0], by)), None
+        lines = evaluations[0].file_lines
+        if len(by) != lines:
+            raise UsageError(message=f"{len(by)} documents, but {lines} lines: give one number for each line")
+        return Documents.of("document", by), None
     dependence = find_dependence(evaluations, values=values)
     return dependence.documents, dependence
 

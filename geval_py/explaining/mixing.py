@@ -21,6 +21,7 @@ import numpy as np
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import Mixing, frequent_words_of_train, mixed_output
+from geval_py.explaining.documents import DocumentsBy
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
@@ -163,7 +164,7 @@ class Mixture(formats.Tabular):
 def mix(
     *outputs: ScoredOutput | Iterable[ScoredOutput],
     words: int = 0,
-    documents: cross_validation.HeldTogether = None,
+    documents: DocumentsBy = None,
     seed: int = config.DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:

@@ -22,6 +22,7 @@ import numpy as np
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, derived
 from geval_py.explaining.derived import BY_LINE
+from geval_py.explaining.documents import DocumentsBy
 from geval_py.explaining.guesses import bucket_shares, read_guesses
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
@@ -189,7 +190,7 @@ def tune(
     *,
     words: int | None = None,
     temperature: bool = False,
-    documents: cross_validation.HeldTogether = None,
+    documents: DocumentsBy = None,
     seed: int = config.DEFAULT_SEED,
     force: bool = False,
     threads: int | None = None,

@@ -63,7 +63,7 @@ def test_there_has_to_be_an_input(challenge):
     with pytest.raises(UsageError) as refused:
         documents_in(in_memory, "FileId")
     assert str(refused.value) == (
-        "documents are given by a column of the input, and there is none: name no documents, or give inputs=…"
+        "documents are given by a column of the input, and there is none: evaluate(…, inputs=…)"
     )
 
 

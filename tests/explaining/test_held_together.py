@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from geval_py import UsageError, evaluate, mix, tune
+from geval_py import UsageError, calibration, compare, evaluate, mix, tune
 from geval_py.explaining.cross_validation import folds_of
 
 DOCUMENTS = 12
@@ -72,22 +73,36 @@ def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
     pair = read(tmp_path)
     assert tune(pair[0]) == tune(pair[0], documents=False)
     mixture = mix(pair)
-    assert mixture == mix(pair, documents=False) == mix(pair, documents=range(DOCUMENTS * LINES))
+    assert mixture == mix(pair, documents=False)
     assert mixture.documents is None
 
 
 def test_a_column_that_is_another_on_each_line(pair):
-    note = "each line has a different Text: the results are the same as without documents"
-    by_text, by_line = mix(pair, documents="Text"), mix(pair, documents=False)
-    assert by_text.notes == (note,)
-    assert replace(by_text, notes=()) == by_line
+    by_line = mix(pair, documents=False)
+    for name, documents in {"Text": "Text", "document": range(DOCUMENTS * LINES)}.items():
+        found = mix(pair, documents=documents)
+        assert found.notes == (f"each line has a different {name}: the results are the same as without documents",)
+        assert replace(found, notes=()) == by_line
+
+
+def test_a_document_for_each_line_is_as_a_column(pair):
+    one = pair[0]
+    files = one.to_frame()["FileId"]
+    by_column, by_array = compare(pair, documents="FileId"), compare(pair, documents=files)
+    assert by_array == replace(by_column, documents="document", notes=by_array.notes)
+    assert one.interval(documents=files) == one.interval(documents="FileId")
+    assert one.scores_dict(documents=list(files)) == one.scores_dict(documents="FileId")
+    assert tune(one, documents=np.repeat(np.arange(DOCUMENTS), LINES)) == tune(one, documents="FileId")
+    assert calibration(one, documents=files).claim == calibration(one, documents="FileId").claim
+    pd.testing.assert_frame_equal(one.worst_features(documents=files), one.worst_features(documents="FileId"))
 
 
 def test_what_tells_no_documents(pair):
     messages = {
         "Files": "Unknown column `Files'\n  did you mean FileId? the columns are FileId, Text",
         3: "Unknown column `3'\n  the columns are FileId, Text",
-        (0,) * 600: "all lines are of one document: none can be held out",
+        (0,) * 600: "all 600 lines are of one document, since the column document is the same on all of them"
+        "\n  an interval computed by document needs two or more",
         (0, 1): "2 documents, but 600 lines: give one number for each line",
     }
     for documents, message in messages.items():
