@@ -90,10 +90,12 @@ def test_no_sarif_file(action, tmp_path):
     [
         ({}, ["dev-0/out.tsv", "test-A/out.tsv"]),
         ({"test_name": "test-A"}, ["test-A/out.tsv"]),
+        ({"test_name": "test-A, dev-0"}, ["test-A/out.tsv", "dev-0/out.tsv"]),
+        ({"test_name": "test-A dev-0"}, ["test-A/out.tsv", "dev-0/out.tsv"]),
         ({"path": "pred.tsv", "test_name": "dev-0"}, ["pred.tsv", "pred.tsv"]),
         ({"path": "pred.tsv", "test_name": "dev-0", "challenge": "."}, ["pred.tsv", "pred.tsv"]),
     ],
-    ids=["all test sets", "one", "an output elsewhere", "for a challenge"],
+    ids=["all test sets", "one", "two", "two with a space", "an output elsewhere", "for a challenge"],
 )
 def test_the_test_set(inputs, annotations, action):
     out = action(**inputs)[1]
@@ -123,11 +125,15 @@ def test_the_wheel_of_the_release_is_installed_or_one_is_built(is_attached, tmp_
         )
     environment = {"PYTHON": sys.executable, "RELEASE": str(tmp_path / "release.html")}
     environment |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_ACTION_PATH": str(project)}
+    environment |= {"GITHUB_PATH": str(tmp_path / "path")}
     words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", INSTALL["run"]]
     subprocess.run(words, env={**os.environ, **environment}, check=True, capture_output=True)
     python = tmp_path / "geval-py/bin/python"
     ask = "import importlib.metadata as m; print(m.version('geval-py'))"
     assert subprocess.check_output([python, "-c", ask], text=True) == ("1\n" if is_attached else "0\n")
+    (folder,) = (tmp_path / "path").read_text().splitlines()  # later steps find the command there, and no Python
+    assert [path.name for path in Path(folder).iterdir()] == ["geval"]
+    assert subprocess.check_output([f"{folder}/geval"], text=True) == "geval\n"
 
 
 BACKEND = """
@@ -140,5 +146,7 @@ def build_wheel(folder, version="0", *_):
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: geval-py\\nVersion: {version}\\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         wheel.writestr(f"{info}/RECORD", "")
+        wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\\ngeval = geval_stub:main\\n")
+        wheel.writestr("geval_stub.py", "def main(): print('geval')\\n")
     return name
 """

@@ -97,7 +97,7 @@ make_check_parser = parser_maker(
     option("--challenge", metavar="DIR", help="the challenge's folder, with answers, inputs and headers"),
     option(
         "-t", "--test-name", dest="tests", action="append", default=[], metavar="TEST",
-        help="only this test set; for an output, its test set",
+        help="only this test set; for an output, its test set; repeatable",
     ),
     *metric_options("check the lines as this metric reads them; repeatable", "the challenge's"),
     *rule_options("E1"),

@@ -69,6 +69,13 @@ case "$*" in *--no-index*) [ "$ATTACHED" ] || exit 1 ;; esac
 """
 
 
+def test_a_missing_wheel_is_no_error_in_the_log():
+    recipes = [(FOLDER.parent / "check.md").read_text(), *(path.read_text() for path in FOLDER.glob("*.yml"))]
+    tries = [re.sub(r"\s+", " ", part) for text in recipes for part in re.findall(r"--no-index([^|]*)\|\|", text)]
+    assert len(tries) == 5
+    assert {words.split()[-1] for words in tries} == {"2>/dev/null"}
+
+
 def test_strangers_code_is_not_installed():
     ours = next(step for step in JOBS["check"]["steps"] if step.get("with", {}).get("path") == "ours")
     assert ours["with"]["ref"] == "${{ github.event.pull_request.base.sha }}"
