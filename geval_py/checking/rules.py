@@ -344,7 +344,7 @@ RULES = (
         needs_answers=True,
     ),
     Rule(
-        "W304", "worse-than-no-guess", "the score is worse than with `:1`, no guess, on each line",
+        "W304", "worse-than-no-guess", "the score is worse than with `:1` (no guess) on each line",
         "With 1024 buckets, `:1` has a loss of ln 1024 and a perplexity of 1024. The rule is checked only if there "
         "is no other problem.",
         "Write lines in the order of in.tsv, words as in expected.tsv, and more probability for the rest.",

@@ -35,7 +35,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
 
 TEXT_MAX_PLACES = 4  # for people: a line that they see, and the numbers of three more
-STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 the command line is at fault."
+STATUS = "Exit status: 0 no error (with --strict: no warning either), 1 problems, 2 an error in the command line."
 
 
 def _mass(text: str) -> float:

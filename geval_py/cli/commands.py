@@ -31,7 +31,7 @@ SUBMISSIONS, PAGES, TRANSFER, SERVER = (
 COMMANDS = {  # what each does, and its module
     "baseline": ("outputs of simple models, trained on the challenge's train", "geval_py.cli.predict"),
     "board": ("submissions collected, scored, ranked and published", "geval_py.cli.board"),
-    "calibration": ("whether an output means what it says", "geval_py.cli.calibration"),
+    "calibration": ("whether an output is calibrated", "geval_py.cli.calibration"),
     "challenge": ("a challenge cut from texts, and what it gives away", "geval_py.cli.challenge"),
     "check": ("every problem of a submission, without its answers", "geval_py.cli.check"),
     "compare": ("which outputs are better, and whether by more than chance", "geval_py.cli.compare"),
@@ -39,13 +39,13 @@ COMMANDS = {  # what each does, and its module
     "convert": ("an output in another format: TSV, JSON lines, Parquet or CSV", "geval_py.cli.convert"),
     "help": ("what a command does, and its options", "geval_py.cli.help"),
     "lm": ("n-gram language models, and the perplexity of texts", "geval_py.cli.lm"),
-    "luck": ("what hashing gave scores, and what other seeds would give", "geval_py.cli.luck"),
+    "luck": ("how much hash collisions changed scores", "geval_py.cli.luck"),
     "mix": ("outputs mixed, where that is better than the best of them", "geval_py.cli.improve"),
     "predict": ("the output of a language model, with its words' probabilities", "geval_py.cli.predict"),
     "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
     "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
     "submit": ("an output sent to the server of a board, and its score", "geval_py.cli.submit"),
-    "tune": ("what would make an output better at once, found and applied", "geval_py.cli.improve"),
+    "tune": ("parameters that improve an output, found and applied", "geval_py.cli.improve"),
 }
 SUBCOMMANDS = {  # of each command that has some, the same
     "board": {
@@ -89,7 +89,7 @@ EXTRAS = {  # the packages of those that a board needs; with another package mis
     "server": ("anyio", "cryptography", "multipart", "python_multipart", "starlette", "uvicorn"),
 }
 HELP = ("-h", "--help")
-STATUS = "Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault."
+STATUS = "Exit status: 0 success, 1 an error in the data, 2 an error in the command line."
 PLAIN_EXAMPLES = f"""\
 examples:
   geval -t dev-0                       score dev-0/out.tsv with the challenge's metrics
@@ -302,7 +302,7 @@ PLACES = (
 )  # fmt: skip
 DOCUMENTS = table_options(
     documents="treat lines with the same value in this column of the input (name or number) as one document "
-    "(default: the column whose lines are alike, if there is one)",
+    "(default: the column whose lines have similar losses)",
     no_documents="treat lines as independent, even if they share a document",
 )
 CONTEXTS = (

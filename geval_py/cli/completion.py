@@ -98,7 +98,7 @@ make_completion_parser = commands.parser_maker(
   geval completion fish >~/.config/fish/completions/geval.fish
 """,
     commands.option("shell", nargs="?", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS)),
-    status="Exit status: 0 fine, 2 the command line is at fault.",
+    status="Exit status: 0 success, 2 an error in the command line.",
 )
 
 

@@ -44,7 +44,7 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
         number_option("--words", default=words, metavar="K", help=words_help),
         table_options(
             documents="hold out together the lines with the same value in a column of the input (its name or number; "
-            "default: the column whose lines are alike, if there is one)",
+            "default: the column whose lines have similar losses)",
             no_documents="hold out lines one by one, even if they share a document",
             seed=f"the seed of the random folds (default: {config.DEFAULT_SEED})",
         ),
@@ -61,8 +61,8 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
 make_tune_parser = parser_maker(
     "tune",
     """\
-Find what would make an output better at once: mass for all words (lambda), for the frequent ones (nu),
-another temperature. What helps on held-out lines by more than luck is taken.""",
+Find parameters that improve an output: probability for all words (lambda) and for frequent ones (nu),
+and a temperature. A parameter is taken if it helps on held-out lines by more than chance.""",
     """\
   geval tune -t dev-0 -o bigram        what would help out-model=bigram.tsv
   geval tune -t dev-0 -o bigram --apply dev-0 --apply test-A
@@ -90,7 +90,7 @@ make_mix_parser = parser_maker(
     "mix",
     """\
 Mix outputs of one test set with the weights that are best where the answers are known, and write the
-mixture if it is better than the best output alone, on held-out lines and by more than luck.""",
+mixture if it is better than the best output alone, on held-out lines and by more than chance.""",
     """\
   geval mix -t dev-0 bigram unigram    find the weights, and write dev-0/out-mix=bigram+unigram.tsv
   geval mix -t dev-0 bigram unigram --apply test-A
@@ -165,9 +165,9 @@ def run_tune(args: argparse.Namespace) -> None:
     if args.apply and result.taken:
         written = _write_tuned(challenge, sources, result.parameters, result.kept(), force=args.force)
     elif args.apply and is_text:
-        terminal.note("nothing is written, since no parameter is worth taking")
+        terminal.note("nothing is written, since no parameter makes the output significantly better")
     elif result.taken and is_text:
-        terminal.note("--apply NAME writes the output tuned so, for the test set of that name")
+        terminal.note("add --apply NAME to write the tuned output for the test set NAME")
     if not is_text:
         score.show_of_task(task, result, settings, written=written)
     show_written(written, settings.format)
@@ -211,7 +211,7 @@ def run_mix(args: argparse.Namespace) -> None:
     if mixture.taken or args.force:
         written = _write(plans, mixture.mixing.mix_lines, mixture.kept())
     elif is_text:
-        terminal.note("nothing is written, since the mixture is not surely better; --force writes it")
+        terminal.note("nothing is written, since the mixture is not significantly better; --force writes it")
     if not is_text:
         score.show_of_task(task, mixture, settings, written=written)
     show_written(written, settings.format)

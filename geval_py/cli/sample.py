@@ -25,7 +25,7 @@ make_sample_parser = parser_maker(
   cd gazette; geval -t dev-0           and score its two outputs
 """,
     option("folder", nargs="?", metavar="DIR", help="the folder to make"),
-    status="Exit status: 0 fine, 1 it could not be copied, 2 the command line is at fault.",
+    status="Exit status: 0 success, 1 it could not be copied, 2 an error in the command line.",
 )
 
 

@@ -72,7 +72,7 @@ make_submit_parser = parser_maker(
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status="""\
 Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
-or failed; 2 the command line is at fault.""",
+or failed; 2 an error in the command line.""",
     before="""\
 The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. Create one on your
 page of the board, or ask the organiser for one.

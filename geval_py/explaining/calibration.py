@@ -170,7 +170,7 @@ class Calibration(Tabular):
         claim, error, corp = self.claim, self.guess_error, self.corp
         if claim.lines:
             gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
-            how = "surer than it should be" if claim.gap > 0 else "less sure than it could be"
+            how = "overconfident" if claim.gap > 0 else "underconfident"
             z = "" if claim.z is None else f" (z = {fixed(claim.z, 1)})"
             verdict = f"it is {how}, by {gap}{z}" if claim.is_significant else f"{gap}, which may be chance{z}"
             verdict = f"that is {gap}, the same on each line" if claim.z is None else verdict
@@ -182,7 +182,7 @@ class Calibration(Tabular):
             yield f"This leaves out {counted(claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
             yield f"What follows leaves out {counted(self.vectors, 'line')} of buckets, which list no words."
-        yield from shares(self.words, "listed words", "should have been the word", "were")
+        yield from shares(self.words, "listed words", "should have been right", "were")
         yield from shares(self.guess, "first guesses", "should have been right", "were")
         if error is not None:
             yield (

@@ -519,7 +519,7 @@ def _notes(
         yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     if few is not None and 2 ** (1 - few) > LEVEL:
-        yield f"{few} document{'s' if few > 1 else ''}: with so few, p rand cannot be below {2 ** (1 - few):g}"
+        yield f"with {numbers.counted(few, 'document')}, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = math.comb(systems, 2)
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -541,7 +541,7 @@ def _notes(
             "vocabulary; if an output does not list such a word, its loss is infinite"
         )
     if 0 < together < MIN_TESTED_LINES:
-        yield f"{together} line{'s' if together > 1 else ''}: a test on so few means little"
+        yield f"a test on {numbers.counted(together, 'line')} is not reliable"
     intervals = [system.difference_interval for system in ranking.systems]
     nothing_drawn = few is None and any(one is not None and one.samples is None for one in intervals)  # many lines
     if samples < samples_needed(pairs) and len(ranking.groups) == 1 and not nothing_drawn:

@@ -72,8 +72,7 @@ def folds_of(
     hashed_bits(evaluations[0])
     lines, notes = evaluations[0].line_count, []
     if lines < FEW_LINES:
-        verb = "is" if lines == 1 else "are"
-        notes.append(f"{numbers.counted(lines, 'line')} {verb} few to tune on: what is found may be luck")
+        notes.append(f"the result of tuning on {numbers.counted(lines, 'line')} may be due to chance")
         if not force:
             raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:

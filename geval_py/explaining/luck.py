@@ -271,7 +271,7 @@ def _mean(losses: Array) -> float:
 
 
 class NearTie(NamedTuple):
-    """Two outputs nearer than hashing can tell: ``turned`` is the share of seeds that would put the second first."""
+    """Two outputs closer than the effect of hashing: ``turned`` is the share of seeds that would swap them."""
 
     first: str
     second: str
@@ -280,15 +280,15 @@ class NearTie(NamedTuple):
 
 def notes_on_ties(ties: Sequence[NearTie]) -> Iterator[str]:
     """Yield a note on the near ties of a comparison, if there are some; it names a few of them."""
-    what = "nearer than hashing can tell"
+    what = "closer than the effect of hashing"
     shares = [f"{numbers.fixed(100 * tie.turned, 0)} %" for tie in ties]
     if len(ties) == 1:
         pair = f"{visible(ties[0].first)} and {visible(ties[0].second)}"
-        yield f"{pair} are {what}: {shares[0]} of seeds would put the second first"
+        yield f"{pair} are {what}: {shares[0]} of seeds would reverse their order"
     elif ties:
         each = [f"{tie.first} and {tie.second} ({share})" for tie, share in zip(ties, shares, strict=True)]
         pairs = f"{len(ties)} pairs of neighbours are {what}"
-        yield f"{pairs}; so many seeds would put the second first: {some_of(each, MAX_NAMED_TIES)}"
+        yield f"{pairs}; these shares of seeds would reverse their order: {some_of(each, MAX_NAMED_TIES)}"
 
 
 def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:

@@ -143,7 +143,7 @@ class Tuning(Tabular):
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} on {self.lines} lines of {self.test}; {how}.")
         if not self.taken:
-            yield "Nothing is surely better: leave the output as it is."
+            yield "No change is significantly better: leave the output as it is."
             return
         numbers = self.parameters.numbers
         values = (BY_LINE_TEXT if name == BY_LINE else f"{name} {numbers[name]:.4g}" for name in self.taken)
@@ -152,7 +152,7 @@ class Tuning(Tabular):
         predicted = cross_validation.score_text(self.predicted)
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
         if any(trial.taken and not trial.change.high < 0 for trial in self.trials):
-            yield "p, of a likelihood ratio, sees smaller gains than the interval: either is enough."
+            yield "p is of a likelihood ratio test, which detects smaller gains than the interval; either is enough."
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""
@@ -172,13 +172,13 @@ class Tuning(Tabular):
         """Tune an output of the same model with the parameters taken; return the path of the file written.
 
         Its name is the output's with ``tuned=…`` appended. It is written beside the output or into a ``folder``, with
-        a ``.tuning.json`` that has the parameters. Raises UsageError if no parameter was worth taking,
+        a ``.tuning.json`` that has the parameters. Raises UsageError if no parameter was taken,
         ExistingFileError if a file would be overwritten without ``force``, MalformedLineError and the other
         DataErrors of a file.
         """
         path = os.fspath(output)
         if not self.taken:
-            raise errors.UsageError(message="no parameter was worth taking: the output is best left as it is")
+            raise errors.UsageError(message="no parameter makes the output significantly better: leave it as it is")
         tuned = derived.tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
         tuned.check_free(force)
         tuned.write(self.parameters.tune_lines, self.kept())

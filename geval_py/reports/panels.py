@@ -137,7 +137,7 @@ def quality_panel(report: Report) -> Panel:
     sentences = [f"{short(score.name)} is {figure(score.value)}."]
     (low, high), value, measure = interval.ends, score.value, score.metric.measure
     if low is None or high is None:
-        sentences.append("How far the true score may be is not known: no line differs from another.")
+        sentences.append("No interval can be computed: no line differs from another.")
     else:
         sentences.append(f"The true score, on endlessly many such lines, is {figure(low)} to {figure(high)} (95 %).")
         if 0.0 < low <= value <= high < math.inf:  # the score of another set varies, too
@@ -217,7 +217,8 @@ def comparison_panel(report: Report) -> Panel | None:
     first, span = others[0], others[0].difference_interval
     if first.difference and span is not None and 0.0 < span.half_width < math.inf:
         needed = lines_needed(first.compared, first.difference, span.half_width)
-        sentences.append(f"To tell {_brief(first.name)} apart in 80 % of cases takes about {needed:,} such lines.")
+        name = _brief(first.name)
+        sentences.append(f"For {name} to differ significantly in 80 % of cases takes about {needed:,} such lines.")
     intervals = (one.difference_interval for one in others if one.difference_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
@@ -516,7 +517,7 @@ def features_panel(report: Report) -> Panel | None:
         value, low, high = own[1:] if of_losses else (*own, None, None)
         rows.append(ChartRow(name, value, low, high, lines=lines, note=f"q {q}", colour=BAD))
         cells.append((short(name, 60), lines, *own, q, share))
-    finding, sentence = "", "No word, and no shape of a word, goes with bad lines by more than chance."
+    finding, sentence = "", "No word or shape of a word is significantly more common in bad lines."
     if names and of_losses:
         those = f"the {counts[0]:,} lines with {short(names[0])}"
         finding = f"If {those} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
@@ -535,7 +536,7 @@ def features_panel(report: Report) -> Panel | None:
         method = ". Means are of the scores of lines. geval -w lists all."
     return Panel(
         "culprits",
-        "What goes with bad lines?",
+        "What is common in bad lines?",
         sentence=sentence,
         finding=finding,
         chart=chart if names else None,
@@ -611,7 +612,7 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
         )
 
     if claim.lines:
-        how = "it is too sure of itself" if claim.gap > 0 else "it is less sure than it could be"
+        how = "it is overconfident" if claim.gap > 0 else "it is underconfident"
         verdict = f": {how}." if claim.is_significant else ", which may be chance."
         promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
         told = f"{promise}; it gets {figure(claim.perplexity)}{verdict}"
@@ -667,7 +668,7 @@ def help_panel(report: Report) -> Panel | None:
     rows, chart = changes(tuning, mixture)
     best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
     if best is None:
-        sentence = "Nothing that was tried is surely better: its rest and its words are as they should be."
+        sentence = "No change that was tried is significantly better."
         finding = ""
     else:
         gain = f"Tuned, it would score about {figure(best.score)} in place of {figure(tuning.score)}"
@@ -716,14 +717,14 @@ def change_row(label: str, value: float, base: float, change: cross_validation.C
 
     The note names what decided: the interval or, if that holds 0, the p-value, which sees smaller gains.
     """
-    note = "surely better" if change.high < 0.0 else f"better by p {p_text(change.p_value)}: take it"
+    note = "significantly better" if change.high < 0.0 else f"better by p {p_text(change.p_value)}: take it"
     is_bounded = math.isfinite(change.low) and math.isfinite(change.high)
     return ChartRow(
         label=label,
         value=value,
         low=base * exp(change.low) if is_bounded else None,
         high=base * exp(change.high) if is_bounded else None,
-        note=note if taken else "not surely better: leave it",
+        note=note if taken else "not significantly better: leave it",
         colour=GOOD if taken else SOFT,
     )
 

@@ -79,7 +79,7 @@ def test_a_near_tie_is_noted(geval, challenge):
     assert status == 0
     first, second = (system["name"] for system in json.loads(out)["systems"])
     (note,) = json.loads(out)["notes"]
-    share = int(note.removeprefix(f"{first} and {second} are nearer than hashing can tell: ").split(" %")[0])
+    share = int(note.removeprefix(f"{first} and {second} are closer than the effect of hashing: ").split(" %")[0])
     assert 30 < share < 70
-    assert note.endswith(" % of seeds would put the second first")
+    assert note.endswith(" % of seeds would reverse their order")
     assert f"geval: note: {note}\n" in err

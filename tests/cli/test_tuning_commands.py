@@ -26,7 +26,7 @@ def gazette(tmp_path, monkeypatch):
 
 
 TUNED = "out-model=unigram,tuned=lambda-nu"
-APPLY = "geval: note: --apply NAME writes the output tuned so, for the test set of that name\n"
+APPLY = "geval: note: add --apply NAME to write the tuned output for the test set NAME\n"
 TABLE = """\
 tuned       score   nats     95 %                p        verdict
 (as it is)  327.53
@@ -136,8 +136,11 @@ def test_nothing_is_written_over(gazette, geval):
 
 def test_where_nothing_helps_nothing_is_written(gazette, geval):
     status, out, err = geval("tune", "-t", "dev-0", "-o", "unigram", "--words", "0", "--apply", "dev-0")
-    assert (status, err) == (0, "geval: note: nothing is written, since no parameter is worth taking\n")
-    assert out.endswith("Nothing is surely better: leave the output as it is.\n")
+    assert (status, err) == (
+        0,
+        "geval: note: nothing is written, since no parameter makes the output significantly better\n",
+    )
+    assert out.endswith("No change is significantly better: leave the output as it is.\n")
 
 
 def alike(gazette):
@@ -223,7 +226,7 @@ def test_mix(gazette, geval):
 def test_what_is_not_surely_better_is_mixed_only_by_force(gazette, geval):
     name = "./dev-0/out-mix=bigram+unigram.tsv"
     status, out, err = geval(*MIX)
-    note = "geval: note: nothing is written, since the mixture is not surely better; --force writes it\n"
+    note = "geval: note: nothing is written, since the mixture is not significantly better; --force writes it\n"
     assert (status, err) == (0, note)
     assert out.endswith(": leave it.\n")
     assert geval(*MIX, "--force")[1].endswith(f": leave it.\nwrote `{name}`\n")
@@ -267,13 +270,13 @@ def test_a_mixture_that_is_there_already_is_found_before_the_search(gazette, gev
     assert geval(*MIX) == (2, "", message)
 
 
-@pytest.mark.parametrize(("lines", "few"), [(1, "1 line is few"), (99, "99 lines are few")])
+@pytest.mark.parametrize(("lines", "few"), [(1, "1 line"), (99, "99 lines")])
 @pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
 def test_few_lines(gazette, geval, command, lines, few):
     for path in (gazette / "dev-0").glob("*.tsv"):
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:lines]))
     cut_input(gazette, lines)
-    message = f"geval: {few} to tune on: what is found may be luck; take 100 lines or more, or give --force\n"
+    message = f"geval: the result of tuning on {few} may be due to chance; take 100 lines or more, or give --force\n"
     assert geval(*command.split(), "-t", "dev-0") == (2, "", message)
 
 

@@ -362,8 +362,8 @@ def test_one_document(challenge, run):
 @pytest.mark.parametrize(
     ("documents", "note"),
     [
-        (4, "geval: note: 4 documents: with so few, p rand cannot be below 0.125\n"),
-        (5, "geval: note: 5 documents: with so few, p rand cannot be below 0.0625\n"), (6, ""),
+        (4, "geval: note: with 4 documents, p rand cannot be below 0.125\n"),
+        (5, "geval: note: with 5 documents, p rand cannot be below 0.0625\n"), (6, ""),
     ],
 )  # fmt: skip
 def test_few_documents_are_noted(documents, note, challenge, run):

@@ -282,7 +282,7 @@ FEW = (
     "{} lines are few: if rare lines have far greater losses, an interval contains the true score in about 90 % of cases, "
     "not 95 %"
 )
-MEANS_LITTLE = "{}: a test on so few means little"
+MEANS_LITTLE = "a test on {} is not reliable"
 
 
 @pytest.mark.parametrize(

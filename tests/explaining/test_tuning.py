@@ -348,7 +348,7 @@ def test_a_malformed_line_is_named_and_nothing_is_left(tmp_path, tuned):
 # What is refused
 
 
-FEW = "99 lines are few to tune on: what is found may be luck"
+FEW = "the result of tuning on 99 lines may be due to chance"
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_few_lines(tmp_path):
 def test_nothing_to_apply():
     tuning = tune(evaluate([":1"] * 100, ["a"] * 100, metrics="PerplexityHashed"))
     assert tuning.taken == ()
-    with pytest.raises(UsageError, match="no parameter was worth taking: the output is best left as it is"):
+    with pytest.raises(UsageError, match="no parameter makes the output significantly better: leave it as it is"):
         tuning.apply("out.tsv")
 
 

@@ -465,7 +465,7 @@ def test_help():
     assert all(f" {name}" in help_text for option in SHOWN.values() for name in option.names)
     assert help_text.startswith("usage: geval [options]\n       geval COMMAND …\n")
     assert "--seed S              with -B: the seed of the random numbers (default:\n" in help_text
-    assert help_text.endswith("Exit status: 0 fine, 1 the data is at fault, 2 the command line is at fault.\n")
+    assert help_text.endswith("Exit status: 0 success, 1 an error in the data, 2 an error in the command line.\n")
 
 
 def test_every_field_but_two_is_an_option():

@@ -264,7 +264,7 @@ make_verify_receipt_parser = parser_maker(
 """,
     option("file", metavar="FILE", help="the receipt, or the whole response to an upload"),
     option("--key", required=True, metavar="KEY", help="the board's public key, in base 64"),
-    status="Exit status: 0 the receipt is valid, 1 it is not, 2 the command line is at fault.",
+    status="Exit status: 0 the receipt is valid, 1 it is not, 2 an error in the command line.",
 )
 
 

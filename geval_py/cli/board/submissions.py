@@ -46,8 +46,8 @@ make_add_parser = parser_maker(
     switch("--baseline", help="show it in the table without a place"),
     add_format,
     status="""\
-Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or over the quota, 2 the command
-line is at fault.""",
+Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or over the quota, 2 an error in
+the command line.""",
 )
 
 
@@ -89,7 +89,7 @@ make_scan_parser = parser_maker(
     ),
     switch("--again", help="also try again those that failed"),
     add_format,
-    status="Exit status: 0 all are scored or rejected, 1 one failed or was refused, 2 the command line is at fault.",
+    status="Exit status: 0 all are scored or rejected, 1 one failed or was refused, 2 an error in the command line.",
 )
 
 

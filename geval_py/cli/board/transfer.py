@@ -115,8 +115,8 @@ make_verify_parser = parser_maker(
     option("site", metavar="SITE", help="the folder of the site"),
     option("file", metavar="FILE", help="the archive of geval board export"),
     status="""\
-Exit status: 0 the site matches the board, 1 a file differs or the data is at fault, 2 the command line is at
-fault.""",
+Exit status: 0 the site matches the board, 1 a file differs or there is an error in the data, 2 an
+error in the command line.""",
 )
 
 

@@ -283,7 +283,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
              "share of a baseline's loss that is avoided", needs_input=True),
     # Of texts
     _tokens("BLEU", texts.bleu_row, _sums(texts.bleu, *_RIGHT_NGRAMS, "reference_words", *_NGRAMS),
-            "precision of n-grams, as GEval has it", answers="any", details=texts.bleu_details),
+            "GEval's precision of n-grams", answers="any", details=texts.bleu_details),
     _tokens("GLEU", texts.gleu_row, _sums(classes.ratio, "right", "all"), "share of n-grams that are right",
             answers="any"),
     _of_sacrebleu("SacreBLEU", "sacreBLEU's BLEU, with its tokens and smoothing", "words", "reference_words",
@@ -344,7 +344,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
             "share of tokens tagged right"),
     _entities("BIO-F1", Partial(tags.entity_counts, (4,)), _f_measure(1),
               "F-score of entities, with their normalised forms"),
-    _entities("BIO-F1-Labels", Partial(tags.entity_counts, (3,)), _f_measure(1), "the same, whatever these forms"),
+    _entities("BIO-F1-Labels", Partial(tags.entity_counts, (3,)), _f_measure(1), "the same, without these forms"),
     _entities("BIO-Weighted-F1", tags.counts_by_label, _corpus_level(tags.weighted_f, *_COUNTS),
               "mean of the labels' F-scores, by how often they are expected", beside="details"),
     "Soft-F1",
