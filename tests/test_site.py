@@ -20,7 +20,7 @@ SEARCHED = {  # what students, modellers, organisers and maintainers of CI jobs 
     "comma instead of point": "rules.html", "missing rest": "rules.html", "invalid utf-8": "rules.html",
     "probabilities sum": "rules.html", "error message": "refused.html", "malformed line": "check.html",
     "low score": "why.html", "plot": "report.html", "download": "install.html", "docker": "install.html",
-    "out.tsv": "options.html", "perplexity": "glossary.html#perplexity", "rest mass": "glossary.html",
+    "command line options": "options.html", "out.tsv": "scoring.html", "what is out.tsv": "scoring.html", "perplexity": "glossary.html#perplexity", "rest mass": "glossary.html",
     "out of vocabulary": "glossary.html", "how is the score computed": "scoring.html",
     "latex table": "compare.html", "latex": "compare.html", "confidence interval": "compare.html",
     "significance": "compare.html", "p-value": "glossary.html#p-value", "calibration": "calibration.html",
@@ -32,6 +32,13 @@ SEARCHED = {  # what students, modellers, organisers and maintainers of CI jobs 
     "jsonl": "importing.html", "csv": "importing.html", "exit status": "formats.html",
     "geval check": "check.html", "screenshots": "gallery.html", "github actions": "check.html",
 }  # fmt: skip
+    "hand in": "first-submission.html", "how do I hand in": "first-submission.html", "submit": "first-submission.html",
+    "how do I submit my output": "first-submission.html", "too few lines": "refused.html",
+    "my file has too few lines": "rules.html", "what does :0.1 at the end mean": "scoring.html",
+    "perplexity hashed": "metrics.html", "PerplexityHashed": "scoring.html", "is the difference significant": "compare.html",
+    "install without internet": "install.html", "run tests on windows": "install.html", "score is infinity": "refused.html",
+    "what does calibration xyzzy": "calibration.html",
+    "twice on a line": "refused.html#a-word-stands-twice-on-a-line",
 
 
 def read(path):
