@@ -5,6 +5,7 @@ The Markdown is written for a code host. Copies of the pages are made for the si
 - the lists of links in docs/index.md become the site's table of contents, a part for each heading;
 - links to files outside of docs/ become links to their copies;
 - badges, which other hosts draw, are left out;
+- the empty lines in Python sessions become those that an interpreter needs, so that what is copied can be pasted;
 - a comment with keywords becomes entries of the index, which the search puts first;
 - each name that docs/api.md lists becomes what autodoc knows of it.
 """
@@ -15,6 +16,7 @@ import os
 import re
 import shutil
 import sys
+from codeop import compile_command
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +34,8 @@ BADGE = re.compile(r"^\[!\[.*\]\(https?:.*\)\]\(.*\)\n", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 LISTED = re.compile(r"^- \[([^]\n]+)\]\(([^)#\n]+)\)", re.MULTILINE)
 KEYWORDS = re.compile(r"^<!-- keywords: (.*?) -->$", re.DOTALL | re.MULTILINE)
+SESSION = re.compile(r"^```pycon\n.*?^```$", re.DOTALL | re.MULTILINE)
+STATEMENT = re.compile(r"^>>> .*\n(?:\.\.\. .*\n)*", re.MULTILINE)
 NAME = re.compile(r"^- `([\w.]+)`\n", re.MULTILINE)
 
 
@@ -69,6 +73,16 @@ def staged(page: Path, names: dict[Path, str]) -> tuple[str, list[Path]]:
     code = [match.group() for match in CODE.finditer(text)]
     parts = [LINK.sub(link, part) for part in CODE.split(text)]
     return "".join(part for pair in zip(parts, [*code, ""], strict=True) for part in pair), files
+
+
+def pasteable(session: str) -> str:
+    """Return a Python session with the empty lines that an interpreter needs; Ruff's style has others."""
+
+    def ended(match: re.Match[str]) -> str:
+        code = re.sub("(?m)^(?:>>>|[.]{3}) ", "", match[0]).rstrip()
+        return match[0] if compile_command(code) else f"{match[0]}...\n"
+
+    return STATEMENT.sub(ended, re.sub(r"(?m)^\.\.\.\n", "", session))
 
 
 def toctree(heading: str, links: list[tuple[str, str]]) -> str:
@@ -109,6 +123,7 @@ def stage(folder: Path) -> None:
     folder.mkdir(parents=True)
     for page, name in names.items():
         text, files = staged(page, names)
+        text = SESSION.sub(lambda match: pasteable(match[0]), text)
         text = KEYWORDS.sub(lambda match: index_entries(match[1]), text)
         if name == "index":
             text += "".join(toctree(*part) for part in contents(text).items())

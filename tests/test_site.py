@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from codeop import compile_command
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -86,7 +87,11 @@ def is_there(staged, link):
 
 
 def test_code_is_left_as_it_is(staged):
-    blocks = re.compile(r"(?ms)^```(?:console|pycon)\n.*?^```$")
+    """To the letter, but for the empty lines of Python sessions."""
+
+    def blocks(path):
+        return re.findall(r"(?ms)^```(?:console|pycon)\n.*?^```$", re.sub(r"(?m)^\.\.\.\n", "", read(path)))
+
     for page, name in pages().items():
         assert blocks.findall(read(staged / f"{name}.md")) == blocks.findall(read(page))
 
@@ -239,3 +244,28 @@ def test_the_search_finds(phrase, found, site, open_address):
     links.nth(shown.index(found)).click()
     page.wait_for_url(f"**/{found.partition('#')[0]}*")
     assert page.locator("h1").count() == 1
+def unfinished(pasted):
+    """Return the lines of no whole statement after code is pasted into an interpreter, and Enter pressed."""
+    lines = []
+    for line in [*pasted.splitlines(), ""]:
+        lines.append(line)
+        if compile_command("\n".join(lines)):
+            lines = []
+    return lines
+
+
+@pytest.mark.long
+def test_what_is_copied_of_a_session_can_be_pasted_into_python(site, open_address):
+    page = open_address((site / "index.html").as_uri(), permissions=["clipboard-read"])
+    sessions = 0
+    for path in site.glob("*.html"):
+        page.goto(path.as_uri())
+        for block in page.locator(".highlight-pycon").all():
+            block.hover()
+            block.locator("button.copybtn").click()
+            copied = page.evaluate("navigator.clipboard.readText()")
+            assert (path.name, copied, unfinished(copied)) == (path.name, copied, [])
+            sessions += 1
+    assert sessions > 50
+
+

@@ -52,7 +52,8 @@ autodoc_typehints = "signature"
 python_maximum_signature_line_length = 60
 python_use_unqualified_type_names = True
 
-copybutton_prompt_text = r">>> |\.\.\. |\$ "  # of a block with prompts, the lines after them are copied
+# Of a block with prompts, the lines after them are copied; a lone "..." is the empty line that ends a statement.
+copybutton_prompt_text = r">>> |\.\.\.(?: |$)|\$ "
 copybutton_prompt_is_regexp = True
 copybutton_copy_empty_lines = False
 copybutton_line_continuation_character = "\\"
