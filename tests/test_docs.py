@@ -97,6 +97,11 @@ def test_code_fits_a_phone(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_each_block_names_its_language(page):
+    assert re.findall(r"(?m)^```.*$", read(page))[::2].count("```") == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_tables_are_those_of_the_code(page):
     assert fill(read(page)) == read(page), "run scripts/write_examples"
 
