@@ -188,13 +188,22 @@ def _mistakes() -> str:
         for name, mistake in group:
             frozen = (ROOT / f"tests/frozen/mistakes/{name}.txt").read_text(encoding="utf-8")
             said = re.sub(r"(?m)^(status \d+|--- standard (output|error))\n|[ \t]+$", "", frozen)
-            source = f" See <{mistake['source']}>." if "source" in mistake else ""
+            source = mistake.get("source", "")
+            said_by = "This was [reported here]" if "//github.com/" in source else "See [the documentation]"
+            more = f" {said_by}({source})." if source else ""
             parts.append(
                 f"### {_escaped(mistake['title'])}\n\n"
                 f"```python\n{mistake['python']}```\n\n```text\n{said}```\n\n"
-                f"{mistake['why']}{source}\n\nTo fix it: {mistake['fix']}\n"
+                f"{mistake['why']}{more}\n\nTo fix it: {mistake['fix']}\n"
             )
     return "\n".join(parts)
+
+
+def _mistakes_listed() -> str:
+    """Return links to the kinds of mistakes, and below each to its mistakes, as GitHub makes their anchors."""
+    headings = re.findall(r"^##(#?) (.*)$", re.sub(r"(?ms)^```.*?^```$", "", _mistakes()), re.MULTILINE)
+    rows = ((bool(deeper), text, re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-")) for deeper, text in headings)
+    return "".join(f"{'  ' * deeper}- [{text}](#{anchor})\n" for deeper, text, anchor in rows)
 
 
 def _code(text: str) -> str:
@@ -215,5 +224,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "leak rules explained": lambda: "\n".join(map(_rule_explained, LEAK_RULES)),
     "names": _names_table,
     "errors": _errors_table,
+    "mistakes listed": _mistakes_listed,
     "mistakes": _mistakes,
 }
