@@ -32,7 +32,6 @@ SEARCHED = {  # what students, modellers, organisers and maintainers of CI jobs 
     "hidden answers": "authoring.html", "login": "server.html", "quota": "glossary.html#quota",
     "jsonl": "importing.html", "csv": "importing.html", "exit status": "formats.html",
     "geval check": "check.html", "screenshots": "gallery.html", "github actions": "check.html",
-}  # fmt: skip
     "hand in": "first-submission.html", "how do I hand in": "first-submission.html", "submit": "first-submission.html",
     "how do I submit my output": "first-submission.html", "too few lines": "refused.html",
     "my file has too few lines": "rules.html", "what does :0.1 at the end mean": "scoring.html",
@@ -40,6 +39,7 @@ SEARCHED = {  # what students, modellers, organisers and maintainers of CI jobs 
     "install without internet": "install.html", "run tests on windows": "install.html", "score is infinity": "refused.html",
     "what does calibration xyzzy": "calibration.html",
     "twice on a line": "refused.html#a-word-stands-twice-on-a-line",
+}  # fmt: skip
 
 
 def read(path):
@@ -93,7 +93,7 @@ def test_code_is_left_as_it_is(staged):
         return re.findall(r"(?ms)^```(?:console|pycon)\n.*?^```$", re.sub(r"(?m)^\.\.\.\n", "", read(path)))
 
     for page, name in pages().items():
-        assert blocks.findall(read(staged / f"{name}.md")) == blocks.findall(read(page))
+        assert blocks(staged / f"{name}.md") == blocks(page)
 
 
 def test_the_api_lists_each_public_name_once():
@@ -170,6 +170,16 @@ def test_the_site_describes_each_public_name(site):
     assert set(geval_py.__all__) - {"__version__"} <= set(described)
 
 
+def test_each_page_is_described_by_its_first_sentence(site):
+    descriptions = {
+        path.stem: re.findall('<meta name="description" content="(.+?)">', read(path)) for path in site.glob("*.html")
+    }
+    assert {name for name, found in descriptions.items() if len(found) != 1} == {"genindex", "py-modindex", "search"}
+    assert descriptions["gallery"] == [
+        "These pictures show what geval-py makes of its sample challenge, in which two models guess the missing words of an old newspaper."
+    ]
+
+
 @pytest.mark.long
 def test_the_schemas_are_published_under_their_names(site, open_address):
     page = open_address((site / "formats.html").as_uri())
@@ -204,6 +214,17 @@ def test_the_pictures_of_the_gallery_fill_a_phone(site, open_address):
     page = open_address((site / "gallery.html").as_uri(), width=NARROW)
     widths = "(images) => images.map((each) => [each.naturalWidth, each.width > innerWidth - 50])"
     assert page.locator("article img").evaluate_all(widths) == [[900, True]] * 4
+    page.locator("article img").first.click()
+    page.wait_for_url("**/report.webp")
+
+
+@pytest.mark.long
+def test_a_touch_screen_shows_the_buttons_that_copy(site, open_address):
+    page = open_address((site / "python.html").as_uri(), width=NARROW, has_touch=True, is_mobile=True)
+    opacity = page.locator("button.copybtn").evaluate_all(
+        "(all) => all.map((each) => getComputedStyle(each).opacity)"
+    )
+    assert set(opacity) == {"1"}
 
 
 @pytest.mark.long
@@ -212,6 +233,21 @@ def test_what_scrolls_in_its_box_can_be_focused(site, open_address):
     boxes = "[...document.querySelectorAll('pre, .table-wrapper')].filter((box) => box.scrollWidth > box.clientWidth)"
     assert page.evaluate(f"{boxes}.length") > 10
     assert page.evaluate(f"{boxes}.every((box) => box.tabIndex === 0)")
+    shades = page.evaluate(
+        f"{boxes}.map((box) => [box.tagName, getComputedStyle(box).backgroundImage.split('), ').length])"
+    )
+    assert {tag for tag, _ in shades} == {"DIV", "PRE"}
+    assert len({count for _, count in shades}) == 1  # a table has the shade of code
+
+
+@pytest.mark.long
+def test_a_table_of_long_names_fits_a_phone(site, open_address):
+    page = open_address((site / "asvs.html").as_uri(), width=NARROW)
+    boxes = page.locator(".table-wrapper").evaluate_all(
+        "(all) => all.map((each) => each.scrollWidth <= each.clientWidth)"
+    )
+    assert len(boxes) > 10
+    assert all(boxes)
 
 
 @pytest.mark.long
@@ -229,21 +265,6 @@ def test_a_block_is_copied_without_prompts_and_what_is_printed(site, open_addres
         assert copied.splitlines() == (commands or [line for line in lines if line])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("phrase", "found"), SEARCHED.items())
-def test_the_search_finds(phrase, found, site, open_address):
-    """From a disk, where no page may fetch another."""
-    page = open_address((site / "scoring.html").as_uri())
-    page.fill(".sidebar-search", phrase)
-    page.press(".sidebar-search", "Enter")
-    page.wait_for_selector("text=Search finished")
-    links = page.locator("#search-results li a")
-    shown = [links.nth(n).get_attribute("href") for n in range(min(3, links.count()))]
-    assert found in [link.partition("?")[0] for link in shown]
-    assert page.said == []
-    links.nth(shown.index(found)).click()
-    page.wait_for_url(f"**/{found.partition('#')[0]}*")
-    assert page.locator("h1").count() == 1
 def unfinished(pasted):
     """Return the lines of no whole statement after code is pasted into an interpreter, and Enter pressed."""
     lines = []
@@ -269,3 +290,18 @@ def test_what_is_copied_of_a_session_can_be_pasted_into_python(site, open_addres
     assert sessions > 50
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("phrase", "found"), SEARCHED.items())
+def test_the_search_finds(phrase, found, site, open_address):
+    """From a disk, where no page may fetch another."""
+    page = open_address((site / "scoring.html").as_uri())
+    page.fill(".sidebar-search", phrase)
+    page.press(".sidebar-search", "Enter")
+    page.wait_for_selector("text=Search finished")
+    links = page.locator("#search-results li a")
+    shown = [links.nth(n).get_attribute("href") for n in range(min(3, links.count()))]
+    assert found in [link.partition("?")[0] for link in shown]
+    assert page.said == []
+    links.nth(shown.index(found)).click()
+    page.wait_for_url(f"**/{found.partition('#')[0]}*")
+    assert page.locator("h1").count() == 1

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
 
 from geval_py import METRICS, __version__
 
@@ -95,8 +99,18 @@ def _levels(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
+def _description(
+    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], tree: nodes.document | None
+) -> None:
+    """Describe a page by its first sentence, which search engines show."""
+    if tree and (paragraph := next(tree.findall(nodes.paragraph), None)):
+        sentence = re.split(r"(?<=\.)\s", paragraph.astext(), maxsplit=1)[0].replace("\n", " ")
+        context["metatags"] += f'<meta name="description" content="{escape(sentence)}">'
+
+
 def setup(app: Sphinx) -> None:
     """Change what autodoc finds."""
     app.connect("autodoc-process-docstring", _described)
     app.connect("autodoc-process-signature", _signature)
     app.connect("html-page-context", _levels, priority=900)  # after Furo's
+    app.connect("html-page-context", _description)

@@ -14,6 +14,12 @@ addEventListener("DOMContentLoaded", () => {
   document.querySelector(".toc-drawer")?.setAttribute("aria-label", "on this page");
   for (const list of document.querySelectorAll(".sig dl")) // a function's arguments, which are no definitions
     list.outerHTML = list.outerHTML.replaceAll(/(?<=<\/?)d[ld]\b/g, "div");
+  for (const image of document.querySelectorAll("article img")) {
+    const link = document.createElement("a"); // to its full size
+    link.href = image.src;
+    image.replaceWith(link);
+    link.append(image);
+  }
   focusable();
   addEventListener("resize", focusable);
 });
