@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
 MAX_SUM = 1.01  # of a row of probabilities, which may have been rounded to half precision
-SUMMED_ROWS = 100  # to look for sums above 1, which mostly all rows have; all would take a quarter of the time
+SUMMED_ROWS = 20  # to look for sums above 1, which mostly all rows have; all would take a quarter of the time
 _RANGES = {
     Unit.PROBABILITIES: "between 0 and 1",
     Unit.LOGARITHMS: "a logarithm of a probability",
@@ -282,22 +282,14 @@ class Predictions:
                 scored = list(pool.map(score, parts))
         else:
             scored = list(map(score, parts))
-        if rows and self._unit is Unit.PROBABILITIES:
-            self._warn_of_sums()
+        for row in range(min(rows, SUMMED_ROWS) if self._unit is Unit.PROBABILITIES else 0):
+            _, values, rest = self._row(row)
+            if (sum_ := values.sum() + (rest or 0.0)) > MAX_SUM:
+                what = f"probabilities[{_place(row, self.shape)}] sum to {sum_:.4g}"
+                warnings.warn(f"{what}: rows that sum to more than 1 are divided by their sum", stacklevel=3)
+                break
         bound = max((bound for _, bound in scored), default=0.0)
         return np.concatenate([np.empty(0), *(losses for losses, _ in scored)]), bound
-
-    def _warn_of_sums(self) -> None:
-        """Warn if the probabilities of one of the first rows sum to more than 1, beyond rounding."""
-        if self._offsets is None:
-            sums = self._values[:SUMMED_ROWS].sum(1)
-        else:
-            starts = self._offsets[: SUMMED_ROWS + 1]
-            sums = np.diff(np.append(0.0, self._values[: starts[-1]]).cumsum()[starts])
-        sums = sums + (0.0 if self._rests is None else self._rests[:SUMMED_ROWS])
-        for row in np.flatnonzero(sums > MAX_SUM)[:1]:
-            what = f"probabilities[{_place(row, self.shape)}] sum to {sums[row]:.4g}"
-            warnings.warn(f"{what}: rows that sum to more than 1 are divided by their sum", stacklevel=4)
 
     def words(self, expected: Any) -> Sequence[str]:
         """Return expected words, which may be given as ids, as a list; raises UsageError."""
@@ -325,18 +317,18 @@ class Predictions:
                 )
         return [vocabulary[number] for number in numbers]
 
-    def _row(self, row: int) -> tuple[Ids | None, list[float], float | None]:
+    def _row(self, row: int) -> tuple[Ids | None, Numbers, float | None]:
         """Return the ids of a row, None for all words, its numbers, and its rest."""
         rest = None if self._rests is None else float(self._rests[row])
         if self._ids is None or self._offsets is None:
-            return None, self._values[row].tolist(), rest
+            return None, self._values[row], rest
         place = slice(*self._offsets[row : row + 2].tolist())
-        return self._ids[place], self._values[place].tolist(), rest
+        return self._ids[place], self._values[place], rest
 
     def _line(self, row: int) -> str:
         """Write a row; the line means the same to a reader, who takes numbers in [0, 1] for probabilities."""
-        ids, values, rest = self._row(row)
-        vocabulary = self.scorer.vocabulary
+        ids, of_row, rest = self._row(row)
+        values, vocabulary = of_row.tolist(), self.scorer.vocabulary
         if has_fault(len(vocabulary), ids, values, rest, self._unit):
             raise self._fault(row)
         numbers = np.array(values if rest is None else [*values, rest])
@@ -365,7 +357,7 @@ class Predictions:
                 return UsageError(message=f"{message}the id {number}; {_known_ids(len(vocabulary))}")
         places = range(len(vocabulary)) if ids is None else ids.tolist()
         owners: list[tuple[str | None, float]] = [
-            (vocabulary[place], value) for place, value in zip(places, values, strict=True)
+            (vocabulary[place], value) for place, value in zip(places, values.tolist(), strict=True)
         ]
         owners += [] if rest is None else [(None, rest)]
         for word, value in owners:
@@ -379,12 +371,12 @@ class Predictions:
                 owner = "the rest" if word is None else repr(word)
                 what = f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}"
                 return UsageError(message=message + what)
-        if self._unit is Unit.LOGARITHMS and rest is not None and rest > 0:
-            what = f"the exponential of the rest, {rest:g}, is more than 1"
-            return UsageError(message=f"{message}{what}\n  rest is a logarithm, too, such as log(0.1)")
         if self._unit is Unit.LOGARITHMS and total_far_above_one([value for _, value in owners]):
             what = "the exponentials of its numbers total far more than 1"
-            return UsageError(message=f"{message}{what}\n  for logits give logits=True in place of log=True")
+            advice = "for logits give logits=True in place of log=True"
+            if (rest or 0.0) > 0.0:
+                advice = "rest is a logarithm, too: log(0.1)"
+            return UsageError(message=f"{message}{what}\n  {advice}")
         return UsageError(message=f"{message}every probability is 0: a distribution needs one above 0")
 
 

@@ -226,8 +226,7 @@ def in_order(frame: Any, words: Sequence[str]) -> Any:
         return frame
     for what, others in (
         ("the table lacks columns for words of the vocabulary", Counter(words) - Counter(names)),
-        ("the table has columns twice", Counter(names) - Counter([*words, *(set(names) - set(words))])),
-        ("the table has columns that are no words of the vocabulary", Counter(names) - Counter(words)),
+        ("the table has columns that are no words of the vocabulary, or twice", Counter(names) - Counter(words)),
     ):
         if others:
             raise UsageError(message=f"{what}: {some_of(map(repr, others.elements()))}")

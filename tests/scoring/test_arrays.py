@@ -469,7 +469,7 @@ FAULTS = {
     "line numbers that are none": (ROW | {"lines": [1.0, 2.0]}, "lines: whole numbers are needed, not float64"),
     "flags": (ROW | {"expected": [True, False]}, "expected: whole numbers are needed, not bool"),
     "rows of 0 and 1": (ROW | {"expected": np.eye(2, dtype=int)}, "expected words of the shape (2, 2) are not for predictions of the shape (2,)"),
-    "a rest that is no logarithm": ({"probabilities": [[-1.0, -1.0]] * 2, "log": True, "rest": 0.5}, "probabilities[0]: the exponential of the rest, 0.5, is more than 1\n  rest is a logarithm, too, such as log(0.1)"),
+    "a rest that is no logarithm": ({"probabilities": [[-1.0, -1.0]] * 2, "log": True, "rest": 0.1}, "probabilities[0]: the exponentials of its numbers total far more than 1\n  rest is a logarithm, too: log(0.1)"),
     "text": ({"probabilities": [["the", "a"]]}, "the probabilities are an array of <U3, not of float32 or float64"),
     "rows of two lengths": ({"probabilities": [[0.5], [0.5, 0.5]]}, "the probabilities cannot be read as an array: "),
     "a rest of another length": (ROW | {"rest": [0.5]}, "rest is one number or one for each of 2 rows, not of the shape (1,)"),
@@ -488,9 +488,9 @@ FAULTS = {
     "a row of a sequence": ({"probabilities": [ROW["probabilities"], [[0.5, 0.5], [0.5, NAN]]], "expected": [[0, 1]] * 2}, "probabilities[1, 1]: the probability of 'a' is nan, which is not between 0 and 1"),
     "sequences of another length": ({"probabilities": [ROW["probabilities"]] * 3, "expected": [[0, 1, 1]] * 2}, "expected words of the shape (2, 3) are not for predictions of the shape (3, 2)"),
     "missing columns": ({"probabilities": pd.DataFrame([[0.5]], columns=["the"])}, "the table lacks columns for words of the vocabulary: 'a'"),
-    "a column twice": ({"probabilities": pd.DataFrame([[0.5, 0.25, 0.25]], columns=["a", "the", "a"])}, "the table has columns twice: 'a'"),
+    "a column twice": ({"probabilities": pd.DataFrame([[0.5, 0.25, 0.25]], columns=["a", "the", "a"])}, "the table has columns that are no words of the vocabulary, or twice: 'a'"),
     "missing numbers": ({"probabilities": pd.DataFrame([[0.5, None]], columns=["a", "the"], dtype="Float64")}, "the probabilities are an array of object, not of float32 or float64"),
-    "other columns": ({"probabilities": pd.DataFrame([[0.5, 0.25, 7]], columns=["a", "the", "line"])}, "the table has columns that are no words of the vocabulary: 'line'"),
+    "other columns": ({"probabilities": pd.DataFrame([[0.5, 0.25, 7]], columns=["a", "the", "line"])}, "the table has columns that are no words of the vocabulary, or twice: 'line'"),
 }  # fmt: skip
 
 
