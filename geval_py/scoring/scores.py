@@ -352,15 +352,15 @@ def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
         paths = first.split.expected, other.split.expected
         in_memory = [isinstance(path, VirtualFile) for path in paths]
+        answers = ""
         if not any(in_memory):
-            have_same_answers = os.path.realpath(paths[0]) == os.path.realpath(paths[1])
-        elif all(in_memory) and state_at(paths[0]) == state_at(paths[1]):
-            have_same_answers = True
-        else:  # another number of lines is another error
+            if os.path.realpath(paths[0]) != os.path.realpath(paths[1]):
+                answers = f"{named(paths[0])} and {named(paths[1])}"
+        elif not all(in_memory) or state_at(paths[0]) != state_at(paths[1]):
             texts = (one.kept_texts().expected.lines() for one in (first, other))
-            have_same_answers = all(one == another for one, another in zip(*texts, strict=False))
-        if not have_same_answers:
-            answers = f"{named(first.split.expected)} and {named(other.split.expected)}"
+            pairs = enumerate(zip(*texts, strict=False), 1)  # another number of lines is another error
+            answers = next((f"{shown(a)} and {shown(b)} on line {n}" for n, (a, b) in pairs if a != b), "")
+        if answers:
             raise UsageError(message=f"{both} answers: {answers}")
         one, another = ((score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0]))
         ways = [

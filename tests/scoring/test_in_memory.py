@@ -105,7 +105,7 @@ def test_evaluations_with_other_answers_are_not_compared():
     ]
     with pytest.raises(UsageError) as caught:
         compare(both)
-    assert str(caught.value) == "`x` and `y` were scored with different answers: `expected` and `expected`"
+    assert str(caught.value) == "`x` and `y` were scored with different answers: 'b' and 'c' on line 2"
 
 
 def test_several_metrics_of_arrays():
