@@ -55,7 +55,8 @@ def predict(
     """Yield a model's output line for each item.
 
     ``model`` is a WordModel, a TokenModel, or the address of a baseline or a language model, as ``geval predict``
-    takes it. It lists ``top`` words on a line (0: all, for a baseline). With ``train``, it first learns from these
+    takes it. It lists ``top`` words on a line (0: all, for a baseline); how many a WordModel lists is its own
+    affair, and it has no ``right`` and no ``candidates``. With ``train``, it first learns from these
     items; a baseline must. For language models, so many tokens of the ``right`` context count, too, and so many
     ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``.
 
@@ -63,15 +64,19 @@ def predict(
     if there is nothing to learn from, for a model that fails, lacks a member or answers what is none.
     """
     asked = Asked(words=top, right=right, candidates=candidates)
+    if train is None and candidates:
+        raise UsageError(message="candidates are words of the items to learn from: give train=…")
     if isinstance(model, str):
         kind = model.partition(":")[0]
-        if train is None and (candidates or kind not in ("arpa", *ADAPTERS)):
+        if train is None and kind not in ("arpa", *ADAPTERS):
             raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
         model = open_model(model, asked)
-    is_of_tokens = hasattr(model, "next_tokens") or not hasattr(model, "predict")
+    is_of_tokens = hasattr(model, "next_tokens") or not (hasattr(model, "predict") or hasattr(model, "fit"))
     protocol = word_search.TokenModel if is_of_tokens else baselines.WordModel
     members = [name for name in vars(protocol) if name[0] != "_" and (name != "fit" or train is not None)]
     missing = [name for name in members if not hasattr(model, name)]
+    if isinstance(model, type):
+        raise ModelError(message=f"{model.__name__} is a class: give an instance of it")
     if missing:
         raise ModelError(message=f"{type(model).__name__} is no {protocol.__name__}: it lacks {', '.join(missing)}")
     of_gaps = GapWords(model, asked) if isinstance(model, word_search.TokenModel) else model
@@ -199,7 +204,7 @@ class GapWords:
 
     def __init__(self, model: word_search.TokenModel | masked_models.Masked, asked: Asked) -> None:
         if asked.words < 1:
-            raise UsageError(message=f"words is {asked.words}: a language model lists at least one")
+            raise UsageError(message=f"a language model lists one word or more on a line, not {asked.words}")
         self._model, self._asked = model, asked
         self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
         self._after = ""

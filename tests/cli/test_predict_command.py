@@ -83,7 +83,7 @@ def test_a_challenge_needs_no_train(here, geval, address):
         file.unlink()
     (here / "train").rmdir()
     assert geval("predict", "-t", "dev-0", "--model", address, "--words", "6")[0] == 0
-    message = "geval: words is 0: a language model lists at least one\n"
+    message = "geval: a language model lists one word or more on a line, not 0\n"
     assert geval("predict", "-t", "dev-0", "--model", address, "--words", "0") == (2, "", message)
     status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--candidates", "5")
     assert (status, err.splitlines()[0][:43]) == (1, "geval: No such set in the challenge: `./tra")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tiny_models import PIECES, Markov, word_probability
 
-from geval_py import Item, ModelError, NextTokens, predict
+from geval_py import Item, ModelError, NextTokens, UsageError, predict
 from geval_py.modelling import word_search
 from geval_py.modelling.word_search import TokenContext, WordSearch
 
@@ -203,6 +203,8 @@ class Words:
             "Half is no TokenModel: it lacks ends, encode, log_probabilities"),
         (5, None, "int is no TokenModel: it lacks texts, ends, encode, next_tokens, log_probabilities"),
         (Words([]), [], "Words is no WordModel: it lacks fit"),
+        (type("Learner", (), {"fit": None})(), [], "Learner is no WordModel: it lacks predict"),
+        (Words, None, "Words is a class: give an instance of it"),
         (Words(None), None, "Words.predict returned None, which has no answers"),
         (Words([":1", {"the": 2}]), None,
             "Words.predict, answer 2: the probability of 'the' is 2, which is not between 0 and 1"),
@@ -213,6 +215,8 @@ def test_models_that_lack_what_they_need(model, train, message):
     with pytest.raises(ModelError) as caught:
         list(predict(model, items, train=train))
     assert str(caught.value).partition("\n")[0] == message
+    with pytest.raises(UsageError, match=r"^candidates are words of the items to learn from: give train=…$"):
+        predict(model, items, candidates=5)
 
 
 PROGRAM = """
