@@ -92,17 +92,17 @@ def calibration(evaluation: Evaluation) -> Chart:
 
     Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
     """
-    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get("honest"))
+    return _calibration_chart(evaluation, "honest")
 
 
 def first_guess(evaluation: Evaluation) -> Chart:
     """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
-    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get("guess"))
+    return _calibration_chart(evaluation, "guess")
 
 
 def rest(evaluation: Evaluation) -> Chart:
     """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
-    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get("rest"))
+    return _calibration_chart(evaluation, "rest")
 
 
 def luck(evaluation: Evaluation) -> Chart:
@@ -110,10 +110,14 @@ def luck(evaluation: Evaluation) -> Chart:
     return panels.luck_chart(measure_luck(evaluation), evaluation.interval(), evaluation.score)
 
 
-def tuning(evaluation: Evaluation) -> Chart:
-    """Draw what tuning would bring, on held-out lines; raises the errors of :func:`geval_py.tune`."""
-    _, chart = panels.changes(tune(evaluation), None)
+def tuning(evaluation: Evaluation, *, force: bool = False) -> Chart:
+    """Draw what tuning would bring, on held-out lines; arguments and errors are those of :func:`geval_py.tune`."""
+    _, chart = panels.changes(tune(evaluation, force=force), None)
     return chart
+
+
+def _calibration_chart(evaluation: Evaluation, name: str) -> Chart:
+    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get(name))
 
 
 def _report(evaluation: Evaluation) -> Report:

@@ -29,6 +29,13 @@ def test_a_chart(bigram, name):
     check(getattr(plots, name)(bigram))
 
 
+def test_few_lines_are_tuned_by_force():
+    few = evaluate(["a:0.9 :0.1", "b:0.8 :0.2"], ["a", "c"], metrics="PerplexityHashed")
+    with pytest.raises(UsageError, match=r"or give force=…$"):
+        plots.tuning(few)
+    check(plots.tuning(few, force=True))
+
+
 def test_a_chart_of_a_column(bigram):
     check(plots.column(bigram, "Year"))
     with pytest.raises(UsageError) as caught:
