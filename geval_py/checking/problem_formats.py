@@ -18,7 +18,7 @@ from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.reading.sources import format_ending
 from geval_py.tables.escapes import json_text
 from geval_py.tables.formats import Shown
-from geval_py.tables.layout import picture, wrapped
+from geval_py.tables.layout import fitted, picture
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, link, visible
@@ -60,9 +60,7 @@ def as_text(report: Report, *, colour: bool = False, width: int | None = None, l
                 lines.append(f"    and {counted(more, 'more line')}")
             lines += [f"    To fix: {_what_to_do(rule, problem)}", ""]
     lines.append(report.summary)
-    if width is not None:
-        lines = [part for line in lines for part in wrapped(line, width)]
-    return escape_commands("".join(f"{line}\n" for line in lines))
+    return escape_commands("".join(fitted(lines, width)))
 
 
 def as_concise(report: Report) -> str:

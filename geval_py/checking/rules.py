@@ -507,4 +507,4 @@ def explanation(rule: Rule) -> str:
         lines.append("geval check --fix corrects it where there is only one possible correction.")
     if rule.needs_answers:
         lines.append("This rule needs the answers of the test set.")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

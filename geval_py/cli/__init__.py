@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from geval_py.cli import commands, score
-from geval_py.cli.terminal import carry_out, note, show_error
+from geval_py.cli.terminal import carry_out, note, say, show_error
 from geval_py.errors import GevalError, LineCountError, MissingFileError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
@@ -90,7 +90,7 @@ def _run_plain(words: Sequence[str], task: Task, settings: Settings) -> int:
         if words or isinstance(error, LineCountError):
             note(*where_outputs_are(task))
         else:
-            sys.stderr.write(first_words(task))
+            say(first_words(task), sys.stderr)
         return error.exit_status
 
 

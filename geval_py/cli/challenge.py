@@ -289,7 +289,8 @@ def validate(task: Task) -> int:
         sys.stdout.write(VALIDATE_INSTRUCTIONS)
         return 2
     faults, warnings = validate_challenge(directory, task)
-    sys.stdout.writelines(f"{warning}\n" for warning in warnings)
+    for warning in warnings:
+        terminal.say(str(warning))
     sys.stdout.flush()
     for fault in faults:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))

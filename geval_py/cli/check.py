@@ -134,7 +134,7 @@ def chosen_rules(
         terminal.write_table(rules.rules_table(table), header=False)
         return None
     if args.explain is not None:
-        sys.stdout.write(rules.explanation(rules.find_rule(args.explain, table, command)))
+        terminal.say(rules.explanation(rules.find_rule(args.explain, table, command)))
         return None
     select = None if args.select is None else args.select.split(",")
     return rules.select_rules(select, args.ignore.split(",") if args.ignore else (), table, command)

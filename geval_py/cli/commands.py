@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -20,7 +21,8 @@ from geval_py.errors import UsageError
 from geval_py.reading import config, gap_columns
 from geval_py.reading.config import argument_type, check_latex_options, natural_number
 from geval_py.tables.formats import FORMATS, format_of
-from geval_py.text import nearest, visible
+from geval_py.tables.layout import fitted
+from geval_py.text import nearest, visible, width_of
 from geval_py.version import installs
 
 OptionAdder: TypeAlias = Callable[[argparse._ActionsContainer], object]
@@ -162,6 +164,13 @@ def unknown_subcommand(command: str, word: str | None = None) -> UsageError:
 
 class CommandParser(config.Parser):
     """The parser of a command."""
+
+    def format_help(self) -> str:
+        """Return the help, in lines of a terminal's width."""
+        width = width_of(sys.stdout)
+        if width is not None and self.description:
+            self.description = textwrap.fill(self.description, width)
+        return "".join(fitted(super().format_help().splitlines(), width))
 
     def understood(self, words: Sequence[str]) -> argparse.Namespace | None:
         """Parse words; if help is among them, show it and return None, whatever the other words are.

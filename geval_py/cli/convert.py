@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from geval_py.cli.commands import option, parser_maker, switch
-from geval_py.cli.terminal import note
+from geval_py.cli.terminal import note, say
 from geval_py.errors import UsageError
 from geval_py.reading import formats
 from geval_py.tables.numbers import counted
@@ -38,4 +37,4 @@ def run_convert(args: argparse.Namespace) -> None:
         )
     lines = formats.convert(args.source, args.target)
     note(*formats.notes_on(formats.as_lines(args.source)))
-    sys.stdout.write(f"wrote {named(args.target)}, {counted(lines, 'line')}\n")
+    say(f"wrote {named(args.target)}, {counted(lines, 'line')}")

@@ -82,7 +82,7 @@ def _explained(name: str) -> bool:
         sys.stdout.write(parser_of().format_help())
         return True
     with suppress(UsageError):
-        sys.stdout.write(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
+        terminal.say(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
         return True
     with suppress(UsageError):
         metric = find_metric(name)
@@ -107,7 +107,7 @@ def list_metrics() -> None:
 
 def _show(table: Table, sentence: str) -> None:
     terminal.write_table(table, header=False)
-    sys.stdout.write(f"{sentence}\n")
+    terminal.say(sentence)
 
 
 TOPICS: dict[str, Callable[[], None]] = {
@@ -150,11 +150,10 @@ This folder holds no challenge. To begin:
   geval -t dev-0          in a challenge's folder: the scores of the outputs of dev-0
   geval check             find what is wrong in a submission, before it is sent
   geval compare -t dev-0  whether one output is better than another
-  geval help              all options and commands
-"""
+  geval help              all options and commands"""
 
 
-ABOVE = "The challenge is one folder up: cd .. and then geval says what it has.\n"
+ABOVE = "The challenge is one folder up: cd .. and then geval says what it has."
 
 
 def first_words(task: Task) -> str:
@@ -164,12 +163,12 @@ def first_words(task: Task) -> str:
     if not sets:
         above = os.path.join(task.directory, "..")
         return ABOVE if os.path.isfile(os.path.join(above, config.CONFIG_FILE)) else ELSEWHERE
-    lines = ["This challenge has:\n"]
+    lines = ["This challenge has:"]
     for test in sets:
         name = visible(test.name)
         scores = f": geval -t {name} shows the scores" if test.outputs and test.expected else ""
-        lines.append(f"  {name:10} {counted(len(test.outputs), 'output')}{scores}\n")
-    return "".join(lines)
+        lines.append(f"  {name:10} {counted(len(test.outputs), 'output')}{scores}")
+    return "\n".join(lines)
 
 
 def where_outputs_are(task: Task) -> Iterator[str]:

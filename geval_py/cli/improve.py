@@ -277,5 +277,5 @@ def _write(plans: Plans, make: derived.LineMaker, kept: Mapping[str, Any]) -> li
 def show_written(paths: Sequence[str], format: str) -> None:
     """Name the new files on standard output or, where a table for people stands there, on standard error."""
     if format in FOR_PEOPLE:
-        stream = sys.stdout if format == "text" else sys.stderr
-        stream.writelines(f"wrote {named(path)}\n" for path in paths)
+        for path in paths:
+            terminal.say(f"wrote {named(path)}", None if format == "text" else sys.stderr)

@@ -165,7 +165,7 @@ def run_baseline(args: argparse.Namespace) -> None:
                 yield item
 
         write_output(output, predicting.predict(model, watched()))
-    print(f"wrote {named(output)}")
+    terminal.say(f"wrote {named(output)}")
 
 
 def run_predict(args: argparse.Namespace) -> None:
@@ -210,14 +210,14 @@ def run_predict(args: argparse.Namespace) -> None:
                 file.write(json.dumps(described, indent=2).encode() + b"\n")
             os.unlink(path)
     if len(done) == size:
-        print("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
+        terminal.say("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
         return
     if args.estimate:
         computed, left = len(done) - first, size - len(done)
         each = seconds / max(1, computed)
-        print(f"{counted(computed, 'item')} took {_duration(seconds)}, {each:.2f} s each")
-        print(f"the other {left:,} would take {_duration(each * left)}")
-    print(f"{len(done)} of {counted(size, 'item')} are done and kept: the same command goes on")
+        terminal.say(f"{counted(computed, 'item')} took {_duration(seconds)}, {each:.2f} s each")
+        terminal.say(f"the other {left:,} would take {_duration(each * left)}")
+    terminal.say(f"{len(done)} of {counted(size, 'item')} are done and kept: the same command goes on")
 
 
 def _described(

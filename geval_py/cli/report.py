@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import suppress
 
 from geval_py.cli import score, terminal
@@ -89,4 +88,4 @@ def _own_page() -> str:
 def _write_text(path: str, text: str) -> None:
     with rewriting.written_whole(path) as file:
         file.write(text.encode())
-    sys.stdout.write(f"wrote {named(path)}\n")
+    terminal.say(f"wrote {named(path)}")

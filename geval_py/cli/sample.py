@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 from geval_py.cli import terminal
@@ -50,13 +49,13 @@ def run_sample(args: argparse.Namespace) -> int:
             raise
         terminal.complain(f"cannot write {named(args.folder)}: {error.strerror}")
         return 1
-    sys.stdout.write(
+    terminal.say(
         f"The sample challenge is in {named(args.folder)}, with two outputs for its test set dev-0. Now try\n"
         f"  cd {shlex.quote(visible(args.folder))}\n"
         "  geval -t dev-0                                  # their scores\n"
         "  geval -t dev-0 -o bigram --line-by-line --sort  # the worst lines of one\n"
         "  geval compare -t dev-0                          # whether the better one is better\n"
-        "  geval check -t dev-0                            # whether all is well formed\n"
+        "  geval check -t dev-0                            # whether all is well formed"
     )
     return 0
 

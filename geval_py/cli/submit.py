@@ -71,11 +71,11 @@ make_submit_parser = parser_maker(
     switch("--no-check", help="send it without checking it here first"),
     switch("--no-wait", help="print the signed receipt at once, and do not wait for the score"),
     status="""\
-Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, refused
-or failed; 2 an error in the command line.""",
+Exit status: 0 it is scored, or was sent with --no-wait; 1 it has errors and was not sent, or it is rejected, \
+refused or failed; 2 an error in the command line.""",
     before="""\
-The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. Create one on your
-page of the board, or ask the organiser for one.
+The token is read from the variable GEVAL_BOARD_TOKEN, or from a file that nobody else can read. Create one \
+on your page of the board, or ask the organiser for one.
 
 """,
 )
@@ -102,7 +102,7 @@ def run_submit(args: argparse.Namespace) -> int:
     while not (upload := _ask(Request(f"{base}/api/uploads/{quote(str(sent['number']))}"), token)).get("settled"):
         time.sleep(pause)
         pause = min(pause * 1.3, MAX_PAUSE)
-    sys.stdout.writelines(f"{visible(line)}\n" for line in _told(upload, base))
+    terminal.say("\n".join(map(visible, _told(upload, base))))
     return int(upload["state"] not in FINE)
 
 

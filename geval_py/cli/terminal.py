@@ -12,14 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
 from geval_py.reading.sources import name_of
 from geval_py.scoring.blocks import Threads, Workers
 from geval_py.tables.formats import FORMATS, Context, Tabular
-from geval_py.tables.layout import picture, wrapped
+from geval_py.tables.layout import fitted, picture
 from geval_py.tables.table import Table
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
 
@@ -112,12 +112,15 @@ def show_error(error: GevalError) -> None:
     complain("\n".join(map(visible, sentence.split("\n"))))
 
 
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Write sentences to standard output or another stream, for a terminal in lines of its width."""
+    stream = stream or sys.stdout
+    stream.writelines(fitted(text.split("\n"), width_of(stream)))
+
+
 def complain(message: str) -> None:
-    """Write an error to standard error, for a terminal in lines of its width; the message must be safe to show."""
-    lines, width = f"geval: {message}".split("\n"), width_of(sys.stderr)
-    if width is not None:
-        lines = [part for line in lines for part in wrapped(line, width)]
-    print("\n".join(lines), file=sys.stderr)
+    """Write an error to standard error; the message must be safe to show."""
+    say(f"geval: {message}", sys.stderr)
 
 
 def note(*messages: str) -> None:
@@ -129,7 +132,7 @@ def note(*messages: str) -> None:
 def tell(message: str) -> None:
     """Write to standard error what was done, and what to do next, with commands to copy; not with ``--quiet``."""
     if not _is_quiet:
-        print(f"geval: {message}", file=sys.stderr)
+        complain(message)
 
 
 def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:

@@ -34,6 +34,7 @@ from geval_py.scoring.kernel.profile import COUNTS
 from geval_py.scoring.metrics.base import NOISE, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.tables.formats import Tabular
+from geval_py.tables.layout import fitted
 from geval_py.tables.numbers import counted, fixed
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import named, visible
@@ -147,15 +148,13 @@ class Calibration(Tabular):
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write sentences and, below them, a table for each part; none is as wide as a terminal."""
-        del width
         lines = f"{counted(self.lines, 'line')} of {visible(self.test)}"
-        yield f"{visible(self.file)}: {visible(self.metric)}, {lines}\n\n"
-        yield from (f"{sentence}\n" for sentence in self.sentences())
+        yield from fitted([f"{visible(self.file)}: {visible(self.metric)}, {lines}", "", *self.sentences()], width)
         for name, rows in groupby(self.rows(), key=lambda row: row[0]):
             yield f"\n{name}\n"
             heads = ("level" if name in (SETS, SETS_OF_GUESSES) else "claimed", "true", "calibrated", "n")
             yield from Table([Column(name=head) for head in heads], [cells for _, *cells in rows]).text()
-        yield f"\n{LEGEND}\n"
+        yield from fitted(["", LEGEND], width)
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each part: what the output claims, and what came true."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
 from geval_py.tables.latex import document as latex_document
+from geval_py.tables.layout import fitted
 from geval_py.tables.table import Column, Table
 from geval_py.version import __version__
 
@@ -153,12 +154,12 @@ class Shown(Tabular):
 
     def text(self, width: int | None = None) -> Iterator[str]:
         if self.texts is not None:
-            yield from self.texts
+            yield from fitted("".join(self.texts).splitlines(), width)
         elif not self.as_tabs:
             yield from Tabular.text(self, width)
         else:
             rows = list(self.table().tabs() if width is None else self.table().terminal(width))
-            yield from (f"{line}\n" for line in (*self.lines, *([""] if self.lines and rows else ())))
+            yield from fitted([*self.lines, *([""] if self.lines and rows else ())], width)
             yield from rows
 
 

@@ -119,7 +119,7 @@ def laid_out(
         listed = ", ".join(dict.fromkeys(headings[n] for n in sorted(dropped)))
         notes.append(f"Not shown: {listed}; a wider terminal or {whole} shows all.")
     for below in (notes, legend_without(legend, without)):
-        yield from (f"{line}\n" for line in chain([""] if below else [], *(wrapped(line, width) for line in below)))
+        yield from fitted(["", *below] if below else [], width)
 
 
 def _shared_widths(needs: Sequence[int], kept: Sequence[int], is_text: Sequence[bool], width: int) -> list[int]:
@@ -286,6 +286,12 @@ def picture(text: str, column: int, width: int) -> str:
     left = min(_width(before), max((width - 1) // 2, width - _width(after)), width - 1)
     before = cut(before, left, 0) if left else ""
     return f"{before}{cut(after, width - _width(before))}\n{' ' * _width(before)}^"
+
+
+def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines with their ends, broken between words where a terminal's ``width`` is too narrow for them."""
+    for line in lines:
+        yield from (f"{part}\n" for part in ([line] if width is None else wrapped(line, width)))
 
 
 def wrapped(line: str, width: int) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """On a terminal, tables are aligned and cut to its width; a pipe gets plain TABs."""
 
 import json
+import shutil
 
 import pytest
 from five_items import write
@@ -49,6 +50,26 @@ def test_tables_fit(words, columns, challenge, geval):
     status, out, _ = geval(*words, terminal=True, columns=columns)
     assert (status, "\t" in out) == (0, False)
     assert max(map(display_width, out.splitlines())) <= columns
+
+
+PROSE = {
+    "sample": ["sample", "new"],
+    "calibration": ["calibration", "-o", "long", "-m", "PerplexityHashed"],
+    "explain": ["check", "--explain", "E101"],
+    "help": ["help"],
+    "tune": ["help", "tune"],
+    "submit": ["help", "submit"],
+}
+
+
+@pytest.mark.parametrize("words", PROSE.values(), ids=PROSE)
+def test_sentences_break_between_words(words, challenge, geval):
+    """They have the same words as in a pipe."""
+    status, out, _ = geval(*words, terminal=True, columns=60)
+    assert status == 0
+    assert max(map(display_width, out.splitlines())) <= 60
+    shutil.rmtree(challenge / "new", ignore_errors=True)
+    assert geval(*words, columns=60)[1].split() == out.split()
 
 
 def table_of(out):

@@ -46,7 +46,7 @@ make_add_parser = parser_maker(
     switch("--baseline", help="show it in the table without a place"),
     add_format,
     status="""\
-Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or over the quota, 2 an error in
+Exit status: 0 all are scored, 1 one was rejected, failed, withdrawn before, or over the quota, 2 an error in \
 the command line.""",
 )
 

@@ -45,10 +45,10 @@ def run_init(args: argparse.Namespace) -> None:
             "the answers are in the challenge's folder: publish it without them, or name others with --answers"
         )
     tests = ", ".join(test.name for test in board.settings.tests)
-    sys.stdout.write(
+    terminal.say(
         f"Created the board {named(args.board)}: {tests}, ranked by {board.settings.metric}. Next steps:\n"
         f"  edit {named(settings_path(args.board))}: deadlines, submissions a day, disclosed digits\n"
-        "  add submissions with geval board scan or add, and show the leaderboard with geval board show\n"
+        "  add submissions with geval board scan or add, and show the leaderboard with geval board show"
     )
 
 
@@ -115,7 +115,7 @@ make_verify_parser = parser_maker(
     option("site", metavar="SITE", help="the folder of the site"),
     option("file", metavar="FILE", help="the archive of geval board export"),
     status="""\
-Exit status: 0 the site matches the board, 1 a file differs or there is an error in the data, 2 an
+Exit status: 0 the site matches the board, 1 a file differs or there is an error in the data, 2 an \
 error in the command line.""",
 )
 
