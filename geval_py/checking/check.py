@@ -394,6 +394,8 @@ def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[
     """Yield likely causes of a wrong number of lines."""
     if total.counts["E111"] and total.lines > items:
         yield "there are empty lines"
+    if total.texts[:1] == ["["]:
+        yield "it looks like a JSON list: name the file out-NAME.json"
     if total.counts["W215"]:
         yield "the first line is a header"
     if any(re.fullmatch('".+"', text) for text in total.texts):

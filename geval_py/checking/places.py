@@ -134,7 +134,7 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
     match code:
         case "W202" | "W203":
             of_rest = " with the rest entry" if code == "W203" else ""
-            return 1, "", f"the probabilities sum to {total!r}{of_rest}; geval divides them by this sum"
+            return 1, "", f"the probabilities sum to {total:.9g}{of_rest}; geval divides them by this sum"
         case "W204":
             message = "no probability is left for words that are not listed: if the answer is one of them, the loss"
             return len(text) + 1, "", f"{message} is infinite"

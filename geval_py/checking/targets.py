@@ -170,7 +170,8 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             outputs = splits.outputs_named(folder or "", path)
         except DataError as error:
             is_missing = folder is None and isinstance(error, MissingFileError)
-            yield _missing(path, _no_such_file(path)) if is_missing else _missing(error.path, error)
+            problem = _missing(path, _no_such_file(path)) if is_missing else _missing(error.path, error)
+            yield replace(problem, fix="Check the path.") if is_missing else problem
             continue
         for output in outputs:
             if fault := _fault_of(output, base if os.path.dirname(output.path) == folder else None):
@@ -214,10 +215,14 @@ def _submission_targets(path: str, challenge: str, tests: Sequence[str]) -> Iter
     if not names:
         problem = _missing(os.path.join(path, OUTPUT_FILE), "there is no output here, and no dev-* or test-* folder")
         yield replace(problem, fix="Run it in the challenge's folder, or name that folder: geval check DIR.")
-    missing = []
+    missing, there = [], [name for name in names if _outputs_in(os.path.join(path, name))]
     for name in names:
         for target in _folder_targets(os.path.join(path, name), path, challenge, name):
-            missing += [name] if isinstance(target, Problem) and target.summary.startswith(_NO_OUTPUT) else []
+            if isinstance(target, Problem) and target.summary.startswith(_NO_OUTPUT):
+                missing.append(name)
+                if there:
+                    fix = f"{target.rule.fix} To check {visible(there[0])} alone, add -t {visible(there[0])}."
+                    target = replace(target, fix=fix)
             yield target
     if missing and not holds_data(path):
         are_several = len(missing) > 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from geval_py.cli import commands, score
 from geval_py.cli.terminal import carry_out, note, say, show_error
-from geval_py.errors import GevalError, LineCountError, MissingFileError, UsageError
+from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.reading import config, splits
 from geval_py.reading.config import OPTIONS, SCORES, Settings, Task, fields_of
 from geval_py.tables.formats import format_of
@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except GevalError as error:
         show_error(error)
+        note(*getattr(error, "__notes__", ()))
         return error.exit_status
     except OSError as error:
         # Drop buffered output that cannot be written, else the interpreter tries again at exit.
@@ -83,14 +84,13 @@ def _run_plain(words: Sequence[str], task: Task, settings: Settings) -> int:
 
             lines.MODES[mode](task, settings)
             return 0
-    except (LineCountError, MissingFileError) as error:
-        from geval_py.cli.help import first_words, where_outputs_are
+    except MissingFileError as error:
+        if words:
+            raise
+        from geval_py.cli.help import first_words
 
         show_error(error)
-        if words or isinstance(error, LineCountError):
-            note(*where_outputs_are(task))
-        else:
-            say(first_words(task), sys.stderr)
+        say(first_words(task), sys.stderr)
         return error.exit_status
 
 

@@ -44,6 +44,8 @@ def run_report(args: argparse.Namespace) -> None:
     html, svg = args.html, args.svg
     if html is None and svg is None:
         html = _own_page()
+    elif html and os.path.splitext(html)[1].lower() not in ("", ".html", ".htm"):
+        raise UsageError(message=f"Cannot write {named(html)}: a report is HTML\n  name a file that ends in .html")
     from geval_py.modelling.baselines import BASELINES
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
@@ -64,6 +66,7 @@ def run_report(args: argparse.Namespace) -> None:
         drawn = {} if svg is None else dict(charts(report))
     if html is not None:
         _write_text(html, text)
+        terminal.say(f"wrote {named(html)}: {visible(evaluation.output.name)}, {visible(evaluation.split.name)}")
     if svg is not None:
         try:
             os.makedirs(svg, exist_ok=True)
@@ -71,7 +74,9 @@ def run_report(args: argparse.Namespace) -> None:
             reason = visible(getattr(error, "strerror", None) or str(error))
             raise UsageError(message=f"Cannot write {named(svg)}: {reason}") from error
         for name, text in drawn.items():
-            _write_text(os.path.join(svg, f"{name}.svg"), text)
+            path = os.path.join(svg, f"{name}.svg")
+            _write_text(path, text)
+            terminal.say(f"wrote {named(path)}")
 
 
 def _own_page() -> str:
@@ -88,4 +93,3 @@ def _own_page() -> str:
 def _write_text(path: str, text: str) -> None:
     with rewriting.written_whole(path) as file:
         file.write(text.encode())
-    terminal.say(f"wrote {named(path)}")

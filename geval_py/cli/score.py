@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error, workers_at
-from geval_py.errors import ConfigError, GevalError, SchemeError, UsageError
+from geval_py.errors import ConfigError, GevalError, LineCountError, MissingFileError, SchemeError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, is_utf8
@@ -175,7 +175,10 @@ def show_of_task(task: Task, value: Tabular, settings: Settings, **more: object)
 
 @contextmanager
 def blaming_config(task: Task) -> Iterator[None]:
-    """Turn an error in a metric that config.txt asks for into an error of config.txt."""
+    """Turn an error in a metric that config.txt asks for into an error of config.txt.
+
+    An error of missing files or lines gets a note on where there are outputs.
+    """
     try:
         yield
     except SchemeError as error:
@@ -186,6 +189,12 @@ def blaming_config(task: Task) -> Iterator[None]:
             raise
         path = os.path.join(task.directory, CONFIG_FILE)
         raise ConfigError(path=path, message=error.message) from error
+    except (LineCountError, MissingFileError) as error:
+        from geval_py.cli.help import where_outputs_are
+
+        for hint in where_outputs_are(task):
+            error.add_note(hint)
+        raise
 
 
 # Outputs, scored for a command.

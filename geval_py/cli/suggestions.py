@@ -23,6 +23,7 @@ SYNONYMS = {
         "--format latex": "latex",
         "--format markdown": "markdown",
         "--format sarif": "sarif",
+        "--html": "output",
         "--input-file": "in input",
         "--line-by-line": "lines",
         "--metric": "metric-name",

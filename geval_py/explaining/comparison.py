@@ -66,7 +66,7 @@ _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
 SCORE, DIFFERENCE = "score [95 %]", "diff. [95 %]"
 DROPPABLE = (  # where a terminal is too narrow, the last one first
-    *("infinite", DIFFERENCE, "p rand", "group", "won", "lost", "p t", "p boot", "tied", "compared"),
+    *("infinite", "p rand", "group", DIFFERENCE, "won", "lost", "p t", "p boot", "tied", "compared"),
     "score there",
 )
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper

@@ -19,7 +19,7 @@ from geval_py.reading import challenge, compression, rewriting, schemes, splits,
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, find_file
-from geval_py.text import named, visible
+from geval_py.text import named, some_of, visible
 
 LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
 Shares: TypeAlias = Mapping[
@@ -396,6 +396,7 @@ def find_output(test: challenge.DataSet, output: Output) -> str:
     place = os.path.join(test.directory, output.name)
     path = find_file(place)
     if path is None:
-        hint = f"run your model on {visible(test.name)} first"
+        there = some_of(one.name for one in test.outputs) or "no output"
+        hint = f"the output for {visible(test.name)} must have the same name; {named(test.directory)} holds {there}"
         raise errors.MissingFileError(what="No file with the test results", path=place, hint=hint)
     return path

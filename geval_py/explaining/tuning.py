@@ -136,7 +136,8 @@ class Tuning(Tabular):
             Column(name="verdict"),
         ]
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
-        return Table(columns, rows).without(() if infinite else ("infinite",))
+        droppable = ("verdict", "p", "score", "infinite", "nats", "95 %")
+        return Table(columns, rows, droppable).without(() if infinite else ("infinite",))
 
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better) of {self.output}"

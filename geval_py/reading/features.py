@@ -311,7 +311,8 @@ def parse_feature(name: str, fields: Fields) -> Feature:
     if match is None:
         raise UsageError(
             message=f"Unknown feature `{visible(name)}'\n"
-            "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
+            "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the\n"
+            "  geval … -w | head shows the names of features"
         )
     field, angled, squared, token = match.groups()
     if field is not None:

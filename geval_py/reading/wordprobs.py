@@ -303,6 +303,7 @@ LINE_MISTAKES = (  # the beginning and the end of a malformed line, and what it 
     ('{"', "", f"the line looks like JSON; name the file out-NAME.jsonl, or {_WRITES_LINES}"),
     ('[{"', "", "the line looks like a JSON list; name the file out-NAME.json"),
     ('[[{"', "", "the line looks like a JSON list; name the file out-NAME.json"),
+    ("[", "[", "the line looks like a JSON list; name the file out-NAME.json"),
     ("PAR1\x15", "", "the line looks like Parquet; name the file out-NAME.parquet"),
     (
         '"',

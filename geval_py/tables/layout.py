@@ -77,7 +77,7 @@ def laid_out(
         beginning, ending = shared_ends(list(names[n]))
         names[n] = {name: name.removeprefix(beginning).removesuffix(ending) for name in names[n]}
         needs[n] = needed(n, names[n].values())
-        sides = [f"{visible(end)} {side}" for end, side in ((beginning, "before"), (ending, "after")) if end]
+        sides = [f"`{visible(end)}` {side}" for end, side in ((beginning, "before"), (ending, "after")) if end]
         if sides:
             ends[n] = f"{headings[n]}: each name is shown without {' and '.join(sides)} it."
     readable = [READABLE_CONTEXT if kind == "around" else READABLE_WIDTH for kind in kinds]

@@ -194,6 +194,13 @@ def test_an_output_beside_an_empty_test_set(folder, geval, challenge, name, said
     assert problems[f"{challenge}/dev-0/out.tsv"] == ("E101", "there is no output for this test set")
 
 
+def test_what_to_do_about_a_missing_output(folder, geval):
+    (folder / "real/dev-0" / BIGRAM).unlink()
+    fix = "out.tsv or out-NAME.tsv, perhaps compressed: .gz, .xz, .bz2, .zst. To check test-A alone, add -t test-A.\n"
+    assert fix in geval("check", "real")[1]
+    assert "\n    there is no such file\n    To fix: Check the path.\n" in geval("check", "real/nothing")[1]
+
+
 # Outputs by their names
 
 BIGRAM = "out-model=bigram.tsv"

@@ -155,6 +155,10 @@ IN_DEV = "geval: note: `{}` is in dev-0: choose the test set with -t dev-0"
         (["-o", "dev-0/out-model=bigram.tsv"], IN_DEV.format("dev-0/out-model=bigram.tsv")),
         (["-o", "bigram"], IN_DEV.format("bigram")),
         (["-o", "bigram", "-o", "unigram", "-w"], IN_DEV.format("bigram")),
+        *((command.split(), IN_DEV.format("bigram")) for command in (
+            "tune -o bigram", "calibration -o bigram", "report -o bigram", "luck -o bigram", "mix bigram unigram",
+            "compare bigram unigram",
+        )),
         (["-m", "LogLossHashed"], "geval: note: there are outputs in dev-0: choose the test set with -t dev-0"),
         (["-o", "nothing"], "  `./test-A` holds expected.tsv, in.tsv.xz"),
         (["-t", "dev-1"], "  there are dev-0, test-A, train; choose one with -t"),

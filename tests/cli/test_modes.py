@@ -92,7 +92,7 @@ NOTHING = {
     "in<Year>:1909": "No item has the feature `in<Year>:1909'\n  did you mean in<Year>:1903?",
     "in<Yaer>:1902": "Unknown column `Yaer' in the feature `in<Yaer>:1902'\n"
     "  did you mean in<Year>? the columns are Year, Text",
-    "b": "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the",
+    "b": "Unknown feature `b'\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the\n  geval … -w | head shows the names of features",
 }
 
 

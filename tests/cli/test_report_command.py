@@ -25,7 +25,10 @@ def test_a_page_and_the_charts(geval, tmp_path):
     assert "losses.svg" not in names
     assert {"quality.svg", "spread.svg", "costs.svg", "honest.svg", "help.svg", "luck.svg"} <= set(names)
     assert "comparison.svg" not in names  # there is one output
-    assert out.splitlines() == [f"wrote `{html}`", *(f"wrote `{svg / name}`" for name in order_of(out))]
+    assert out.splitlines() == [
+        f"wrote `{html}`: out-model=bigram.tsv, dev-0",
+        *(f"wrote `{svg / name}`" for name in order_of(out)),
+    ]
     assert sorted(order_of(out)) == names
     assert all("var(--" not in path.read_text(encoding="utf-8") for path in svg.iterdir())
     text = html.read_text(encoding="utf-8")
@@ -54,16 +57,16 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
     (tmp_path / "out.tsv").write_text("x:1 :0\n" * 150)
     html = str(tmp_path / "report.html")
     words = ("-o", str(tmp_path / "out.tsv"), "-e", str(tmp_path / "expected.tsv"), "-m", "PerplexityHashed")
-    assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`\n", "")
+    assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`: out.tsv, {tmp_path}/expected.tsv\n", "")
 
 
 def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page, words = tmp_path / "report.html", (*WORDS, "-o", "bigram")
-    assert geval(*words) == (0, "wrote `report.html`\n", "")
+    assert geval(*words) == (0, "wrote `report.html`: out-model=bigram.tsv, dev-0\n", "")
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace("bigram", ""), encoding="utf-8")
-    assert geval(*words) == (0, "wrote `report.html`\n", "")
+    assert geval(*words) == (0, "wrote `report.html`: out-model=bigram.tsv, dev-0\n", "")
     assert page.read_text(encoding="utf-8") == text
     page.write_text("<!doctype html>\n<title>My report</title>\n")
     message = (
@@ -73,13 +76,15 @@ def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkey
     assert page.read_text() == "<!doctype html>\n<title>My report</title>\n"
     assert geval(*words, "--svg", "charts")[0] == 0  # the charts alone
     assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "report.html"]
-    assert geval(*words, "--html", "report.html") == (0, "wrote `report.html`\n", "")
+    assert geval(*words, "--html", "report.html") == (0, "wrote `report.html`: out-model=bigram.tsv, dev-0\n", "")
 
 
 REFUSED = {
     "--html missing/report.html": "Cannot write `missing/report.html`: No such file or directory",
     "--html .": "Cannot write `.`: it is a folder, not a file",
     "--html -": "Cannot write `-`: it is not a file",
+    "--html x.pdf": "Cannot write `x.pdf`: a report is HTML\n  name a file that ends in .html",
+    "--output x.html": "unrecognized arguments: --output x.html\n  did you mean --html?",
     "--svg file/charts": "Cannot write `file/charts`: Not a directory",
     "--html r.html --htm": "unrecognized arguments: --htm\n  did you mean --html?",
 }

@@ -259,7 +259,7 @@ def test_targets_are_checked_before_the_search(gazette, geval, command):
     assert sorted(gazette.rglob("*")) == before
     output.unlink()
     message = "geval: No file with the test results: `./test-A/out-model=unigram.tsv`\n"
-    message += "  run your model on test-A first\n"
+    message += "  the output for test-A must have the same name; `./test-A` holds out-model=bigram.tsv\n"
     assert geval(*words) == (1, "", message)
 
 

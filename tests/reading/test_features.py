@@ -199,7 +199,10 @@ def test_a_name_with_a_bracket():
     assert parse_feature("in<a>b>:c", Fields(("a", "a>b"))) == Feature("in<a>b>:c", column(1, "a>b"), "c")
 
 
-KINDS_OF_FEATURE = "\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
+KINDS_OF_FEATURE = (
+    "\n  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the"
+    "\n  geval … -w | head shows the names of features"
+)
 THE_COLUMNS = "the columns are FileId, Year, LeftContext"
 BROKEN = {
     "": f"Unknown feature `'{KINDS_OF_FEATURE}",

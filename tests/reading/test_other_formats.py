@@ -280,6 +280,7 @@ def test_formats_under_another_name(tmp_path, capsys, monkeypatch):
         (row.encode(), 10, json_lines),
         (json.dumps(fill_mask((" a", 1.0))).encode(), 11, "a JSON list; name the file out-NAME.json"),
         (json.dumps([fill_mask((" a", 1.0))]).encode(), 12, "a JSON list; name the file out-NAME.json"),
+        (json.dumps([fill_mask((" a", 1.0))], indent=1).encode(), 1, "a JSON list; name the file out-NAME.json"),
         ((tmp_path / "out.parquet").read_bytes(), 1, "Parquet; name the file out-NAME.parquet"),
     ):
         path.write_bytes(data)

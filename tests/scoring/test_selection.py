@@ -278,7 +278,7 @@ NONE = {
     "f<in[Yaer]:1601>": "Unknown column `Yaer' in the feature `in[Yaer]:1601'\n"
     "  did you mean in<Year>? the columns are Id, Year",
     "f<the>": "Unknown feature `the'\n"
-    "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the",
+    "  a feature is exp:WORD, out:WORD or in<COLUMN>:WORD, for example exp:the\n  geval … -w | head shows the names of features",
 }  # fmt: skip
 
 

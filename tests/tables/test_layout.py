@@ -97,7 +97,7 @@ def test_what_is_left_out_is_said():
     rows = [[name, 1.5, "as good as it can be"] for name in names]
     assert "".join(Table(columns, rows).terminal(30)).splitlines() == [
         "system   score  remark", "bigram     1.5  as good as it…", "trigram    1.5  as good as it…", "",
-        "system: each name is shown", "  without out-model= before", "  and ,seed=1.tsv after it.",
+        "system: each name is shown", "  without `out-model=` before", "  and `,seed=1.tsv` after it.",
     ]  # fmt: skip
     assert "".join(Table(columns, rows).terminal(25)).splitlines()[-3:] == [
         "Not shown: remark; a", "  wider terminal or", "  --format csv shows all.",

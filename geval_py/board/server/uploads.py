@@ -57,7 +57,7 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     names = [one.name for one in settings.tests]
     if test not in names:
         wrong = f"there is no test set `{visible(test)}`" if test else "an output needs a test set"
-        raise RefusedError(reason=f"{wrong}: {', '.join(names)}")
+        raise RefusedError(reason=f"{wrong}: {', '.join(names)}; name it with geval submit -t {names[0]}")
     return name
 
 

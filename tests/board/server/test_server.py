@@ -257,10 +257,10 @@ def test_a_limit_of_bytes_and_of_uploads_an_hour(served):
 
 
 @pytest.mark.parametrize(("path", "reason"), [
-    ("/upload/out.tsv", "an output needs a test set: test-A, dev-0"),
-    ("/upload/out.jsonl.xz", "an output needs a test set: test-A, dev-0"),
-    ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0"),
-    ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0"),
+    ("/upload/out.tsv", "an output needs a test set: test-A, dev-0; name it with geval submit -t test-A"),
+    ("/upload/out.jsonl.xz", "an output needs a test set: test-A, dev-0; name it with geval submit -t test-A"),
+    ("/upload/out.tsv?test=test-B", "there is no test set `test-B`: test-A, dev-0; name it with geval submit -t test-A"),
+    ("/upload/out.tsv?test=../x", "there is no test set `../x`: test-A, dev-0; name it with geval submit -t test-A"),
     ("/upload/..%2F..%2Fout.sh?test=test-A", None),
     ("/upload/.zip", "the file's name needs visible characters, and must not begin with a dot"),
     ("/upload/a%00.zip", "the file's name needs visible characters, and must not begin with a dot"),
