@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 
 from geval_py.checking import check, problem_formats, rules, targets
 from geval_py.cli import terminal
@@ -30,6 +31,7 @@ from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.escapes import markdown_text
 from geval_py.tables.formats import FORMATS, Context, Shown
+from geval_py.tables.layout import picture
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, shows_colours, shows_links, visible, width_of
@@ -258,8 +260,15 @@ def _fix(outputs: Sequence[targets.Target | rules.Problem], codes: frozenset[str
         if args.diff:
             failed |= bool(fixed.changes) and not args.exit_zero
             shown = fixed.diff[: args.max_problems or len(fixed.diff)]
-            for line, before, after in shown:
-                print(problem_formats.escape_commands(f"{name}:{line}\n- {visible(before)}\n+ {visible(after)}"))
+            width = width_of(sys.stdout)
+            for line, *texts in shown:
+                # On a terminal, only what is around the first change is shown.
+                place = next((n for n, (a, b) in enumerate(zip_longest(*texts), 1) if a != b), 1)
+                before, after = (
+                    visible(text) if width is None else picture(text, place, width - 2).split("\n")[0]
+                    for text in texts
+                )
+                print(problem_formats.escape_commands(f"{name}:{line}\n- {before}\n+ {after}"))
             if len(fixed.diff) > len(shown) or len(fixed.diff) == fixes.DIFF_LINES:
                 print("…")
         changes = ", ".join(f"{code} on {counted(lines, 'line')}" for code, lines in sorted(fixed.changes.items()))

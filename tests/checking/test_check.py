@@ -646,6 +646,14 @@ def test_the_diff_is_cut_and_inert(submission, geval):
     assert out == "./dev-0/out.tsv:1\n- ##\\[error]x:0.5 y:0 :0.5\n+ ##\\[error]x:0.5 :0.5\n…\n"
 
 
+def test_a_diff_on_a_terminal_shows_what_is_around_a_change(submission, geval):
+    before, after = ("".join(f"{letter}{n}:0.001 " for n in range(40)) for letter in "ab")
+    (submission / "dev-0/out.tsv").write_text(f"{before}x:0 {after}:0.92\n" * 2)
+    out = geval("check", "--diff", "-t", "dev-0", terminal=True, columns=40)[1]
+    change = "- …:0.001 a39:0.001 x:0 b0:0.001 b1:0.0…\n+ …:0.001 a39:0.001 b0:0.001 b1:0.001 b…"
+    assert out == "".join(f"./dev-0/out.tsv:{n}\n{change}\n" for n in (1, 2))
+
+
 @pytest.mark.parametrize("more", [-1, 1])
 def test_a_diff_with_more_lines_than_are_kept_says_so(more, submission, geval):
     (submission / "dev-0/out.tsv").write_bytes(b"a:1 :1\n" * (DIFF_LINES + more))
