@@ -54,7 +54,7 @@ def run_sample(args: argparse.Namespace) -> int:
         f"  cd {shlex.quote(visible(args.folder))}\n"
         "  geval -t dev-0                                  # their scores\n"
         "  geval -t dev-0 -o bigram --line-by-line --sort  # the worst lines of one\n"
-        "  geval compare -t dev-0                          # whether the better one is better\n"
+        "  geval compare -t dev-0                          # whether bigram is better\n"
         "  geval check -t dev-0                            # whether all is well formed"
     )
     return 0
