@@ -173,7 +173,7 @@ FILES = [
     ("W302", b"the:0.5 :0.5\n", b"The\n", "the output has no capital, unlike 1 expected word", b"The:0.5 :0.5\n"),
     ("W302", b":1\nthe:0.5 :0.5\n", b"The\nThe\n", "the output has no capital, unlike 1 expected word", b":1\n:1\n"),
     ("W302", b"the:0.5 :0.5\n", b"The\n", "the output has no capital, unlike 1 expected word", b" ".join([b"-7"] * 1024) + b"\n"),
-    ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than with `:1`, no guess, on each line; of the first 5 answers, 0 are listed on their lines, 0 on any line", GOOD * 4 + b"x:1\n"),
+    ("W304", GOOD * 5, b"x\n" * 5, "the score is worse than with `:1` (no guess) on each line; of the first 5 answers, 0 are listed on their lines, 0 on any line", GOOD * 4 + b"x:1\n"),
     ("W302", b"the:0.5 of:5E-1\n", b"The\n", "the output has no capital, unlike 1 expected word", b"x:0.5 Y:0.5\n"),
 ]  # fmt: skip
 
