@@ -168,7 +168,7 @@ def mix(
     seed: int = config.DEFAULT_SEED,
     force: bool = False,
 ) -> Mixture:
-    """Find the best weights for mixing outputs, given one by one or as a list, of a set with known answers.
+    """Find the best weights for mixing outputs of a set with known answers, given one by one or as a list.
 
     ``words`` is the number of frequent words of the challenge's train that make one more component, with a rest for
     all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for :func:`tune`.
