@@ -32,10 +32,14 @@ Number = TypeVar("Number", float, "NDArray[np.float64]")  # for one score, or fo
 # for many resamples at once, arrays. Finite sums never give NaN.
 Formula: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
+Doubles: TypeAlias = "NDArray[np.float64]"
+Places: TypeAlias = "NDArray[np.intp]"
+
 # Takes the tables of systems, which have as many lines each, and returns a function that scores some of their lines.
 # Its argument is the places of the lines, from 0, in all tables one after the other: the second system's lines follow
 # the first system's. A place may occur several times. An undefined score is NaN.
-CorpusScore: TypeAlias = "Callable[[Sequence[LineStatistics]], Callable[[NDArray[np.intp]], float]]"
+LineScore: TypeAlias = "Callable[[Places], float]"
+CorpusScore: TypeAlias = "Callable[[Sequence[LineStatistics]], LineScore]"
 
 
 class StatisticsColumn(Protocol):
@@ -110,7 +114,7 @@ class LineStatistics:
         return sum(math.inf in row for row in zip(*self.columns, strict=True))
 
 
-def joined_columns(systems: Sequence[LineStatistics]) -> NDArray[np.float64]:
+def joined_columns(systems: Sequence[LineStatistics]) -> Doubles:
     """Return the columns of systems, whose lines follow one another, as the rows of an array."""
     import numpy as np
 

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
-from geval_py.scoring.metrics.base import Formula, LineStatistics, joined_columns
+from geval_py.scoring.metrics.base import Formula, LineScore, LineStatistics, Places, joined_columns
 from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import strip_spaces
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 def ratio(part: float, whole: float) -> float:
@@ -124,7 +120,7 @@ def clusters(text: str, expected: str) -> tuple[float, tuple[str, str]]:
     return text == expected, (expected, text)
 
 
-def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that averages a formula's values, of sums of errors, for the classes of some lines."""
     import numpy as np
 
@@ -132,7 +128,7 @@ def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Call
     numbers: dict[float | str, int] = {}
     codes = np.array([numbers.setdefault(name, len(numbers)) for system in systems for name in system.classes])
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         _, places, counts = np.unique(codes[lines], return_inverse=True, return_counts=True)
         totals = np.bincount(places, errors[lines]).astype(np.float64)
         return float(formula([totals], counts.astype(np.float64)).mean())
@@ -140,14 +136,14 @@ def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Call
     return score
 
 
-def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def macro_f(beta: float, systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that averages the F-scores of the classes expected on some lines."""
     import numpy as np
 
     expected, guessed = _codes(systems)
     size = int(max(expected.max(), guessed.max())) + 1
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         answers, guesses = expected[lines], guessed[lines]
         sides = answers[answers == guesses], answers, guesses
         counts = np.array([np.bincount(side, minlength=size) for side in sides]).T.tolist()
@@ -157,25 +153,25 @@ def macro_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray
     return score
 
 
-def mutual_information(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def mutual_information(systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that computes the normalised mutual information of some lines."""
     import numpy as np
 
     expected, guessed = _codes(systems)
     both = expected * (guessed.max() + 1) + guessed
 
-    def entropy(codes: NDArray[np.intp]) -> float:
+    def entropy(codes: Places) -> float:
         shares = np.unique(codes, return_counts=True)[1] / len(codes)
         return -float((shares * np.log(shares)).sum()) + 0.0
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         apart = entropy(expected[lines]) + entropy(guessed[lines])
         return 2 * (apart - entropy(both[lines])) / apart if apart else math.nan
 
     return score
 
 
-def _codes(systems: Sequence[LineStatistics]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _codes(systems: Sequence[LineStatistics]) -> tuple[Places, Places]:
     """Return numbers for the expected and the given class of each line; equal classes have equal numbers."""
     import numpy as np
 

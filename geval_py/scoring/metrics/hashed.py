@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING
 
 from geval_py.errors import UsageError
 from geval_py.reading.lines import Bytes
@@ -18,13 +17,9 @@ from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import BINS, COLUMNS
-from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.scoring.metrics.base import Doubles, LineStatistics, Metric
 from geval_py.tables.numbers import counted
 from geval_py.text import shown
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LINES_AT_ONCE = 64  # few, since an error is raised only once as many lines were made
 _END = object()
@@ -95,14 +90,14 @@ class ProfileStatistics(LineStatistics):
         if isinstance(following, ProfileStatistics):
             self._histogram += following._histogram
 
-    def column(self, name: str) -> NDArray[np.float64]:
+    def column(self, name: str) -> Doubles:
         """Return the column of a name, a value a line."""
         import numpy as np
 
         return np.frombuffer(self.columns[COLUMNS.index(name)])
 
     @property
-    def histogram(self) -> NDArray[np.float64]:
+    def histogram(self) -> Doubles:
         """A row for each bin, from small masses to great: words, their mass, hits, and the count of each draw."""
         return self._histogram.reshape(BINS, -1)
 

@@ -12,22 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf, log, log1p, log2
-from typing import TYPE_CHECKING
 
-from geval_py.scoring.metrics.base import joined_columns
+from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Places, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed, probable_labels
 from geval_py.text import split_words
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from geval_py.scoring.metrics.base import LineStatistics
-
-    Array = NDArray[np.float64]
 
 THRESHOLD = 0.5  # from this probability on, a label is given
 NOTHING_EXPECTED = "no item expected"
@@ -38,7 +29,7 @@ FARTHEST = 3.0  # the outermost points before substitution; beyond, weights are 
 STEP = 0.25
 
 
-def calibration(results: Array, probabilities: Array) -> float:
+def calibration(results: Doubles, probabilities: Doubles) -> float:
     """Compute the calibration, in [0, 1], of probabilities and their results (0 to 1 each); 1 without any."""
     import numpy as np
 
@@ -60,7 +51,7 @@ def calibration(results: Array, probabilities: Array) -> float:
     return 1 - min(1.0, 2 * float(weights @ distances) / (high - low))
 
 
-def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
+def fitted(inputs: Doubles, outputs: Doubles, points: Doubles) -> Doubles:
     """Compute at each point the value of the line fitted there, by least squares of weighted inputs and outputs.
 
     The columns are made orthogonal by the modified Gram-Schmidt process, as GEval's library does (statistics for
@@ -79,7 +70,7 @@ def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
     slanted = slanted - common[:, np.newaxis] * level
     steepness = np.sqrt((slanted**2).sum(axis=1))
     slopes = (slanted / steepness[:, np.newaxis] * targets).sum(axis=1) / steepness
-    values: Array = ((level * targets).sum(axis=1) - common * slopes) / height + slopes * points
+    values: Doubles = ((level * targets).sum(axis=1) - common * slopes) / height + slopes * points
     return values
 
 
@@ -124,14 +115,14 @@ def probable_counts(text: str, expected: str) -> tuple[tuple[float, ...], tuple[
     return (sum(probability for is_right, probability in judged if is_right), len(answers)), judged
 
 
-def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that computes the probabilistic F-score of some lines: of calibration and recall."""
     import numpy as np
 
     mass, expected = joined_columns(systems)
     judged = [np.array(pairs).reshape(-1, 2) for system in systems for pairs in system.details]
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         results, probabilities = np.concatenate([judged[line] for line in lines]).T
         recall = ratio(float(mass[lines].sum()), float(expected[lines].sum()))
         return harmonic(beta, calibration(results, probabilities), recall)

@@ -23,18 +23,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.base import joined_columns
+from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Number, Places, joined_columns
 from geval_py.scoring.metrics.columns import malformed, number_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from geval_py.scoring.metrics.base import LineStatistics, Number
-
 
 EARTH_KM = 6371.0  # GEval's
 NO_POINT = "cannot parse line with {} of sphere"  # GEval's own bracketed messages, of one coordinate or of both
@@ -89,13 +82,13 @@ def lower_bound(expected: str) -> str:
     return expected.partition(",")[0]
 
 
-def improvement(threshold: float, systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def improvement(threshold: float, systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that computes by how much the selected lines are better than all, in the mean."""
     import numpy as np
 
     expected, quality = joined_columns(systems)
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         numbers = expected[lines]
         selected = numbers[quality[lines] >= threshold]
         with np.errstate(over="ignore", invalid="ignore"):  # numbers of 1e308 overflow
@@ -116,7 +109,7 @@ def percent(totals: Sequence[Number], lines: Number) -> Number:
     return 100 * totals[0] / lines
 
 
-def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks(numbers: Doubles) -> Doubles:
     """Rank each row from 1; tied numbers share their mean rank. SciPy's rankdata takes a second to import."""
     import numpy as np
 
@@ -127,15 +120,13 @@ def ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array(rows)
 
 
-def correlation(
-    prepare: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None, systems: Sequence[LineStatistics]
-) -> Callable[[NDArray[np.intp]], float]:
+def correlation(prepare: Callable[[Doubles], Doubles] | None, systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that correlates the numbers of some lines, as ``prepare`` changes them, if it is given."""
     import numpy as np
 
     table = joined_columns(systems)
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         chosen = table[:, lines]
         # Powers of two, which change no digit, bring each row to at most 1, so that no square overflows or vanishes.
         chosen = np.ldexp(chosen, -np.frexp(np.abs(chosen).max(axis=1, keepdims=True))[1])

@@ -17,24 +17,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import TOO_LARGE
 from geval_py.scoring.metrics.assignment import Box, Region, common_sizes, matched_scores
-from geval_py.scoring.metrics.base import joined_columns
+from geval_py.scoring.metrics.base import LineScore, LineStatistics, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.tables.numbers import shortest
 from geval_py.text import SPACES, shorten, split_words, visible
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from geval_py.scoring.metrics.base import LineStatistics
 
 NOT_READ = "endOfInput"  # GEval's own bracketed messages
 NO_COLON = "Colon expected"
@@ -86,7 +79,7 @@ def segment_hits(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[
     return len(right), len(answers)
 
 
-def segment_accuracy(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def segment_accuracy(systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that averages the shares of right segments; NaN if nothing is expected on some line."""
     import numpy as np
 

@@ -19,18 +19,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from geval_py.scoring.metrics.base import LineScore, LineStatistics, Places
 from geval_py.scoring.metrics.classes import f_score, ratio
-from geval_py.scoring.metrics.columns import malformed, mismatch
-from geval_py.text import SPACES, shorten, split_words, visible
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.columns import mismatch
+from geval_py.scoring.metrics.spans import TOKEN, unread
+from geval_py.text import SPACES, split_words, visible
 
 WRONG_NUMBER = "wrong number of tokens"  # GEval's own messages
 INCONSISTENT = "inconsistent label sequence `{}`"
@@ -38,7 +34,6 @@ NO_TAG = "endOfInput"
 NOT_COUNTED = "*"
 OUTSIDE = "O"
 _TAG = re.compile(rf"(?P<place>[BI])[-_](?P<label>[^/{SPACES}]+)(?:/(?P<form>[^{SPACES}]+))?")
-_TOKEN = re.compile(r"[^ \t]+")
 
 
 class Entity(NamedTuple):
@@ -77,7 +72,7 @@ def counts_by_label(
     return tuple(map(sum, zip(*by_label.values(), strict=True))) or (0, 0, 0), by_label
 
 
-def weighted_f(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]], float]:
+def weighted_f(systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that averages the F1 of the labels of some lines by the numbers expected; 1 without any."""
     import numpy as np
 
@@ -88,7 +83,7 @@ def weighted_f(systems: Sequence[LineStatistics]) -> Callable[[NDArray[np.intp]]
         for by_label in system.details
     ]
 
-    def score(lines: NDArray[np.intp]) -> float:
+    def score(lines: Places) -> float:
         label, *counts = np.concatenate([rows[line].reshape(-1, 4) for line in lines]).T
         by_label = np.array([np.bincount(label, numbers, minlength=len(codes)) for numbers in counts]).T.tolist()
         weighted = [numbers[1] * f_score(1, *numbers) for numbers in by_label]
@@ -105,12 +100,11 @@ def entities_of(text: str, line: int) -> list[Entity]:
     entities: list[Entity] = []
     forms: list[str] = []
     tags: list[re.Match[str] | None] = []  # None for a token outside of all entities
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         tags.append(_TAG.fullmatch(text, *token.span()))
         if tags[-1] is None and token[0] != OUTSIDE:
             what = "a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
-            hint = f"`{visible(shorten(token[0]))}` is no tag; {what}"
-            raise malformed(NO_TAG, text, line, hint, token.start() + 1, token[0])
+            raise unread(NO_TAG, line, token, f"is no tag; {what}")
     for place, tag in enumerate(tags):
         if tag is not None and tag["place"] == "B":
             forms = [tag["form"]] if tag["form"] else []
@@ -126,9 +120,8 @@ def entities_of(text: str, line: int) -> list[Entity]:
                     end += 1
                 together = [f"{one['place']}-{one['label']}" + (f"/{one['form']}" if one["form"] else "")
                             for one in tags[first:end] if one is not None]  # fmt: skip
-                hint = f"`{visible(shorten(tag[0]))}` goes on with no entity of this label; one begins with `B-`"
                 reason = INCONSISTENT.format(visible(" ".join(together)))
-                raise malformed(reason, text, line, hint, tag.start() + 1, tag[0])
+                raise unread(reason, line, tag, "goes on with no entity of this label; one begins with `B-`")
             forms += [tag["form"]] if tag["form"] else []
             entities[-1] = entities[-1]._replace(last=place, form="_".join(forms))
     return entities
