@@ -115,15 +115,14 @@ class PreparedColumn(NamedTuple):
         return self.preparation.of_lines(text).encode("utf-8", "surrogatepass")
 
 
-@dataclass(frozen=True, slots=True)
-class Partial:
+class Partial(partial[Any]):
     """A function with its first arguments. Equal ones compare as equal, other than those of ``functools.partial``."""
 
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Partial) and (self.func, self.args) == (other.func, other.args)
 
-    def __call__(self, *more: Any) -> Any:
-        return self.function(*self.arguments, *more)
+    def __hash__(self) -> int:
+        return hash((self.func, self.args))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,12 +78,12 @@ _numbers = partial(_metric, parse=number_of, parse_answer=number_of)
 _intervals = partial(_numbers, parse_answer=regression.read_interval, perfect=regression.lower_bound)
 _entities = partial(_tokens, parse=tags.entities_of, parse_answer=tags.entities_of)
 _annotations = partial(
-    _metric, parse=Partial(spans.read_annotations, (True,)), parse_answer=Partial(spans.read_annotations, (False,))
+    _metric, parse=Partial(spans.read_annotations, True), parse_answer=Partial(spans.read_annotations, False)
 )
 _rectangles = partial(
     _metric,
-    parse=Partial(rectangles.read_rectangles, (True,)),
-    parse_answer=Partial(rectangles.read_rectangles, (False,)),
+    parse=Partial(rectangles.read_rectangles, True),
+    parse_answer=Partial(rectangles.read_rectangles, False),
 )
 
 
@@ -114,15 +114,15 @@ def _mean_gap(totals: Sequence[Any], lines: Any) -> Any:
 
 
 def _f_measure(beta: float) -> Measure:
-    return _sums(Partial(classes.f_score, (beta,)), *_COUNTS)
+    return _sums(Partial(classes.f_score, beta), *_COUNTS)
 
 
 def _probabilistic(beta: float) -> Measure:
-    return _corpus_level(Partial(labels.probabilistic_f, (beta,)), "mass", "expected")
+    return _corpus_level(Partial(labels.probabilistic_f, beta), "mass", "expected")
 
 
 def _of_line(row: Callable[..., Any], score: Callable[..., float]) -> Partial:
-    return Partial(classes.line_score, (row, score))
+    return Partial(classes.line_score, row, score)
 
 
 _COUNTS = ("right", "expected", "given")
@@ -138,37 +138,37 @@ Family: TypeAlias = tuple[Callable[[Any, str], Metric], "range | float"]
 _COUNTABLE, _BITS = range(1, 1_000_000_000), range(MIN_BITS, MAX_BITS + 1)
 FAMILIES: dict[str, Family] = {
     "Hit@": (lambda first, name: _entries(
-        name, Partial(distributions.miss_of_first, (first,)), ACCURACY,
+        name, Partial(distributions.miss_of_first, first), ACCURACY,
         "share of lines whose answer is among the first guesses"), _COUNTABLE),
     "KeystrokesSaved@": (lambda first, name: _entries(
-        name, Partial(distributions.keystrokes, (first,)), _sums(classes.ratio, "saved", "characters"),
+        name, Partial(distributions.keystrokes, first), _sums(classes.ratio, "saved", "characters"),
         "share of characters that need not be typed"), _COUNTABLE),
     "CrossEntropyToNormsHashed": (lambda bits, name: _norm_loss(
         name, bits, 0.0, "mean loss of all answers, by their shares"), _BITS),
     "KullbackLeiblerHashed": (lambda bits, name: _norm_loss(
         name, bits, 1.0, "mean divergence from the shares of all answers"), _BITS),
     "CalibrationError": (lambda bins, name: _labels(
-        name, Partial(distributions.confidence_gap, (bins,)),
+        name, Partial(distributions.confidence_gap, bins),
         _error(_mean_gap, *(f"gap_{place}" for place in range(1, bins + 1)), unit="probability", worst=1.0),
         "distance of the best guess's probability from the share of hits"), range(1, 101)),
     "F": (lambda beta, name: _metric(
         name, classes.detection, _f_measure(beta), "F-score of the class 1",
         parse=classes.is_given, parse_answer=classes.is_wanted), 0.0),
     "Macro-F": (lambda beta, name: _metric(
-        name, classes.classes, _corpus_level(Partial(classes.macro_f, (beta,)), "hit"),
+        name, classes.classes, _corpus_level(Partial(classes.macro_f, beta), "hit"),
         "mean of the F-scores of the expected classes", has_classes=True, labels="one", beside="details"), 0.0),
     "MultiLabel-F": (lambda beta, name: _tokens(
         name, labels.label_counts, _f_measure(beta), "F-score of the labels of all lines",
         labels="several"), 0.0),
     "Mean/MultiLabel-F": (lambda beta, name: _tokens(
-        name, _of_line(labels.label_counts, Partial(classes.f_score, (beta,))), _mean("score"),
+        name, _of_line(labels.label_counts, Partial(classes.f_score, beta)), _mean("score"),
         "mean of the F-scores of each line's labels", labels="several"), 0.0),
     "Probabilistic-MultiLabel-F": (lambda beta, name: _tokens(
         name, labels.probable_counts, _probabilistic(beta),
         "the same of labels with probabilities: calibration and recall", needs=_SCIPY, labels="several",
         has_curve=True, beside="details"), 0.0),
     "NDCG@": (lambda first, name: _metric(
-        name, Partial(labels.discounted_gain, (first,)), _mean("gain"),
+        name, Partial(labels.discounted_gain, first), _mean("gain"),
         "mean discounted gain of the first items", answers="all"), _COUNTABLE),
     "Soft-F": (lambda beta, name: _annotations(
         name, spans.soft_counts, _f_measure(beta),
@@ -179,10 +179,10 @@ FAMILIES: dict[str, Family] = {
         parse=spans.probable_annotations, has_free_input=True, has_curve=True, beside="details"), 0.0),
     "FLC-F": (lambda beta, name: _annotations(
         name, spans.fragment_counts,
-        _sums(Partial(spans.fragment_f, (beta,)), "expected_covered", "given_covered", *_COUNTS[1:]),
+        _sums(Partial(spans.fragment_f, beta), "expected_covered", "given_covered", *_COUNTS[1:]),
         "F-score of annotations, by how much of each the others cover"), 0.0),
     "Soft2D-F": (lambda beta, name: _rectangles(
-        name, _of_line(rectangles.area_counts, Partial(classes.f_score, (beta,))), _mean("score"),
+        name, _of_line(rectangles.area_counts, Partial(classes.f_score, beta)), _mean("score"),
         "mean of the F-scores of the area of each line's rectangles", has_free_input=True), 0.0),
     "Probabilistic-Soft2D-F": (lambda beta, name: _rectangles(
         name, assignment.probable_counts, _probabilistic(beta),
@@ -190,7 +190,7 @@ FAMILIES: dict[str, Family] = {
         has_curve=True, beside="details"), 0.0),
     "Improvement@": (lambda threshold, name: _numbers(
         name, regression.both_numbers,
-        _corpus_level(Partial(regression.improvement, (threshold,)), "expected", "output", unit=_OF_ANSWERS,
+        _corpus_level(Partial(regression.improvement, threshold), "expected", "output", unit=_OF_ANSWERS,
                       best=inf, worst=-inf),
         "mean answer of the lines that the output selects, less that of all lines"), -inf),
 }  # fmt: skip
@@ -205,9 +205,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?\Z")
 def _norm_loss(name: str, bits: int, weight: float, summary: str) -> Metric:
     """Make a metric of the buckets of a line and of a norm."""
     line, norm = (
-        Partial(distributions.buckets_of, (bits, parse)) for parse in (distributions.listed_of, distributions.norm_of)
+        Partial(distributions.buckets_of, bits, parse) for parse in (distributions.listed_of, distributions.norm_of)
     )
-    row = Partial(distributions.norm_loss, (bits, weight))
+    row = Partial(distributions.norm_loss, bits, weight)
     return _norms(name, row, CROSS_ENTROPY, summary, parse=line, parse_answer=norm)
 
 
@@ -240,9 +240,9 @@ def find_in_family(name: str) -> Metric | None:
 
 
 def _of_sacrebleu(name: str, summary: str, *columns: str, unit: str = "points", **ends: Any) -> Metric:
-    measure = _sums(Partial(texts.sacre_score, (name,)), "references", *columns, unit=unit, **{"best": 100.0} | ends)
+    measure = _sums(Partial(texts.sacre_score, name), "references", *columns, unit=unit, **{"best": 100.0} | ends)
     return Metric(name, texts.SacreColumn(name), measure, summary, is_of_words=False, answers="any",
-                  needs=("sacrebleu",), signature=Partial(texts.sacre_signature, (name,)),
+                  needs=("sacrebleu",), signature=Partial(texts.sacre_signature, name),
                   details=texts.sacre_details if name == "SacreBLEU" else None)  # fmt: skip
 
 
@@ -250,7 +250,7 @@ _ON_EXACT_WORDS = "the same, on exact words and a vocabulary"
 _RIGHT_NGRAMS, _NGRAMS = (tuple(f"{what}_{n}" for n in range(1, 5)) for what in ("right", "all"))
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
-_SQUARED_DISTANCE = Partial(regression.against_interval, (regression.squared_error,))
+_SQUARED_DISTANCE = Partial(regression.against_interval, regression.squared_error)
 _WORD_RATE, _CHARACTER_RATE = (_of_line(row, texts.error_rate) for row in (texts.word_errors, texts.character_errors))
 _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     _words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
@@ -328,10 +328,10 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
              _error(regression.percent, "error", unit="percent", worst=100.0),
              "mean absolute error, by the sizes of both numbers"),
     _numbers("Pearson", regression.both_numbers,
-             _corpus_level(Partial(regression.correlation, (None,)), "expected", "output", **_CORRELATION),
+             _corpus_level(Partial(regression.correlation, None), "expected", "output", **_CORRELATION),
              "correlation of the numbers"),
     _numbers("Spearman", regression.both_numbers,
-             _corpus_level(Partial(regression.correlation, (regression.ranks,)), "expected", "output",
+             _corpus_level(Partial(regression.correlation, regression.ranks), "expected", "output",
                            **_CORRELATION),
              "correlation of their ranks"),
     _metric("Haversine", regression.haversine, _error(mean, "distance", unit="kilometres"),
@@ -342,9 +342,9 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     "NDCG@10",
     _tokens("TokenAccuracy", tags.token_hits, _sums(classes.ratio, "right", "tokens"),
             "share of tokens tagged right"),
-    _entities("BIO-F1", Partial(tags.entity_counts, (4,)), _f_measure(1),
+    _entities("BIO-F1", Partial(tags.entity_counts, 4), _f_measure(1),
               "F-score of entities, with their normalised forms"),
-    _entities("BIO-F1-Labels", Partial(tags.entity_counts, (3,)), _f_measure(1), "the same, without these forms"),
+    _entities("BIO-F1-Labels", Partial(tags.entity_counts, 3), _f_measure(1), "the same, without these forms"),
     _entities("BIO-Weighted-F1", tags.counts_by_label, _corpus_level(tags.weighted_f, *_COUNTS),
               "mean of the labels' F-scores, by how often they are expected", beside="details"),
     "Soft-F1",
@@ -356,15 +356,15 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     "Soft2D-F1",
     "Probabilistic-Soft2D-F1",
     _metric("ClippEU", rectangles.clipping_counts, _f_measure(2),
-            "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, (True,)),
-            parse_answer=Partial(rectangles.read_clippings, (False,)), perfect=rectangles.without_margins,
+            "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, True),
+            parse_answer=Partial(rectangles.read_clippings, False), perfect=rectangles.without_margins,
             needs=_SCIPY),
     _intervals("RMSE-Against-Interval", _SQUARED_DISTANCE,
                _error(regression.root_mean, "squared_error", unit=_OF_ANSWERS),
                "root of the mean squared distance to an interval"),
     _intervals("MSE-Against-Interval", _SQUARED_DISTANCE,
                _error(mean, "squared_error", unit="its square"), "mean squared distance to an interval"),
-    _intervals("MAE-Against-Interval", Partial(regression.against_interval, (regression.absolute_error,)),
+    _intervals("MAE-Against-Interval", Partial(regression.against_interval, regression.absolute_error),
                _error(mean, "error", unit=_OF_ANSWERS),
                "mean distance to an interval"),
     "Improvement@0.5",
@@ -398,7 +398,7 @@ def find_prefixed(name: str) -> Metric | None:
     if stem == "Accuracy" and average != "Mean":
         if matching:
             accuracy = _tokens(
-                name, Partial(answer_distance, (matching,)), ACCURACY,
+                name, Partial(answer_distance, matching), ACCURACY,
                 f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any",
                 needs=_DISTANCES if "Fuzzy" in matching else (), labels="one",
             )  # fmt: skip
@@ -407,10 +407,10 @@ def find_prefixed(name: str) -> Metric | None:
                                has_classes=True, labels="one")  # fmt: skip
         return _per_class(accuracy, name, strip_spaces) if average else accuracy
     if stem == "MultiLabel-F" and average != "MacroAvg":
-        row, measure = Partial(matched_counts, (matching,)), _f_measure(beta)
+        row, measure = Partial(matched_counts, matching), _f_measure(beta)
         summary = f"the F-score of labels compared by {'/'.join(matching)}"
         if average:
-            row, measure = _of_line(row, Partial(classes.f_score, (beta,))), _mean("score")
+            row, measure = _of_line(row, Partial(classes.f_score, beta)), _mean("score")
             summary = f"mean of each line's: {summary}"
         return _tokens(name, row, measure, summary, matching=matching, labels="several",
                        needs=(*_SCIPY, *(_DISTANCES if "Fuzzy" in matching else ())))  # fmt: skip
@@ -427,9 +427,9 @@ def _per_class(metric: Metric, name: str, class_of: Callable[[Any], Any]) -> Met
     """
     column, measure = cast("RowColumn", metric.column), metric.measure
     if not (metric.has_classes or measure.columns == _COUNTS):
-        score = Partial(classes.mean_of_classes, (measure.formula,))
+        score = Partial(classes.mean_of_classes, measure.formula)
         measure = measure._replace(formula=first_total, columns=("error",), corpus_score=score)
-    by_class = column._replace(row=Partial(classes.in_class, (column.row, class_of)), beside="classes")
+    by_class = column._replace(row=Partial(classes.in_class, column.row, class_of), beside="classes")
     summary = f"mean over the expected classes: {metric.summary}"
     return metric._replace(name=name, column=by_class, measure=measure, summary=summary)
 
