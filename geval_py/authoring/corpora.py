@@ -18,7 +18,7 @@ from geval_py.reading import compression, splits
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import JSON_ENDINGS
 from geval_py.tables.numbers import counted
-from geval_py.text import named, natural_order, nearest, visible
+from geval_py.text import named, natural_order, suggestion, visible
 
 DEFAULT_SHARES = (80, 10, 10)
 DEFAULT_SALT = "set"
@@ -63,8 +63,7 @@ class Parts(NamedTuple):
 def check_group(column: str, columns: Sequence[str]) -> None:
     """Raise UsageError if the column to group by does not exist."""
     if column not in columns:
-        close = nearest(column, columns)
-        advice = f"did you mean {visible(close)}? " if close else ""
+        advice = suggestion(column, columns)
         there = visible(", ".join(columns))
         raise UsageError(message=f"no column {visible(column)} to group by\n  {advice}there are {there}")
 

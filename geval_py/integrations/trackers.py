@@ -31,8 +31,8 @@ def log_to_mlflow(
     """
     import mlflow
 
-    scores = _prefixed_scores(evaluation, prefix, intervals=intervals, documents=documents)
-    metrics = {NOT_IN_NAMES.sub("_", name): value for name, value in scores.items()}
+    scores = evaluation.scores_dict(intervals=intervals, documents=documents)
+    metrics = {NOT_IN_NAMES.sub("_", prefix + name): value for name, value in scores.items()}
     mlflow.log_metrics(metrics, step=step, run_id=run_id)
     if evaluation.signature is not None:
         client, run = mlflow.MlflowClient(), run_id or mlflow.active_run().info.run_id
@@ -63,16 +63,10 @@ def log_to_wandb(
     run = run or wandb.run
     if run is None:
         raise wandb.Error("call wandb.init() before log_to_wandb(), or pass it a run")
-    values: dict[str, Any] = _prefixed_scores(evaluation, prefix, intervals=intervals, documents=documents)
+    scores = evaluation.scores_dict(intervals=intervals, documents=documents)
+    values: dict[str, Any] = {prefix + name: value for name, value in scores.items()}
     if worst:
         values[f"{prefix}worst_lines"] = wandb.Table(dataframe=evaluation.lines(sort="worst").head(worst))
     run.log(values, step=step)
     if evaluation.signature is not None:
         run.summary[f"{prefix}geval.signature"] = str(evaluation.signature)
-
-
-def _prefixed_scores(
-    evaluation: Evaluation, prefix: str, *, intervals: bool, documents: DocumentsBy
-) -> dict[str, float]:
-    scores = evaluation.scores_dict(intervals=intervals, documents=documents)
-    return {prefix + name: value for name, value in scores.items()}

@@ -15,7 +15,7 @@ from geval_py.modelling import backoff, corpus, gap_models
 from geval_py.modelling.ngram_model import NgramModel
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
-from geval_py.text import nearest, visible
+from geval_py.text import suggestion, visible
 
 TOP = 300
 DEFAULT = "ngram-both"
@@ -119,8 +119,7 @@ def baseline(name: str, *, top: int = TOP) -> WordModel:
     if name.startswith("kenlm:"):
         return FrequentWordScorer(name.removeprefix("kenlm:"), top)
     if name not in BASELINES:
-        close = nearest(name, BASELINES)
-        advice = "" if close is None else f"did you mean {close}? "
+        advice = suggestion(name, BASELINES)
         there = f"the baselines are {', '.join(BASELINES)} and kenlm:FILE"
         raise UsageError(message=f"there is no baseline `{visible(name)}`\n  {advice}{there}")
     return BASELINES[name].make(top)

@@ -29,7 +29,7 @@ from geval_py.reading import gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
-from geval_py.text import named, nearest, shown, visible
+from geval_py.text import named, shown, suggestion, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
@@ -128,8 +128,7 @@ def open_model(address: str, asked: Asked, **more: Any) -> baselines.WordModel:
     if kind == "arpa" and rest:
         return LeftModel(rest, asked.words)
     if ":" in address and kind != "kenlm":
-        close = nearest(kind, ("arpa", "kenlm", *ADAPTERS))
-        advice = "" if close is None else f"did you mean {close}:? "
+        advice = suggestion(kind, ("arpa", "kenlm", *ADAPTERS), "{}:")
         there = f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
         raise UsageError(message=f"there is no kind of model `{visible(kind)}:`\n  {advice}{there}")
     return baselines.baseline(address, top=asked.words)

@@ -21,7 +21,7 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import Lines, Parsed
 from geval_py.reading.sources import (
     STANDARD_INPUT,
-    ListedRows,
+    ReadRows,
     VirtualFile,
     can_be_reread,
     find_file,
@@ -46,7 +46,7 @@ class Format(NamedTuple):
     ending: str
     read: Callable[..., Lines]
     write: Callable[[Parsed, rewriting.Draft], None] | None = None
-    read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None
+    read_rows: ReadRows | None = None
     notes: Callable[..., Iterable[str]] | None = None
     is_binary: bool = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from geval_py.errors import UsageError
-from geval_py.text import nearest, visible
+from geval_py.text import suggestion, visible
 
 LEFT_NAMES = ("LeftContext", "leftcontext", "left_context", "left context", "Left", "left")
 RIGHT_NAMES = ("RightContext", "rightcontext", "right_context", "right context", "Right", "right")
@@ -24,9 +24,7 @@ def find_contexts(names: Sequence[str], left: str = "", right: str = "") -> tupl
     there = f"there are {visible(', '.join(names))}"
     for name, option in ((left, "--left"), (right, "--right")):
         if name and name not in names:
-            close = nearest(name, names)
-            advice = f"did you mean {visible(close)}? " if close else ""
-            raise UsageError(message=f"no column {visible(name)} ({option})\n  {advice}{there}")
+            raise UsageError(message=f"no column {visible(name)} ({option})\n  {suggestion(name, names)}{there}")
     if left or right:
         if left == right:
             raise UsageError(message=f"--left and --right are both {visible(left)}")

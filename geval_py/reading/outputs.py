@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from geval_py import errors
 from geval_py.reading import sources
-from geval_py.text import natural_order, nearest, some_of, visible
+from geval_py.text import natural_order, some_of, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
 READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
@@ -158,8 +158,8 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
     if meant:
         what = f"{len(meant)} of the outputs {what}\n  {some_of(names[n] for n in meant)}"
         raise errors.UsageError(message=f"`{visible(name)}` names {what}")
-    close = nearest(name, (other for other, indices in accepted.items() if len(indices) == 1))
-    advice = f"{f'did you mean {visible(close)}? ' if close else ''}there are {some_of(names)}"
+    close = suggestion(name, (other for other, indices in accepted.items() if len(indices) == 1))
+    advice = f"{close}there are {some_of(names)}"
     raise errors.UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
 
 

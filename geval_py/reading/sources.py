@@ -66,6 +66,9 @@ class ListedRows(NamedTuple):
     lines: Callable[[int], bytes]
 
 
+ReadRows: TypeAlias = Callable[[str], Iterator[ListedRows | bytes]]
+
+
 class VirtualFile(str):
     """What is read as lines in the place of a path: a file in another format than TSV, or lines in memory.
 
@@ -79,7 +82,7 @@ class VirtualFile(str):
     read: Callable[..., Iterable[Any]]
     options: tuple[str, ...]
     list_files: Callable[[str], tuple[str, ...]] | None
-    read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None
+    read_rows: ReadRows | None
     token: str  # what tells lines in memory from others; empty for a file
 
     def __new__(
@@ -88,7 +91,7 @@ class VirtualFile(str):
         read: Callable[..., Iterable[Any]],
         options: tuple[str, ...] = (),
         list_files: Callable[[str], tuple[str, ...]] | None = None,
-        read_rows: Callable[[str], Iterator[ListedRows | bytes]] | None = None,
+        read_rows: ReadRows | None = None,
         token: str = "",
     ) -> VirtualFile:
         self = super().__new__(cls, path)

@@ -152,11 +152,7 @@ class Threads:
     is_local = True
 
     def __init__(self, count: int | None = None) -> None:
-        self._count = count
-
-    @property
-    def concurrency(self) -> int:
-        return self._count or available_cores()
+        self.concurrency = count or available_cores()
 
     def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         is_small = outputs.size is not None and outputs.size <= 4 * line_reading.BLOCK_BYTES  # threads start later

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, delete, insert, select, update
 
@@ -61,6 +61,7 @@ SMALLEST = 1e-12  # distance of a score from the best one
 # The ladder: a submitter's shown score moves only when a submission is surely better
 
 
+@dataclass
 class Ladder:
     """The ladder of one submitter on one test in one phase.
 
@@ -75,11 +76,12 @@ class Ladder:
     [0, 0, 2]
     """
 
-    def __init__(self, bound: float, *, fall: float = 0.0, digits: int = MAX_DIGITS) -> None:
-        self.bound, self.fall, self.digits = bound, fall, digits
-        self.shown: int | None = None
-        self.losses: Any = ()  # of the shown step
-        self.badness = 0.0  # its score, turned so that lower is better
+    bound: float
+    fall: float = 0.0
+    digits: int = MAX_DIGITS
+    shown: int | None = None
+    losses: Any = ()  # of the shown step
+    badness: float = 0.0  # its score, turned so that lower is better
 
     def climb(self, step: int, losses: Losses, badness: float) -> int:
         """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
@@ -163,8 +165,7 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
         connection.execute(insert(disclosures), rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Output:
+class _Output(NamedTuple):
     """An output of a submission: its figures by metric, and who climbs with it.
 
     Its ``badness`` is its score by the ranking metric, turned so that lower is better. It is not ``informed`` if the

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, select
 
@@ -266,8 +266,7 @@ def legend(standings: Standings) -> Iterator[str]:
 # Columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryColumn:
+class EntryColumn(NamedTuple):
     """A column of a leaderboard.
 
     ``name`` is its heading for people; ``text`` writes its cell. Without ``kept``, it

@@ -10,8 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from geval_py.board.intake.workspace import workspace
@@ -22,8 +21,7 @@ from geval_py.errors import UsageError
 from geval_py.text import named, visible
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
+class Addresses(NamedTuple):
     """The paths of pages, relative to the folder of the site. Dots separate the parts of a name; no part has any."""
 
     settings: BoardSettings

@@ -9,7 +9,7 @@ from functools import partial
 from importlib import resources
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 from markupsafe import escape
 from sqlalchemy import Connection
@@ -43,6 +43,7 @@ SUBMISSION_NAMES = (
     "code", "submitter", "arrived", "state", "reason", "baseline",
     "description", "author", "affiliation", "tags", "params", "remark",
 )  # fmt: skip
+Values: TypeAlias = dict[str, Any]  # that a template shows
 OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
 RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
 
@@ -90,7 +91,7 @@ def _pages_of_test(
     tables, name = view.standings, test.name
     for standings in (tables[name, phase] for phase in view.settings.phase_names if (name, phase) in tables):
         phase, pager = standings.phase, partial(addresses.board, name, standings.phase)
-        values: dict[str, Any] = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager}
+        values: Values = {"standings": standings, "bar_width": site_charts.BAR_WIDTH, "pager": pager}
         for part in cut(standings, view):
             yield pager(part["number"]), page("leaderboard", title="Leaderboard", page=part, **values)
         data = partial(addresses.of_test, "leaderboard", name, phase)
@@ -142,9 +143,9 @@ def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -
 # Submissions and submitters
 
 
-def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[dict[str, Any]]:
+def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[Values]:
     """Return the rows of a list: each submission, and as ``scores`` the best shown one for each test, as text."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Values] = []
     for one in submissions:
         outputs, names = one.outputs if one.is_ranked else (), [test.name for test in view.listed_tests]
         scores = [_best_score(view.settings, outputs, name, view.digits_at(name, one.arrived)) for name in names]
@@ -163,7 +164,7 @@ def _best_score(settings: BoardSettings, outputs: Iterable[OutputView], test: st
 
 def shown_scores(
     connection: Connection, settings: BoardSettings, code: str, arrived: datetime, now: datetime
-) -> list[dict[str, Any]]:
+) -> list[Values]:
     """Return what the lists of submissions show of one, for each test that it has an output for.
 
     A ``score`` is a dash where nothing is shown. There are none for a submission that is not ranked, and while the
@@ -173,7 +174,7 @@ def shown_scores(
         return []
     outputs, settings_then = shown_outputs(connection, settings, code), settings.at(arrived)
     metric = names_of(settings.metrics)[0]
-    shown: list[dict[str, Any]] = []
+    shown: list[Values] = []
     for test in settings_then.tests:
         if any(output.test == test.name for output in outputs):
             score = _best_score(settings, outputs, test.name, settings_then.digits_of(test, now))
@@ -187,7 +188,7 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
     Of each entry in a leaderboard, a page has the ``leader`` and the next better entry, ``above``, if these are
     others. Of each test, it has the outputs, and the worst lines of those whose lines may be shown.
     """
-    placed: dict[str, list[dict[str, Any]]] = {}
+    placed: dict[str, list[Values]] = {}
     for (_, phase), standings in view.standings.items():
         above: Entry | None = None
         leader = next((entry for entry in standings.entries if entry.place is not None), None)
@@ -199,7 +200,7 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
             placed.setdefault(entry.code, []).append(standing)
             above = entry if entry.place is not None else above
     for submission in view.submissions:
-        parts: list[dict[str, Any]] = []
+        parts: list[Values] = []
         for test in view.settings.at(submission.arrived).tests if submission.is_ranked else ():
             outputs = [output for output in submission.outputs if output.test == test.name]
             shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.arrived)
@@ -232,7 +233,7 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.
         for entry in table.entries:
             entries.setdefault(entry.submitter, []).append((table, entry))
     for name, own in view.by_submitter.items():
-        histories: list[dict[str, Any]] = []
+        histories: list[Values] = []
         for test in view.listed_tests:
             standings = view.standings[test.name, view.front(test.name)]
             outputs = site_charts.disclosed_outputs(own, standings)
@@ -279,13 +280,13 @@ def data_files(
 # Leaderboards: rows with their bars, cut into pages; and the rows of the page that compares.
 
 
-def cut(standings: Standings, view: SiteView) -> Iterator[dict[str, Any]]:
+def cut(standings: Standings, view: SiteView) -> Iterator[Values]:
     """Cut a leaderboard into pages, at least one; all of them share one scale.
 
     Each is the ``number``-th of ``pages``, and has the rows from ``first`` to ``last`` of ``total``.
     """
     scale = site_charts.bar_scale(standings)
-    parts: list[list[dict[str, Any]]] = [[]]
+    parts: list[list[Values]] = [[]]
     size = 0
     for entry in standings.entries:
         row = _row(view, entry, scale)
@@ -305,7 +306,7 @@ def cut(standings: Standings, view: SiteView) -> Iterator[dict[str, Any]]:
         first += len(rows)
 
 
-def _row(view: SiteView, entry: Entry, scale: Scale | None) -> dict[str, Any]:
+def _row(view: SiteView, entry: Entry, scale: Scale | None) -> Values:
     """Return an entry's row: its interval bar, shortened texts, and the ``choices`` that a page's script filters by.
 
     ``submissions`` is how many its submitter has sent, ``size`` the bytes of its texts in a page, where the choices
