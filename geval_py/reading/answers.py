@@ -52,13 +52,13 @@ def read_answers(path: str, column: str = "", *, max_bytes: int | None = None) -
             yield str(rows.finite_number(value, row, name) if isinstance(value, float) else value)
             continue
         if not isinstance(value, str):
-            raise row.error(name, f"a text or a number is wanted, not {rows.kind_of(value)}")
+            raise row.error(f"a text or a number is wanted, not {rows.kind_of(value)}", name)
         if "\n" in value or "\r" in value:
-            raise row.error(name, f"the answer {rows.quoted(value)} has a line end in it")
+            raise row.error(f"the answer {rows.quoted(value)} has a line end in it", name)
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise row.error(name, f"the answer cannot be written as UTF-8: {error.reason}") from None
+            raise row.error(f"the answer cannot be written as UTF-8: {error.reason}", name) from None
         yield value
 
 
@@ -92,7 +92,7 @@ def _answers(path: str, column: str, max_bytes: int | None) -> Iterator[Answer]:
                 chosen = choose(list(values))
             elif chosen and chosen not in values:
                 reason = f"it has no {rows.quoted(chosen)}, the column of the answers in the first row"
-                raise row.error("", reason)
+                raise row.error(reason)
             yield row, chosen, values[chosen] if chosen else rows.line_of(row, values)
 
 
@@ -123,7 +123,7 @@ def _column_values(path: str, column: str, batches: Iterable[Any], classes: Sequ
                 row = rows.Row(path, number)
                 if classes and isinstance(value, int):
                     if not 0 <= value < len(classes):
-                        raise row.error(column, f"there is no class {value}; there are {len(classes)}")
+                        raise row.error(f"there is no class {value}; there are {len(classes)}", column)
                     value = classes[value]
                 yield row, column, value
 

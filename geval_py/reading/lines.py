@@ -263,9 +263,9 @@ def is_utf8(data: Bytes) -> bool:
     return True
 
 
-def read_lines(path: str, *, header: str | None = None) -> Generator[str, None, None]:
+def read_lines(path: str, *, header: str | None = None, max_bytes: int | None = None) -> Generator[str]:
     """Yield the decoded lines of a whole source."""
-    with LineReader(path, header=header) as reader:
+    with LineReader(path, header=header, max_bytes=max_bytes) as reader:
         while block := reader.block():
             yield from decode_lines(block)
 

@@ -269,7 +269,7 @@ def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
                 if isinstance(value, list) and value and isinstance(value[0], tuple):
                     values[name] = dict(value)
                     if len(values[name]) < len(value):
-                        raise row.error("", "a word is twice in the map")
+                        raise row.error("a word is twice in the map")
             yield rows.line_of(row, values)
             number += 1
 

@@ -45,8 +45,8 @@ class Row(NamedTuple):
     path: str
     number: int
 
-    def error(self, key: str, reason: str) -> UnreadableFileError:
-        """Return the error for a key of the row, or for the whole row (an empty key)."""
+    def error(self, reason: str, key: str = "") -> UnreadableFileError:
+        """Return the error for the row, or for a key of it."""
         place = f"row {self.number}, {key}" if key else f"row {self.number}"
         return UnreadableFileError(path=self.path, reason=f"{place}: {reason}")
 
@@ -68,34 +68,34 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
     """Write the values of a row as a line: words and their numbers, a map of them, or buckets."""
     if isinstance(values.get(WORDS), dict):
         advice = "write rows: frame.to_json(path, orient='records', lines=True)"
-        raise row.error(WORDS, f"it is a map, as where pandas writes a table by its columns; {advice}")
+        raise row.error(f"it is a map, as where pandas writes a table by its columns; {advice}", WORDS)
     units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
     if len(units) != 1:
         forms = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
         if units:
-            raise row.error("", f"{' and '.join(units)}: one is wanted")
+            raise row.error(f"{' and '.join(units)}: one is wanted")
         for key, value in values.items():
             if isinstance(value, str) and NUMBER.fullmatch(value):
-                raise row.error(quoted(key), f"`{value}` is a text; write a number, without quotes")
+                raise row.error(f"`{value}` is a text; write a number, without quotes", quoted(key))
         keys = some_of(quoted(key) for key, value in values.items() if value is not None)
-        raise row.error("", f"it has none of these keys: {forms}" + (f"; its keys are {keys}" if keys else ""))
+        raise row.error(f"it has none of these keys: {forms}" + (f"; its keys are {keys}" if keys else ""))
     (unit,) = units
     numbers: Any = values[unit]
     words: Any = values.get(WORDS)
     if unit == BUCKETS:
         if not isinstance(numbers, list) or not numbers:
-            raise row.error(unit, "a list of logarithms is wanted")
+            raise row.error("a list of logarithms is wanted", unit)
         return " ".join([repr(finite_number(value, row, f"{unit}[{n}]")) for n, value in enumerate(numbers)])
     if isinstance(numbers, dict):
         if words is not None:
-            raise row.error(WORDS, f"{unit} is a map and has the words, so there are no {WORDS} beside it")
+            raise row.error(f"{unit} is a map and has the words, so there are no {WORDS} beside it", WORDS)
         names = list(numbers)
         return line_of_entries(row, names, list(numbers.values()), unit, lambda n: f"{unit}[{quoted(names[n])}]")
     for key, value in ((WORDS, words), (unit, numbers)):
         if not isinstance(value, list):
-            raise row.error(key, f"a list is wanted, not {kind_of(value)}")
+            raise row.error(f"a list is wanted, not {kind_of(value)}", key)
     if len(words) != len(numbers):
-        raise row.error(unit, f"{counted(len(numbers), 'number')} for {counted(len(words), 'word')}")
+        raise row.error(f"{counted(len(numbers), 'number')} for {counted(len(words), 'word')}", unit)
     return line_of_entries(row, words, numbers, unit, lambda n: f"{unit}[{n}]", lambda n: f"{WORDS}[{n}]")
 
 
@@ -109,10 +109,10 @@ def line_of_entries(
 ) -> str:
     """Write words and their numbers as a line that is read in that unit; raises UnreadableFileError."""
     if not words:
-        raise row.error("", "no words; a row without a guess has the empty word alone")
+        raise row.error("no words; a row without a guess has the empty word alone")
     for n, word in enumerate(words):
         if (reason := word_fault(word)) is not None:
-            raise row.error((key_of_word or key_of_number)(n), reason)
+            raise row.error(reason, (key_of_word or key_of_number)(n))
     values = [
         finite_number(value, row, key_of_number(n)) if type(value) is not float or not math.isfinite(value) else value
         for n, value in enumerate(numbers)
@@ -120,10 +120,10 @@ def line_of_entries(
     if are_probabilities(values) != (unit == PROBABILITIES):
         wrong = next((n for n, value in enumerate(values) if not 0.0 <= value <= 1.0), None)
         if unit == LOGARITHMS:
-            raise row.error(unit, "the numbers are from 0 to 1, and would be read as probabilities")
+            raise row.error("the numbers are from 0 to 1, and would be read as probabilities", unit)
         if wrong is None:
-            raise row.error(unit, "every probability is 0")
-        raise row.error(key_of_number(wrong), f"{values[wrong]!r} is not a probability, from 0 to 1")
+            raise row.error("every probability is 0", unit)
+        raise row.error(f"{values[wrong]!r} is not a probability, from 0 to 1", key_of_number(wrong))
     return " ".join([f"{word}:{value!r}" for word, value in zip(words, values, strict=True)])
 
 
@@ -149,25 +149,25 @@ def words_of_choices(row: Row, key: str, choices: Sequence[Any]) -> list[str]:
     """
     for n, choice in enumerate(choices):
         if not isinstance(choice, str):
-            raise row.error(f"{key}[{n}]", f"a choice is a string, not {kind_of(choice)}")
+            raise row.error(f"a choice is a string, not {kind_of(choice)}", f"{key}[{n}]")
     words = [choice.strip(" ") for choice in choices]
     if len(set(words)) < len(words) or "" in words:
-        raise row.error(key, "the choices are empty or alike: the contexts differ, and no words are compared")
+        raise row.error("the choices are empty or alike: the contexts differ, and no words are compared", key)
     return words
 
 
 def finite_number(value: Any, row: Row, key: str) -> float:
     """Return a value of a row as a number; raises UnreadableFileError for anything but a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise row.error(key, f"a number is wanted, not {kind_of(value)}")
+        raise row.error(f"a number is wanted, not {kind_of(value)}", key)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if number == -math.inf:
-        raise row.error(key, "it is -infinity; leave a word out whose probability is 0")
+        raise row.error("it is -infinity; leave a word out whose probability is 0", key)
     if not math.isfinite(number):
-        raise row.error(key, "NaN is not a number" if number != number else "the number is infinite, or too large")
+        raise row.error("NaN is not a number" if number != number else "the number is infinite, or too large", key)
     return number
 
 
@@ -207,7 +207,7 @@ def json_rows(
     decoder = json.JSONDecoder(object_pairs_hook=map_of, **hooks)
     for row, value in _json_values(path, max_bytes, decoder):
         if not isinstance(value, kinds):
-            raise row.error("", f"a map of keys is wanted, not {kind_of(value)}")
+            raise row.error(f"a map of keys is wanted, not {kind_of(value)}")
         yield row, value
 
 
@@ -229,9 +229,9 @@ def _json_values(path: str, max_bytes: int | None, decoder: json.JSONDecoder) ->
                 return
     for row, text in lines:
         if not text.strip():
-            raise row.error("", "the line is empty")
+            raise row.error("the line is empty")
         if len(text) > MAX_ROW_BYTES:
-            raise row.error("", f"it has more than {MAX_ROW_BYTES} characters")
+            raise row.error(f"it has more than {MAX_ROW_BYTES} characters")
         yield row, _decoded(row, text, decoder.decode)
 
 
@@ -240,13 +240,13 @@ def _decoded(row: Row, text: str, decode: Callable[[str], Any]) -> Any:
     try:
         return decode(text)
     except RecursionError:
-        raise row.error("", "its lists and maps are nested too deeply") from None
+        raise row.error("its lists and maps are nested too deeply") from None
     except json.JSONDecodeError as error:
         row = row._replace(number=row.number + error.lineno - 1)
-        raise row.error(f"column {error.colno}", f"it is not JSON: {error.msg}") from None
+        raise row.error(f"it is not JSON: {error.msg}", f"column {error.colno}") from None
     except ValueError as error:
         is_long = str(error).startswith("Exceeds the limit")
-        raise row.error("", "a number has too many digits" if is_long else str(error)) from None
+        raise row.error("a number has too many digits" if is_long else str(error)) from None
 
 
 def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
@@ -261,7 +261,7 @@ def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
                 if "\ufffd" in text:  # it may stand for other bytes
                     stored = stored or block.split(b"\n")
                     if not is_utf8(stored[place]):
-                        raise row.error("", "it is not in UTF-8")
+                        raise row.error("it is not in UTF-8")
                 yield row, text
 
 
@@ -314,14 +314,14 @@ def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, st
     separator = next((one for one in ";\t" if one in header[0]), None) if len(header) == 1 else None
     twice = next((label for label, count in Counter(labels).items() if count > 1), None)
     if separator is not None:
-        raise row.error("", f"the columns are separated by {quoted(separator)}; commas are wanted")
+        raise row.error(f"the columns are separated by {quoted(separator)}; commas are wanted")
     if {ID, LABEL} <= {*header}:
         advice = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
-        raise row.error("", f"the header is {quoted(','.join(header))}; {advice}")
+        raise row.error(f"the header is {quoted(','.join(header))}; {advice}")
     if not labels or not all(map(str.strip, labels[1:])):
-        raise row.error("", f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
+        raise row.error(f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
     if twice is not None:
-        raise row.error("", f"two columns are named {quoted(twice)}")
+        raise row.error(f"two columns are named {quoted(twice)}")
     keys = [f"column {quoted(label)}" for label in labels]
     has_ids, seen = header[0].lower() == ID, dict[int, int]()
     for row, fields in rows:
@@ -330,14 +330,14 @@ def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, st
             reason = (
                 f"{quoted(identity)} is in row {first_row}, too; an item has one row, with a column for each word"
             )
-            raise row.error(f"column {quoted(header[0])}", reason)
+            raise row.error(reason, f"column {quoted(header[0])}")
         if len(fields) != len(header):
-            raise row.error("", f"{counted(len(fields), 'column')}, but the header has {len(header)}")
+            raise row.error(f"{counted(len(fields), 'column')}, but the header has {len(header)}")
         numbers = [parsed_number(field, row, key) for field, key in zip(fields[first:], keys, strict=True)]
         line = line_of_entries(row, labels, numbers, PROBABILITIES, keys.__getitem__)
         if (total := math.fsum(numbers)) > MAX_SUM:
             reason = "a column may be of no label: leave it out; or divide the row by its sum"
-            raise row.error("", f"the probabilities sum to {total:.4g}; {reason}")
+            raise row.error(f"the probabilities sum to {total:.4g}; {reason}")
         yield identity, line
 
 
@@ -368,16 +368,16 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> 
     def identity(item: tuple[Row, list[str]]) -> str:
         row, fields = item
         if len(fields) != 3:
-            raise row.error("", f"{counted(len(fields), 'column')}, but the header has 3")
+            raise row.error(f"{counted(len(fields), 'column')}, but the header has 3")
         return fields[0]
 
     for name, group in groupby(rows, key=identity):
         entries = list(islice(group, MAX_ENTRIES + 1))
         row = entries[0][0]
         if hash(name) in seen:
-            raise row.error(f"column {ID}", f"the rows of {quoted(name)} do not follow each other")
+            raise row.error(f"the rows of {quoted(name)} do not follow each other", f"column {ID}")
         if len(entries) > MAX_ENTRIES:
-            raise row.error(f"column {ID}", f"more than {MAX_ENTRIES} rows are of {quoted(name)}")
+            raise row.error(f"more than {MAX_ENTRIES} rows are of {quoted(name)}", f"column {ID}")
         seen.add(hash(name))
         words = [fields[1] for _, fields in entries]
         numbers = [parsed_number(fields[2], entry, f"column `{number_column}`") for entry, fields in entries]
@@ -392,7 +392,7 @@ def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]
         try:
             fields = next(rows, None)
         except csv.Error as error:
-            raise row.error("", f"it is not CSV: {error}") from None
+            raise row.error(f"it is not CSV: {error}") from None
         if fields is None:
             return
         number = rows.line_num
@@ -404,7 +404,7 @@ def parsed_number(field: str, row: Row, key: str) -> float:
     number = field.strip(" \t")
     if not NUMBER.fullmatch(number) and number.lower() not in _NOT_FINITE:
         advice = "; lines of word gaps are written to out.tsv, without ids" if ":" in field else ""
-        raise row.error(key, f"{quoted(field)} is not a number such as 0.5 or 1e-05{advice}")
+        raise row.error(f"{quoted(field)} is not a number such as 0.5 or 1e-05{advice}", key)
     return finite_number(float(number), row, key)
 
 

@@ -8,22 +8,19 @@ The keys of a selector lead from map to map. What is found is written as compact
 White space inside an item becomes U+2423, so that it remains one word.
 
 
-:func:`selected_split` puts a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of each file of
-JSON lines, so that whatever reads the file reads these lines.
+:func:`selected_file` makes a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of a file of JSON
+lines, so that whatever reads the file reads these lines.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, TypeVar
 
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import rows
 from geval_py.reading.sources import JSON_ENDINGS, VirtualFile, name_of
 from geval_py.text import SPACES, named, shorten
-
-AnySplit = TypeVar("AnySplit")  # a Split, whose module imports this one
 
 SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
 REPLACEMENT = "\ufffd"
@@ -32,22 +29,6 @@ _NUMBER = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
-
-
-def selected_split(split: AnySplit, selector: str) -> AnySplit:
-    """Return a Split whose answers and outputs, and input if it is of JSON lines, are what a selector finds in them.
-
-    Raises UsageError for answers and outputs that are no JSON lines.
-    """
-    files: Any = split
-    outputs = tuple(output._replace(path=selected_file(output.path, selector)) for output in files.outputs)
-    inputs = files.input
-    if inputs is not None and name_of(inputs).endswith(JSON_ENDINGS):
-        inputs = selected_file(inputs, selector)
-    selected: AnySplit = files._replace(
-        expected=selected_file(files.expected, selector), outputs=outputs, input=inputs
-    )
-    return selected
 
 
 def selected_file(path: str, selector: str) -> VirtualFile:
@@ -80,7 +61,7 @@ def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> 
         for row, value in rows.json_rows(path, max_bytes, _HOOKS):
             for place, key in enumerate(keys, 1):
                 if not isinstance(value, dict) or key not in value:
-                    raise row.error("", f"there is no {rows.quoted('/'.join(keys[:place]))}")
+                    raise row.error(f"there is no {rows.quoted('/'.join(keys[:place]))}")
                 value = value[key]
             try:
                 if isinstance(value, list):
@@ -89,9 +70,9 @@ def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> 
                 else:
                     yield _written(value)
             except RecursionError:
-                raise row.error("", "its lists and maps are nested too deeply") from None
+                raise row.error("its lists and maps are nested too deeply") from None
             except ValueError as error:
-                raise row.error("", str(error)) from None
+                raise row.error(str(error)) from None
     except UnreadableFileError as error:
         error.what = "selector failed:"
         raise

@@ -185,9 +185,13 @@ def _checked(split: Split, task: Task) -> Split:
         raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
         return split._replace(outputs=tuple(o._replace(path=by_ids(o.path, expected)) for o in split.outputs))
-    from geval_py.reading.selector import selected_split
+    from geval_py.reading.selector import selected_file
 
-    return selected_split(split, task.selector)
+    select, inputs = partial(selected_file, selector=task.selector), split.input
+    if inputs is not None and sources.name_of(inputs).endswith(sources.JSON_ENDINGS):
+        inputs = select(inputs)
+    outputs = tuple(output._replace(path=select(output.path)) for output in split.outputs)
+    return split._replace(expected=select(expected), outputs=outputs, input=inputs)
 
 
 # The answers, in any format

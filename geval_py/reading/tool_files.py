@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import Any
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import LOGARITHMS, PROBABILITIES, SCORE, TOKEN, Lines
 from geval_py.reading.sources import name_of
 from geval_py.text import some_of
@@ -40,7 +40,7 @@ def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
             yield line_of_openai(row, values)
         elif BATCH_API in values and "response" in values:
             what = "the Batch API's output is not in the order of the requests"
-            raise row.error(BATCH_API, f"{what}: sort it, and keep the body of each response")
+            raise row.error(f"{what}: sort it, and keep the body of each response", BATCH_API)
         else:
             yield rows.line_of(row, values)
 
@@ -58,20 +58,20 @@ def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
     The words are the choices, without the space before them; their numbers are the logarithms that the model gave.
     """
     if sample.get("doc_id") != row.number - 1:
-        raise row.error("doc_id", f"{row.number - 1} is wanted: a row for each document, in order, and one filter")
+        raise row.error(f"{row.number - 1} is wanted: a row for each document, in order, and one filter", "doc_id")
     arguments, answers = sample.get("arguments"), sample.get(LM_EVAL)
     if isinstance(arguments, dict):  # older versions write a list of lists
         arguments = [
             [one.get("arg_0"), one.get("arg_1")] if isinstance(one, dict) else one for one in arguments.values()
         ]
     if not isinstance(arguments, list) or not isinstance(answers, list) or len(arguments) != len(answers):
-        raise row.error("arguments", f"an argument is wanted for each of the {LM_EVAL}")
+        raise row.error(f"an argument is wanted for each of the {LM_EVAL}", "arguments")
     words: list[str] = []
     numbers: list[float] = []
     for n, (argument, answer) in enumerate(zip(arguments, answers, strict=True)):
         choice = argument[1] if isinstance(argument, list) and len(argument) > 1 else None
         if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
-            raise row.error(f"{LM_EVAL}[{n}]", "it is no log-probability of a choice: the task is no multiple choice")
+            raise row.error("it is no log-probability of a choice: the task is no multiple choice", f"{LM_EVAL}[{n}]")
         words.append(choice)
         numbers.append(rows.parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
     words = rows.words_of_choices(row, "arguments", words)
@@ -86,7 +86,7 @@ def line_of_fill_mask(row: rows.Row, answers: list[Any]) -> str:
     Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
     """
     if not answers or not all(isinstance(one, dict) and {TOKEN, SCORE} <= one.keys() for one in answers):
-        raise row.error("", f"a list of maps with {TOKEN} and {SCORE} is wanted, of a text with one mask")
+        raise row.error(f"a list of maps with {TOKEN} and {SCORE} is wanted, of a text with one mask")
     return _line_of_tokens(row, [(one[TOKEN], one[SCORE]) for one in answers], PROBABILITIES, "")
 
 
@@ -128,7 +128,7 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
     if isinstance(tokens, dict):
         tokens = [{"token": token, "logprob": number} for token, number in tokens.items()]
     if not isinstance(tokens, list) or not tokens or not all(isinstance(one, dict) for one in tokens):
-        raise row.error(place, "the alternatives of the first token are wanted: ask the server for top_logprobs")
+        raise row.error("the alternatives of the first token are wanted: ask the server for top_logprobs", place)
     return _line_of_tokens(row, [(one.get("token"), one.get("logprob")) for one in tokens], LOGARITHMS, f"{place}: ")
 
 
@@ -146,8 +146,8 @@ def read_nbest_words(path: str, *, max_bytes: int | None = None) -> Lines:
     for row, hypotheses in _nbest_lists(path, max_bytes):
         for word_row, word, _ in hypotheses:
             if (reason := rows.word_fault(word)) is not None:
-                raise word_row.error("", f"{reason}; a list of texts ends in .nbest, without .words")
-        words, numbers = [word for _, word, _ in hypotheses], [number for _, _, number in hypotheses]
+                raise word_row.error(f"{reason}; a list of texts ends in .nbest, without .words")
+        _, words, numbers = zip(*hypotheses, strict=True)
         yield rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"hypothesis {n + 1}")
 
 
@@ -158,22 +158,20 @@ def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, l
     """
 
     def hypotheses() -> Iterator[tuple[str, tuple[rows.Row, str, float]]]:
-        with LineReader(path, max_bytes=max_bytes) as reader:
-            texts = chain.from_iterable(map(decode_lines, iter(reader.block, b"")))
-            for number, line in enumerate(texts, 1):
-                row = rows.Row(path, number)
-                fields = [field.strip() for field in line.split(SEPARATOR)]
-                if len(fields) < 4:
-                    raise row.error("", "`number ||| text ||| features ||| score` is wanted")
-                yield fields[0], (row, fields[1], rows.parsed_number(fields[3], row, "score"))
+        for number, line in enumerate(read_lines(path, max_bytes=max_bytes), 1):
+            row = rows.Row(path, number)
+            fields = [field.strip() for field in line.split(SEPARATOR)]
+            if len(fields) < 4:
+                raise row.error("`number ||| text ||| features ||| score` is wanted")
+            yield fields[0], (row, fields[1], rows.parsed_number(fields[3], row, "score"))
 
     for place, (number, group) in enumerate(groupby(hypotheses(), key=lambda one: one[0])):
         members = [one for _, one in islice(group, MAX_HYPOTHESES + 1)]
         row = members[0][0]
         if number != str(place):
-            raise row.error("number", f"{place} is wanted, not {rows.quoted(number)}: lists are numbered from 0")
+            raise row.error(f"{place} is wanted, not {rows.quoted(number)}: lists are numbered from 0", "number")
         if len(members) > MAX_HYPOTHESES:
-            raise row.error("", f"the list has more than {MAX_HYPOTHESES} hypotheses")
+            raise row.error(f"the list has more than {MAX_HYPOTHESES} hypotheses")
         yield row, members
 
 
