@@ -94,8 +94,7 @@ MAX_BYTES_IN_ALL = 1 << 28
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false")
 _WORDS = re.compile(r"[^\s\t,;|\"\[\]{}]+")
 _DAMAGED = (
-    zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, ValueError, RuntimeError, NotImplementedError,
-    OverflowError, DataError,
+    zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, ValueError, RuntimeError, OverflowError, DataError,
 )  # fmt: skip
 LEAK_RULES = (
     Rule(
@@ -396,7 +395,7 @@ def column_of(line: str, files: PartFiles, word: int) -> int:
 
 
 def find_sources(
-    directory: str, answers: str | None, group: str | None, contexts: tuple[str, str] = ("", "")
+    directory: str, answers: str | None, group: str | None, contexts: tuple[str, str]
 ) -> list[PartFiles]:
     """Find the parts of a challenge that have an input: train first, then in natural order.
 

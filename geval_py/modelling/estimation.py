@@ -361,13 +361,10 @@ def count_levels(corpus: Corpus, order: int) -> list[Level]:
     counts[START] = 0
     ids, nothing = np.arange(words, dtype=np.int32), np.zeros(words, np.int32)
     level = Level(sizes)
-    for column, values in (
-        (level.contexts, nothing),
-        (level.words, ids),
-        (level.suffixes, nothing),
-        (level.counts, counts),
-    ):
-        column.append(values)
+    level.contexts.append(nothing)
+    level.words.append(ids)
+    level.suffixes.append(nothing)
+    level.counts.append(counts)
     levels, rows = [level], corpus.tokens
     for length in range(2, order + 1):
         level, rows = _count_longer(corpus, rows, by_word, length)

@@ -143,6 +143,9 @@ def _option(names: str, group: str, help: str, *, default: Any = None, **more: A
     return Option(tuple(words), group, help, default, **more)
 
 
+_feature = partial(_option, group=OF_FEATURES, goes_with=(*FEATURES, *LINES))
+
+
 @dataclass_transform(kw_only_default=True, eq_default=False, frozen_default=True)
 class OptionValues:
     """The values of a class's options, by their names; they do not change.
@@ -395,24 +398,16 @@ class Settings(OptionValues):
         "only the few features that together explain the bad lines, the most important first",
         goes_with=FEATURES,
     )  # fmt: skip
-    bigrams: bool = _option(
-        "--bigrams", OF_FEATURES, "neighbouring words too, such as in<Text>:New++York", goes_with=(*FEATURES, *LINES)
-    )
-    word_shapes: bool = _option(
-        "--word-shapes", OF_FEATURES, "also shapes of words, such as exp:SHAPE:Aa+", goes_with=(*FEATURES, *LINES)
-    )
-    numerical_features: bool = _option(
-        "--numerical-features", OF_FEATURES, "also lengths and numbers, such as exp:=#+ and in<Year>:=-",
-        goes_with=(*FEATURES, *LINES),
+    bigrams: bool = _feature("--bigrams", help="neighbouring words too, such as in<Text>:New++York")
+    word_shapes: bool = _feature("--word-shapes", help="also shapes of words, such as exp:SHAPE:Aa+")
+    numerical_features: bool = _feature(
+        "--numerical-features", help="also lengths and numbers, such as exp:=#+ and in<Year>:=-",
     )  # fmt: skip
-    references: str | None = _option(
-        "--references FILE", OF_FEATURES,
-        "texts, each after a number and a TAB; a field 7 0-4,10 means these characters of text 7",
-        goes_with=(*FEATURES, *LINES),
+    references: str | None = _feature(
+        "--references FILE",
+        help="texts, each after a number and a TAB; a field 7 0-4,10 means these characters of text 7",
     )  # fmt: skip
-    cartesian: bool = _option(
-        "--cartesian", OF_FEATURES, "also pairs, such as exp:the~~in<Year>:1901", goes_with=(*FEATURES, *LINES)
-    )
+    cartesian: bool = _feature("--cartesian", help="also pairs, such as exp:the~~in<Year>:1901")
     min_cartesian_frequency: int | None = _option(
         "--min-cartesian-frequency N", OF_FEATURES, "only pairs of features that at least N items have",
         read=natural_number, goes_with=(*FEATURES, "line_by_line"),

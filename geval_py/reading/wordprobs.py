@@ -485,16 +485,12 @@ def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
     >>> line_of_masses({"the": 1 / 3, "a": 1 / 3}, 1 / 3)
     'the:0.333334 a:0.333333 :0.333333'
     """
-    words = [word for word, mass in masses.items() if mass > 0.0]
-    values = [mass for mass in masses.values() if mass > 0.0]
-    if rest > 0.0:
-        words.append(REST)
-        values.append(rest)
-    numbers = [f"{value:.6g}" for value in values]
-    largest = values.index(max(values))
-    others = fsum(map(float, numbers)) - float(numbers[largest])
+    listed = {word: mass for word, mass in (*masses.items(), (REST, rest)) if mass > 0.0}
+    numbers = {word: f"{mass:.6g}" for word, mass in listed.items()}
+    largest = max(listed, key=listed.__getitem__)
+    others = fsum(map(float, numbers.values())) - float(numbers[largest])
     numbers[largest] = f"{1.0 - others:.12g}"
-    return " ".join([f"{word}:{number}" for word, number in zip(words, numbers, strict=True)])
+    return " ".join([f"{word}:{number}" for word, number in numbers.items()])
 
 
 def line_of_buckets(masses: Sequence[float]) -> str:

@@ -68,7 +68,7 @@ def format_line(
     if vocabulary is not None:
         return _line_of_array(b"", probabilities, words_of(vocabulary), rest)
     if isinstance(probabilities, Mapping):
-        words, values = list(probabilities.keys()), list(probabilities.values())
+        words, values = list(probabilities), list(probabilities.values())
     else:
         pairs = list(_pairs(probabilities))
         words, values = [word for word, _ in pairs], [value for _, value in pairs]

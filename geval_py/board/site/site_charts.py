@@ -185,14 +185,14 @@ def parameter_charts(outputs: Sequence[Entry], standings: Standings) -> list[tup
 
 def bar_scale(standings: Standings) -> Scale | None:
     """Return the scale of all bars of a leaderboard; scores beyond Tukey's outer fences may lie outside of it."""
-    entries = [one for one in standings.entries if one.score is not None and math.isfinite(one.score)]
-    scores = sorted(one.score for one in entries if one.score is not None)
+    ranked = [(one.score, one) for one in standings.entries if one.score is not None and math.isfinite(one.score)]
+    scores = sorted(score for score, _ in ranked)
     if not scores:
         return None
     first, third = scores[len(scores) // 4], scores[len(scores) * 3 // 4]
     low, high = first - FENCE * (third - first), third + FENCE * (third - first)
-    near = [one for one in entries if one.score is not None and low <= one.score <= high]
-    return scale_of([end for one in near for end in (one.score, one.low, one.high)], 6, BAR_WIDTH - 6, margin=0.02)
+    ends = [end for score, one in ranked if low <= score <= high for end in (score, one.low, one.high)]
+    return scale_of(ends, 6, BAR_WIDTH - 6, margin=0.02)
 
 
 def bar_of(scale: Scale | None, value: float | None, low: float | None, high: float | None) -> dict[str, Any] | None:

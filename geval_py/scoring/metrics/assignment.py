@@ -19,6 +19,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError
+from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import mismatch
 
 MAX_COMPARED = 5_000_000  # pairs of boxes of a line that overlap on the first axis: some seconds
@@ -80,7 +81,7 @@ def matched_scores(answers: Sequence[Region], regions: Sequence[Region]) -> dict
 
 def probable_counts(
     regions: Sequence[Region], answers: Sequence[Region]
-) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+) -> tuple[Row, tuple[tuple[float, float], ...]]:
     """Return the probability of what is right and the number expected; and of each region its score and p."""
     scores = matched_scores(answers, regions)
     judged = tuple((scores.get(place, 0.0), region.probability) for place, region in enumerate(regions))

@@ -33,6 +33,7 @@ Number = TypeVar("Number", float, "NDArray[np.float64]")  # for one score, or fo
 Formula: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 Doubles: TypeAlias = "NDArray[np.float64]"
+Row: TypeAlias = tuple[float, ...]  # the statistics of a line
 Places: TypeAlias = "NDArray[np.intp]"
 
 # Takes the tables of systems, which have as many lines each, and returns a function that scores some of their lines.
@@ -227,7 +228,7 @@ class Metric(NamedTuple):
             return self.measure.corpus_score([statistics])(np.arange(statistics.lines))
         classes: list[Sequence[Sequence[float]]] = [statistics.columns]
         if statistics.classes:
-            rows: dict[float | str, list[tuple[float, ...]]] = {}
+            rows: dict[float | str, list[Row]] = {}
             for one, row in zip(statistics.classes, zip(*statistics.columns, strict=True), strict=True):
                 rows.setdefault(one, []).append(row)
             classes = [list(zip(*rows_of_class, strict=True)) for rows_of_class in rows.values()]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
-from geval_py.scoring.metrics.base import Formula, LineScore, LineStatistics, Places, joined_columns
+from geval_py.scoring.metrics.base import Formula, LineScore, LineStatistics, Places, Row, joined_columns
 from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import strip_spaces
@@ -40,9 +40,7 @@ def f_score(beta: float, right: float, expected: float, given: float) -> float:
     return harmonic(beta, ratio(right, given), ratio(right, expected))
 
 
-def line_score(
-    row: Callable[[Any, Any], tuple[float, ...]], score: Callable[..., float], output: object, answer: object
-) -> float:
+def line_score(row: Callable[[Any, Any], Row], score: Callable[..., float], output: object, answer: object) -> float:
     """Compute the score of a line alone, for the mean of such scores, from another metric's statistics of it."""
     return score(*row(output, answer))
 
@@ -54,7 +52,7 @@ TOO_FEW_FIELDS = "two fields expected"
 TOO_MANY_FIELDS = "too many fields, only two expected"
 
 
-def detection(is_given: bool, is_wanted: bool) -> tuple[float, ...]:
+def detection(is_given: bool, is_wanted: bool) -> Row:
     """Count right, expected and given items of a line: each 1 or 0."""
     return is_given and is_wanted, is_wanted, is_given
 

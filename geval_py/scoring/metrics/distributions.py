@@ -32,6 +32,7 @@ from geval_py.reading.wordprobs import (
     scale_probabilities,
     word_buckets,
 )
+from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed, mismatch
 from geval_py.text import shorten, split_words, strip_spaces, visible
 
@@ -129,7 +130,7 @@ def reciprocal_rank(listed: Listed, expected: str) -> float:
     return 1 / rank if rank else 0.0
 
 
-def keystrokes(first: int, listed: Listed, expected: str) -> tuple[float, ...]:
+def keystrokes(first: int, listed: Listed, expected: str) -> Row:
     """Count the characters of a word that need not be typed, and all its characters.
 
     After each character the ``first`` words are shown that begin with what has been typed.
@@ -224,7 +225,7 @@ def norm_loss(bits: int, weight: float, line: Buckets, norm: Buckets) -> float:
     return max(0.0, fsum(mass * term for mass, term in terms)) if all(term < inf for _, term in terms) else inf
 
 
-def rank_correlation(listed: Listed, norm: Listed) -> tuple[float, ...]:
+def rank_correlation(listed: Listed, norm: Listed) -> Row:
     """Return Spearman's correlation of a line with a norm over the norm's words, and 1; 0 and 0 if the norm has none.
 
     Words of the norm that are not listed share the last rank.
@@ -265,7 +266,7 @@ def brier_score(vocabulary: frozenset[str], entries: tuple[list[str], list[float
     return max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2]))
 
 
-def confidence_gap(bins: int, listed: Listed, expected: str) -> tuple[float, ...]:
+def confidence_gap(bins: int, listed: Listed, expected: str) -> Row:
     """Return, in the bin of the guess's probability, that probability less 1 for a hit; 0 in all other bins."""
     guess = max(listed.numbers, key=lambda word: (listed.numbers[word], word), default=None)
     confidence = 0.0 if guess is None else exp(listed.log_mass(guess))
@@ -275,7 +276,7 @@ def confidence_gap(bins: int, listed: Listed, expected: str) -> tuple[float, ...
     return tuple(row)
 
 
-def relative_loss(listed: Listed, expected: str, input_line: str) -> tuple[float, ...]:
+def relative_loss(listed: Listed, expected: str, input_line: str) -> Row:
     """Compute the losses of the answer in nats: the line's, and that of the baseline in the input's last column."""
     label = strip_spaces(expected)
     column = input_line.rpartition("\t")[2]

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf, log, log1p, log2
 
-from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Places, joined_columns
+from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Places, Row, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed, probable_labels
 from geval_py.text import split_words
@@ -74,7 +74,7 @@ def fitted(inputs: Doubles, outputs: Doubles, points: Doubles) -> Doubles:
     return values
 
 
-def label_counts(text: str, expected: str) -> tuple[float, ...]:
+def label_counts(text: str, expected: str) -> Row:
     """Count the right, the expected and the given labels."""
     labels, answers = Counter(given_labels(text)), Counter(split_words(expected))
     return (labels & answers).total(), answers.total(), labels.total()
@@ -97,7 +97,7 @@ def label_loss(text: str, expected: str) -> float:
     return max(0.0, sum(losses))
 
 
-def probable_counts(text: str, expected: str) -> tuple[tuple[float, ...], tuple[tuple[float, float], ...]]:
+def probable_counts(text: str, expected: str) -> tuple[Row, tuple[tuple[float, float], ...]]:
     """Return the probability of the right labels and the number expected; and of each label, whether right, and p.
 
     Where a label is given more often than expected, scipy's assignment says which one is right. Among equally good

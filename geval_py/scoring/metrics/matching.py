@@ -20,6 +20,7 @@ from math import fsum
 from typing import TypeAlias
 
 from geval_py.reading.preparation import lower_characters
+from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.labels import given_labels
 from geval_py.text import split_words, strip_spaces
@@ -111,7 +112,7 @@ def answer_distance(names: tuple[str, ...], text: str, expected: str) -> float:
     return least
 
 
-def matched_counts(names: tuple[str, ...], text: str, expected: str) -> tuple[float, ...]:
+def matched_counts(names: tuple[str, ...], text: str, expected: str) -> Row:
     """Compute how well the labels of a line match in sum, and count the expected and the given labels."""
     labels, answers = given_labels(text), split_words(expected)
     if len(labels) * len(answers) > MAX_PAIRS:

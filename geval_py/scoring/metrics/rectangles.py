@@ -27,6 +27,7 @@ from geval_py.scoring.metrics.assignment import (
     check_pairs,
     too_many,
 )
+from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, unread, whole_number
 from geval_py.tables.numbers import shortest
@@ -44,7 +45,7 @@ _RECTANGLE = re.compile(rf"(?:([^:{SPACES}]+):)?(?:([0-9]++)/)?{_CORNERS}(?::({P
 _CLIPPING = re.compile(rf"()(?:([0-9]++)/)?{_CORNERS}(?:/([0-9]++))?")  # without a label, and with a margin
 
 
-def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
+def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Return the common, the expected and the given area; rectangles of a probability below 0.5 do not count.
 
     The common area is the sum over all points, of each label and page, of how many rectangles of each side cover it,
@@ -68,9 +69,7 @@ def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[f
     return area, *(sum(region.size for region in side) for side in (answers, regions))
 
 
-def clipping_counts(
-    regions: Sequence[tuple[Region, int]], answers: Sequence[tuple[Region, int]]
-) -> tuple[float, ...]:
+def clipping_counts(regions: Sequence[tuple[Region, int]], answers: Sequence[tuple[Region, int]]) -> Row:
     """Count the right, the expected and the given rectangles of a line.
 
     An expected rectangle and one given on its page fit if all bounds are within the margin.

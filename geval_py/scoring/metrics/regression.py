@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Number, Places, joined_columns
+from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Number, Places, Row, joined_columns
 from geval_py.scoring.metrics.columns import malformed, number_of
 
 EARTH_KM = 6371.0  # GEval's
@@ -51,7 +51,7 @@ def relative_error(number: float, answer: float) -> float:
     return abs(number - answer) / size if size else 0.0
 
 
-def both_numbers(number: float, answer: float) -> tuple[float, ...]:
+def both_numbers(number: float, answer: float) -> Row:
     """Return the expected and the given number."""
     return answer, number
 

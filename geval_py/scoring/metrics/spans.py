@@ -23,7 +23,7 @@ from itertools import pairwise
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import TOO_LARGE
 from geval_py.scoring.metrics.assignment import Box, Region, common_sizes, matched_scores
-from geval_py.scoring.metrics.base import LineScore, LineStatistics, joined_columns
+from geval_py.scoring.metrics.base import LineScore, LineStatistics, Row, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.tables.numbers import shortest
@@ -42,12 +42,12 @@ _ANNOTATION = re.compile(rf"([^:{SPACES}]+):({_POSITIONS.pattern})(?::({PROBABIL
 _WORD = re.compile(f"[^{SPACES}]+")
 
 
-def soft_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
+def soft_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Sum the scores of the matched annotations, and count those expected and those given."""
     return sum(matched_scores(answers, regions).values()), len(answers), len(regions)
 
 
-def fragment_counts(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
+def fragment_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Sum the covered shares of the expected and of the given annotations, and count both.
 
     Nothing is covered where given annotations of one label overlap. A pair of different labels has nothing in common;
@@ -73,7 +73,7 @@ def fragment_f(beta: float, covered: float, right: float, expected: float, given
     return harmonic(beta, ratio(right, given), ratio(covered, expected))
 
 
-def segment_hits(regions: Sequence[Region], answers: Sequence[Region]) -> tuple[float, ...]:
+def segment_hits(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Count the different segments that are both expected and given, and all expected ones."""
     right = {region[:2] for region in regions} & {region[:2] for region in answers}
     return len(right), len(answers)

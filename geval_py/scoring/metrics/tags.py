@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from geval_py.scoring.metrics.base import LineScore, LineStatistics, Places
+from geval_py.scoring.metrics.base import LineScore, LineStatistics, Places, Row
 from geval_py.scoring.metrics.classes import f_score, ratio
 from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.spans import TOKEN, unread
@@ -45,7 +45,7 @@ class Entity(NamedTuple):
     form: str
 
 
-def token_hits(text: str, expected: str) -> tuple[float, ...]:
+def token_hits(text: str, expected: str) -> Row:
     """Count the tokens with a right tag, and all that count; raises the error for a wrong number of tags."""
     tags, answers = split_words(text), split_words(expected)
     if len(tags) != len(answers):
@@ -56,7 +56,7 @@ def token_hits(text: str, expected: str) -> tuple[float, ...]:
     return sum(hits), len(hits)
 
 
-def entity_counts(fields: int, entities: Sequence[Entity], expected: Sequence[Entity]) -> tuple[float, ...]:
+def entity_counts(fields: int, entities: Sequence[Entity], expected: Sequence[Entity]) -> Row:
     """Count the right, the expected and the given entities; the first ``fields`` of an entity have to be right."""
     right = {entity[:fields] for entity in entities} & {entity[:fields] for entity in expected}
     return len(right), len(expected), len(entities)
@@ -64,7 +64,7 @@ def entity_counts(fields: int, entities: Sequence[Entity], expected: Sequence[En
 
 def counts_by_label(
     entities: Sequence[Entity], expected: Sequence[Entity]
-) -> tuple[tuple[float, ...], dict[str, tuple[int, int, int]]]:
+) -> tuple[Row, dict[str, tuple[int, int, int]]]:
     """Count the right, the expected and the given entities, of all labels that are expected and of each of them."""
     sides = frozenset(entities) & frozenset(expected), expected, entities
     right, answers, guesses = (Counter(entity.label for entity in side) for side in sides)

@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from geval_py.reading.lines import Bytes, decode_lines
-from geval_py.scoring.metrics.base import LineStatistics, total
+from geval_py.scoring.metrics.base import LineStatistics, Row, total
 from geval_py.scoring.metrics.classes import ratio
 from geval_py.text import split_words
 
@@ -41,13 +41,13 @@ def distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     return Levenshtein.distance(one, other)
 
 
-def word_errors(text: str, expected: str) -> tuple[float, ...]:
+def word_errors(text: str, expected: str) -> Row:
     """Count the edits of words, and the expected words."""
     answer = split_words(expected)
     return distance(split_words(text), answer), len(answer)
 
 
-def character_errors(text: str, expected: str) -> tuple[float, ...]:
+def character_errors(text: str, expected: str) -> Row:
     """Count the edits of characters, and the expected characters; white space counts, also at the ends."""
     return distance(text, expected), len(expected)
 
@@ -62,7 +62,7 @@ def right_rate(edits: float, length: float) -> float:
     return 1 - error_rate(edits, length)
 
 
-def corrections(text: str, expected: str, source: str) -> tuple[float, ...]:
+def corrections(text: str, expected: str, source: str) -> Row:
     """Count the right corrections of an input line, the source, the expected corrections, and the edits made.
 
     GEval's definition, which no library has: half of the edits that the way from the input to the answer through the
@@ -72,7 +72,7 @@ def corrections(text: str, expected: str, source: str) -> tuple[float, ...]:
     return min(needed, max(0, needed + done - left) // 2), needed, done
 
 
-def bleu_row(text: str, expected: str) -> tuple[float, ...]:
+def bleu_row(text: str, expected: str) -> Row:
     """Count the right n-grams of 1 to 4 words, the words of the reference closest in length, and all n-grams.
 
     Unlike BLEU, GEval allows each n-gram the smallest non-zero count among the references.
@@ -121,7 +121,7 @@ def _details(precisions: list[float], penalty: float, words: float, answer_words
     return details | {"system_length": int(words), "reference_length": int(answer_words)}
 
 
-def gleu_row(text: str, expected: str) -> tuple[float, ...]:
+def gleu_row(text: str, expected: str) -> Row:
     """Count, for the best reference, the right n-grams and all n-grams of the longer text."""
     ngrams, *answers = (
         sum((_ngrams(split_words(one), n) for n in range(1, LONGEST + 1)), Counter[tuple[str, ...]]())
