@@ -7,36 +7,24 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
 from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
-from geval_py.scoring.kernel._native import (
-    array_losses,
-    bounded_losses,
-    bucket_shares,
-    count_lines,
-    exact_sum,
-    format_entries,
-    isotonic,
-    line_profiles,
-    pack_words,
-    reseeded_losses,
-    take_column,
-)
 
 if TYPE_CHECKING:
     from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import EntryMasses
 
-__all__ = [  # as they are
-    "array_losses", "bounded_losses", "bucket_shares", "count_lines", "exact_sum", "format_entries", "isotonic",
-    "line_profiles", "pack_words", "reseeded_losses", "take_column",
-]  # fmt: skip
+
+def __getattr__(name: str) -> Any:
+    """Return a function of C++ that is taken as it is."""
+    return getattr(_native, name)
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
+    """See the function of the same name in the reference."""
     losses, flags, undecided = _native.score_lines(outputs, expected, bits, first_line)
     if undecided >= 0:  # the kind of an error may depend on characters beyond ASCII, which the reference knows
         from geval_py.scoring.kernel import reference
@@ -50,12 +38,14 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
 
 
 def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> EntryMasses:
+    """See the function of the same name in the reference."""
     from geval_py.scoring.kernel.reference import EntryMasses
 
     return EntryMasses(*_native.read_guesses(outputs, expected, bits, first_line))
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:
+    """See :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
     buffers = rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities
     return _native.row_losses(*buffers, expected, bits, first_line)
 
