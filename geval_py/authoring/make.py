@@ -220,12 +220,13 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
         raise UsageError(message=f"{message}\n  --columns FileId,… names them")
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
-    path = sources.find_file(os.path.join(folder, splits.INPUT_FILE))
+    place = os.path.join(folder, splits.INPUT_FILE)
+    path = sources.find_file(place)
     if path is None:
-        raise MissingFileError(what="No file with the input", path=os.path.join(folder, splits.INPUT_FILE))
-    expected = splits.find_answers(os.path.join(folder, splits.EXPECTED_FILE))
+        raise MissingFileError(what="No file with the input", path=place)
+    place = os.path.join(folder, splits.EXPECTED_FILE)
+    expected = splits.find_answers(place)
     if expected is None:
-        place = os.path.join(folder, splits.EXPECTED_FILE)
         raise MissingFileError(what="No file with the expected results", path=place)
     answers = list(read_lines(expected, header=headers[1][0] if headers[1] else None))
     lines = list(read_lines(path, header=names[0]))

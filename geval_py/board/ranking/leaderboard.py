@@ -169,8 +169,8 @@ def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
     values["others"] = {name: values.pop(f"other{number}") for number, name in enumerate(others)}
     values["params"] = {**values["params"], **values.pop("variant_params")}
     if not shown:
-        values |= {**dict.fromkeys(("place", "score", "low", "high")), "others": dict.fromkeys(others)}
-        values |= {"shared": False, "held": False}
+        values |= dict.fromkeys(("place", "score", "low", "high"))
+        values |= {"others": dict.fromkeys(others), "shared": False, "held": False}
     return Entry(**values)
 
 

@@ -125,11 +125,8 @@ class SiteView:
 
     def front(self, test: str | None = None) -> str:
         """Return the phase of a test's first page; without a test, that of index.html."""
-
-        def has_entries(name: str, phase: str) -> bool:
-            return bool(self.standings[name, phase].entries)
-
-        return leaderboard.shown_phase(self.settings, self.phase, test, has_entries)
+        tables = self.standings
+        return leaderboard.shown_phase(self.settings, self.phase, test, lambda *key: bool(tables[key].entries))
 
     @property
     def tests(self) -> tuple[Test, ...]:
