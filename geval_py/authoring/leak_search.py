@@ -228,7 +228,7 @@ class Items:
     def ngrams(self, n: int) -> Runs:
         """Return the runs of n known words inside an item."""
         starts = np.arange(max(0, len(self.words) - n + 1))
-        inside = self.item_of[starts] == self.item_of[starts + n - 1] if len(starts) else np.zeros(0, dtype=bool)
+        inside = self.item_of[starts] == self.item_of[starts + n - 1]
         starts = starts[inside & (self._unknown[starts] == self._unknown[starts + n])]
         return self.runs(starts, starts + n), starts
 
@@ -239,7 +239,7 @@ class Items:
         """
         ends = np.flatnonzero(self.words & 1) + 1
         starts, ends = ends[:-1], ends[1:]
-        inside = self.item_of[starts - 1] == self.item_of[ends - 1] if len(starts) else np.zeros(0, dtype=bool)
+        inside = self.item_of[starts - 1] == self.item_of[ends - 1]
         kept = inside & (ends - starts >= MIN_SENTENCE) & (self._unknown[starts] == self._unknown[ends])
         return self.runs(starts[kept], ends[kept]), starts[kept]
 
@@ -264,9 +264,10 @@ class Items:
     def sample(self) -> tuple[Hashes, Numbers]:
         """Return some n-grams, each as a hash that differs between documents, and their items."""
         hashes, starts = self.ngrams(MIN_NGRAM)
-        items = self.item_of[starts[hashes % np.uint64(SAMPLED) == 0]]
+        sampled = hashes % np.uint64(SAMPLED) == 0
+        items = self.item_of[starts[sampled]]
         documents = self.groups[items].astype(np.uint64)
-        return mixed(hashes[hashes % np.uint64(SAMPLED) == 0] + documents * np.uint64(_BASE)), items
+        return mixed(hashes[sampled] + documents * np.uint64(_BASE)), items
 
     def without_answers(self) -> Items:
         """Return the same items with gaps that are not known."""
@@ -298,8 +299,6 @@ class Sought:
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
         """Return the places in ``hashes`` of those that are sought, and their places in ``values``."""
         maybe = np.flatnonzero(self._bitmap[hashes >> self._shift])
-        if not len(maybe):
-            return maybe, maybe
         places = np.minimum(np.searchsorted(self.values, hashes[maybe]), len(self.values) - 1)
         same = self.values[places] == hashes[maybe]
         return maybe[same], places[same]
@@ -309,7 +308,8 @@ class Sought:
         places, here = self.find(runs[0])
         others = items.item_of[runs[1][places]]
         if in_same:
-            here, others = here[self._owner[here] != others], others[self._owner[here] != others]
+            differ = self._owner[here] != others
+            here, others = here[differ], others[differ]
         new = self._lines[here] == 0
         self._lines[here[new][::-1]] = items.first_line + others[new][::-1]  # the first of the items wins
         self._sources[here[new]] = source
