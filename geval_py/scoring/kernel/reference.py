@@ -14,8 +14,33 @@ from math import fsum, inf, log, nan
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading import wordprobs
 from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.wordprobs import (
+    COLON_EXPECTED,
+    MAX_LOG_TOTAL,
+    MIN_LOG_TOTAL,
+    MIN_TOTAL,
+    NUMBER,
+    NUMBER_MISTAKES,
+    TOLERANCE,
+    TOO_LARGE,
+    WRONG_VECTOR_LENGTH,
+    are_far_above_one,
+    are_probabilities,
+    entry_masses,
+    log_sum_exp,
+    look_like_probabilities,
+    number_mistake,
+    parse_entries,
+    parse_vector,
+    scale_logarithms,
+    scale_probabilities,
+    sum_in_order,
+    total_far_above_one,
+    vector_masses,
+    word_buckets,
+    wrong_vector_length,
+)
 from geval_py.scoring import kernel
 
 if TYPE_CHECKING:
@@ -98,10 +123,10 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
 def distribution_flags(text: str, line: int) -> int:
     """Return the flags that follow from the entries of a well-formed line."""
     if ":" not in text:
-        values = wordprobs.parse_vector(text, line)
-        far_above_one = kernel.FAR_ABOVE_ONE * wordprobs.total_far_above_one(values)
+        values = parse_vector(text, line)
+        far_above_one = kernel.FAR_ABOVE_ONE * total_far_above_one(values)
         return kernel.VECTOR | kernel.LOGARITHMS | far_above_one | _logarithm_flags(values)
-    words, values = wordprobs.parse_entries(text, line)
+    words, values = parse_entries(text, line)
     rests = [value for word, value in zip(words, values, strict=True) if not word]
     flags = (
         kernel.HAS_REST * bool(rests)
@@ -112,19 +137,19 @@ def distribution_flags(text: str, line: int) -> int:
         | kernel.TINY * any(0.0 < value < MIN_DIVIDED for value in values)
         | kernel.SEPARATOR * any(map(is_split, words))
     )
-    if not wordprobs.are_probabilities(values):
-        looks = kernel.LOOKS_LIKE_PROBABILITIES * wordprobs.look_like_probabilities(values)
-        looks |= kernel.FAR_ABOVE_ONE * wordprobs.are_far_above_one(values)
+    if not are_probabilities(values):
+        looks = kernel.LOOKS_LIKE_PROBABILITIES * look_like_probabilities(values)
+        looks |= kernel.FAR_ABOVE_ONE * are_far_above_one(values)
         return flags | looks | kernel.LOGARITHMS | _logarithm_flags(values)
-    total = wordprobs.sum_in_order(values)
-    off = kernel.ABOVE_ONE * (total > 1.0 + wordprobs.TOLERANCE) | kernel.BELOW_ONE * (total < wordprobs.MIN_TOTAL)
+    total = sum_in_order(values)
+    off = kernel.ABOVE_ONE * (total > 1.0 + TOLERANCE) | kernel.BELOW_ONE * (total < MIN_TOTAL)
     off |= kernel.ROUNDED * (off != 0 and is_explained(total, rounding(numbers_of(text))))
     return flags | off | kernel.ZERO_REST * (bool(rests) and sum(rests) == 0.0)
 
 
 def is_explained(total: float, bound: float) -> bool:
     """Whether a total is 1 within the tolerance and the rounding error ``bound``."""
-    explained = wordprobs.TOLERANCE + bound
+    explained = TOLERANCE + bound
     return 1.0 - explained <= total <= 1.0 + explained
 
 
@@ -139,7 +164,7 @@ def rounding(numbers: Iterable[str]) -> float:
     >>> rounding(["0.333333", "0.333333", "1.5e-3", "1"])
     5.1e-05
     """
-    return wordprobs.sum_in_order([half_unit(number) for number in numbers])
+    return sum_in_order([half_unit(number) for number in numbers])
 
 
 def half_unit(number: str) -> float:
@@ -158,8 +183,8 @@ def half_unit(number: str) -> float:
 
 
 def _logarithm_flags(values: list[float]) -> int:
-    log_total = wordprobs.log_sum_exp(values)
-    above, below = log_total > wordprobs.MAX_LOG_TOTAL, log_total < wordprobs.MIN_LOG_TOTAL
+    log_total = log_sum_exp(values)
+    above, below = log_total > MAX_LOG_TOTAL, log_total < MIN_LOG_TOTAL
     return kernel.ABOVE_ONE * above | kernel.BELOW_ONE * below
 
 
@@ -183,19 +208,19 @@ def error_kind(error: MalformedLineError) -> int:
     is_vector = ":" not in error.text
     if not error.text:
         return kernel.EMPTY_LINE
-    if error.reason == wordprobs.TOO_LARGE:
+    if error.reason == TOO_LARGE:
         return kernel.NUMBER_TOO_LARGE
-    if error.reason == wordprobs.WRONG_VECTOR_LENGTH:
+    if error.reason == WRONG_VECTOR_LENGTH:
         return kernel.WRONG_LENGTH
-    if not error.token and (error.reason == wordprobs.COLON_EXPECTED or is_vector):
+    if not error.token and (error.reason == COLON_EXPECTED or is_vector):
         return kernel.STRAY_SPACE
     first, several, _ = error.text.partition(" ")
     is_bad_number = (  # in a line without a colon, which was meant as a vector
         bool(several)
-        and wordprobs.NUMBER.fullmatch(first) is not None
-        and wordprobs.number_mistake(error.token, wordprobs.NUMBER_MISTAKES)[0] != "text"
+        and NUMBER.fullmatch(first) is not None
+        and number_mistake(error.token, NUMBER_MISTAKES)[0] != "text"
     )
-    if error.reason == wordprobs.COLON_EXPECTED or (is_vector and not is_bad_number):
+    if error.reason == COLON_EXPECTED or (is_vector and not is_bad_number):
         return kernel.NO_COLON
     return kernel.NOT_A_NUMBER
 
@@ -214,24 +239,24 @@ def line_loss(text: str, expected: str, bits: int, line: int) -> float:
 def _score_line(text: str, expected: str, bits: int, line: int) -> tuple[float, float, bool]:
     """Return a line's loss, the greatest loss that it could have had, and whether it is far above one."""
     if ":" not in text:
-        values = wordprobs.parse_vector(text, line)
+        values = parse_vector(text, line)
         if len(values) != 1 << bits:
-            raise wordprobs.wrong_vector_length(text, line, len(values), bits)
-        (bucket,) = wordprobs.word_buckets([expected], bits, line)
-        shift, log_divisor, _ = wordprobs.scale_logarithms(values, whole=True)
+            raise wrong_vector_length(text, line, len(values), bits)
+        (bucket,) = word_buckets([expected], bits, line)
+        shift, log_divisor, _ = scale_logarithms(values, whole=True)
         loss, bound = (max(0.0, log_divisor - (value - shift)) for value in (values[bucket], min(values)))
-        return loss, bound, wordprobs.total_far_above_one(values)
-    words, values = wordprobs.parse_entries(text, line)
+        return loss, bound, total_far_above_one(values)
+    words, values = parse_entries(text, line)
     hits: list[float] = []
     rests: list[float] = []
-    bucket, *buckets = wordprobs.word_buckets([expected, *words], bits, line)
+    bucket, *buckets = word_buckets([expected, *words], bits, line)
     for word, value, own in zip(words, values, buckets, strict=True):
         if not word:
             rests.append(value)
         elif own == bucket:
             hits.append(value)
     share = 1 / (1 << bits)
-    far_above_one = wordprobs.are_far_above_one(values)
+    far_above_one = are_far_above_one(values)
     return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share), far_above_one
 
 
@@ -241,26 +266,26 @@ def mixture_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence
     ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
     that the bucket or word gets. All values are numbers as written; here they become masses.
     """
-    if wordprobs.are_probabilities(values):
+    if are_probabilities(values):
         return probability_loss(values, hits, rests, share)
     return logarithm_loss(values, hits, rests, share)
 
 
 def probability_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
     """Compute the loss of :func:`mixture_loss` on a line of probabilities."""
-    divisor, missing = wordprobs.scale_probabilities(values, bool(rests))
+    divisor, missing = scale_probabilities(values, bool(rests))
     mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
     return max(0.0, -log(mass)) if mass > 0.0 else inf
 
 
 def logarithm_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
     """Compute the loss of :func:`mixture_loss` on a line of natural logarithms."""
-    shift, log_divisor, log_missing = wordprobs.scale_logarithms(values, bool(rests))
+    shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
     log_share = log(share) if share > 0.0 else -inf
-    log_rest = wordprobs.log_sum_exp([value - shift for value in rests]) if rests else log_missing
+    log_rest = log_sum_exp([value - shift for value in rests]) if rests else log_missing
     return max(
         0.0,
-        log_divisor - wordprobs.log_sum_exp([wordprobs.log_sum_exp([v - shift for v in hits]), log_rest + log_share]),
+        log_divisor - log_sum_exp([log_sum_exp([v - shift for v in hits]), log_rest + log_share]),
     )
 
 
@@ -285,15 +310,15 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
     for line, (text, word) in enumerate(pairs, first_line):
         if ":" in text:
-            words, values = wordprobs.parse_entries(text, line)
-            of_line, rest = wordprobs.entry_masses(words, values)
-            bucket, *buckets = wordprobs.word_buckets([word, *filter(None, words)], bits, line)
+            words, values = parse_entries(text, line)
+            of_line, rest = entry_masses(words, values)
+            bucket, *buckets = word_buckets([word, *filter(None, words)], bits, line)
         else:
-            values = wordprobs.parse_vector(text, line)
+            values = parse_vector(text, line)
             if len(values) != 1 << bits:
-                raise wordprobs.wrong_vector_length(text, line, len(values), bits)
-            of_line, rest = wordprobs.vector_masses(values), 0.0
-            (bucket,) = wordprobs.word_buckets([word], bits, line)
+                raise wrong_vector_length(text, line, len(values), bits)
+            of_line, rest = vector_masses(values), 0.0
+            (bucket,) = word_buckets([word], bits, line)
             buckets = list(range(len(values)))
         counts.append(len(of_line))
         masses.extend(of_line)
@@ -313,7 +338,7 @@ def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int
         raise ValueError(f"{len(vocabulary)} words, but {len(shares)} shares")
     sums = array("d")
     for line, word in enumerate(decode_lines(expected), first_line):
-        bucket, *buckets = wordprobs.word_buckets([word, *vocabulary], bits, line)
+        bucket, *buckets = word_buckets([word, *vocabulary], bits, line)
         sums.append(sum(share for own, share in zip(buckets, shares, strict=True) if own == bucket))
     return sums
 
