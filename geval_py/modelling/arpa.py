@@ -17,9 +17,9 @@ from geval_py.modelling.corpus import (
     MARKS,
     START,
     UNKNOWN,
-    Doubles,
     Ids,
     NativeNumbering,
+    NgramRows,
     Numbering,
     lines_of,
     new_numbering,
@@ -150,9 +150,7 @@ def _with_ngrams(
     return replace(model, levels=(*model.levels, level))
 
 
-def _read_section(
-    lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering
-) -> tuple[Ids, Doubles, Doubles]:
+def _read_section(lines: _ArpaLines, order: int, count: int, numbering: Numbering | NativeNumbering) -> NgramRows:
     """Read the rows of an order; return the ids of their words, the log10 probabilities and back-offs."""
     left = count
     parts = [(np.zeros(0, np.int32), np.zeros(0), np.zeros(0))]
@@ -175,7 +173,7 @@ def _read_section(
 
 def _read_rows(
     block: bytes, lines: _ArpaLines, order: int, left: int, numbering: Numbering | NativeNumbering
-) -> tuple[Ids, Doubles, Doubles]:
+) -> NgramRows:
     """Read rows, of which each may lack a back-off; raises MalformedLineError, and ModelError for an unknown word."""
     ngrams: list[bytes] = []
     logs: list[float] = []

@@ -19,10 +19,10 @@ from geval_py.modelling.corpus import (
     START,
     UNKNOWN,
     Doubles,
-    Flags,
     Ids,
     Longs,
     Sentence,
+    TokenScores,
     lines_of,
     with_marks,
 )
@@ -139,7 +139,7 @@ class BackoffModel:
         columns = self.words_of(length, np.array([row], np.int32))
         return visible(b" ".join(self.words[int(column[0])] for column in columns).decode(errors="replace"))
 
-    def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
+    def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
         """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line.
 
         With ``bos``, <s> is in front of each line; with ``eos``, </s> is predicted at its end. Raises ModelError if

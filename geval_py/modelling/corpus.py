@@ -34,6 +34,8 @@ Ids = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+NgramRows = tuple[Ids, Doubles, Doubles]  # the ids of words, log10 probabilities, and back-offs
+TokenScores = tuple[Doubles, Flags, Longs]  # log10 probabilities, the unknown words, and the lengths of sentences
 Sentence = list[bytes]
 SHARED = 5  # words in a row
 OVERLAPPING = 0.05  # of all windows, above which windows are joined
@@ -294,7 +296,7 @@ class NativeNumbering:
         ids, lengths = _native.number_words(self._table, block, b"\0\t\r ", True)
         return np.frombuffer(ids, np.int32), np.frombuffer(lengths, np.int64)
 
-    def arpa_rows(self, block: bytes, order: int, *, grow: bool) -> tuple[Ids, Doubles, Doubles] | None:
+    def arpa_rows(self, block: bytes, order: int, *, grow: bool) -> NgramRows | None:
         """Return the numbers of all words in rows of an ARPA file, log10s and back-offs; None for a malformed row."""
         rows = _native.read_arpa_rows(self._table, block, order, grow)
         if rows is None:

@@ -75,9 +75,8 @@ class GapModel:
         self._base = weights * math.prod(side.levels[0].probabilities for side in self._sides)
         self._base_sum = float(self._base.sum())
         order = np.argsort(-self._base, kind="stable")
-        self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)]
         self._top = top or len(counts)
-        self._first = self._first[: self._top]
+        self._first = order[(order != corpus.UNKNOWN) & (self._base[order] > 0)][: self._top]
         self._taken = np.zeros(len(counts), np.bool_)
         self._places = np.zeros(len(counts), np.int64)
 

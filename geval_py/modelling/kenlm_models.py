@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geval_py.errors import MissingFileError, ModelError, UsageError
-from geval_py.modelling.corpus import Doubles, Flags, Longs
+from geval_py.modelling.corpus import Doubles, TokenScores
 from geval_py.text import named
 from geval_py.version import installs
 
@@ -96,7 +96,7 @@ class BinaryModel:
         except (OSError, RuntimeError) as error:
             raise ModelError(path=path, message="KenLM cannot read this model") from error
 
-    def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
+    def scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
         """Score a block of whole lines; see :meth:`geval_py.modelling.backoff.BackoffModel.scores`."""
         lines = text[:-1].split(b"\n")
         scored = [list(self._model.full_scores(b" ".join(line.split()), bos=bos, eos=eos)) for line in lines]

@@ -28,7 +28,7 @@ import numpy as np
 from geval_py import errors
 from geval_py.explaining import mixing, significance, statistics
 from geval_py.modelling import arpa, backoff, corpus, estimation, kenlm_models
-from geval_py.modelling.corpus import Doubles, Flags, Longs
+from geval_py.modelling.corpus import Doubles, Flags, Longs, TokenScores
 from geval_py.modelling.texts import TextBlock, TextSource, blocks_of, line_of
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
@@ -273,7 +273,7 @@ class NgramModel:
         names = [field.name for field in fields(TextScore)]
         return TextScore(**{name: np.concatenate([getattr(score, name) for score in scores]) for name in names})
 
-    def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> tuple[Doubles, Flags, Longs]:
+    def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
         """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line."""
         scores = [part.scores(text, bos=bos, eos=eos) for part in self.parts]
         if len(scores) == 1:
@@ -369,13 +369,13 @@ def mixture_shown(
         for name, weight, own, absent in zip(names, [*map(float, weights), None], logs, unknown, strict=True)
     ]
     document = {"tokens": len(shared), "shared_tokens": int(shared.sum()), "models": rows[:-1], "mixture": rows[-1]}
-    write = partial(numbers.number, precision=precision)
+    write, figures = partial(numbers.number, precision=precision), partial(table.Column, alignment="right")
     columns = [
         table.Column(name="model", cut="middle"),
-        table.Column(name="weight", alignment="right"),
-        table.Column(name="perplexity excluding OOVs", alignment="right", write=write),
-        table.Column(name="OOVs", alignment="right"),
-        table.Column(name="of shared tokens", alignment="right", write=write),
+        figures(name="weight"),
+        figures(name="perplexity excluding OOVs", write=write),
+        figures(name="OOVs"),
+        figures(name="of shared tokens", write=write),
     ]
     people = table.Table(columns, [tuple(row.values()) for row in rows])
     return formats.Shown(document=document, people=people, as_tabs=True)

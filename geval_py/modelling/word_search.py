@@ -31,6 +31,7 @@ from geval_py.tables.numbers import counted
 from geval_py.text import shown
 
 Tokens: TypeAlias = "tuple[int, ...]"
+Beginning: TypeAlias = "tuple[float, Tokens, bytes]"  # of a word: its probability, its tokens, and its text
 Floats: TypeAlias = NDArray[np.floating[Any]]
 WHITE = " \t\n\v\f\r\0"  # as KenLM splits texts
 AT_A_TIME = 64  # beginnings that are continued together; the same for all, since results may depend on it
@@ -253,7 +254,7 @@ class WordSearch:
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
         words: defaultdict[bytes, float] = defaultdict(float)
-        beginnings: list[tuple[float, Tokens, bytes]] = []  # a heap; the likeliest is the first
+        beginnings: list[Beginning] = []  # a heap; the likeliest is the first
         steps, most, least = MAX_STEPS * self._count, 2 * self._count, MIN_PROBABILITY
 
         def add(share: float, tokens: Tokens, text: bytes) -> None:  # white space behind a word ends the word
@@ -273,7 +274,7 @@ class WordSearch:
             if len(words) >= self._count:  # none is worth continuing that is not as likely as these
                 shares = np.fromiter(words.values(), np.float64, len(words))
                 least = max(MIN_PROBABILITY, float(np.partition(shares, len(shares) - self._count)[-self._count]))
-            batch: list[tuple[float, Tokens, bytes]] = []
+            batch: list[Beginning] = []
             while beginnings and len(batch) < min(AT_A_TIME, steps) and -beginnings[0][0] > least:
                 share, tokens, text = heapq.heappop(beginnings)
                 batch.append((-share, tokens, text))

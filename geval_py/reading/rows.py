@@ -27,6 +27,7 @@ from geval_py.text import shorten, some_of, visible
 
 Lines: TypeAlias = Generator[str]
 Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
+CsvRow: TypeAlias = "tuple[Row, list[str]]"  # with its fields
 
 # The keys of a row, in all formats.
 WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
@@ -360,12 +361,12 @@ def notes_on_csv(path: str) -> Iterator[str]:
         before = number
 
 
-def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> Iterator[tuple[str, str]]:
+def _lines_of_ids(rows: Iterator[CsvRow], number_column: str) -> Iterator[tuple[str, str]]:
     """Yield each id, and a line for its rows."""
     unit = PROBABILITIES if number_column == P else LOGARITHMS
     seen: set[int] = set()  # hashes, since strangers' ids may be long
 
-    def identity(item: tuple[Row, list[str]]) -> str:
+    def identity(item: CsvRow) -> str:
         row, fields = item
         if len(fields) != 3:
             raise row.error(f"{counted(len(fields), 'column')}, but the header has 3")
@@ -384,7 +385,7 @@ def _lines_of_ids(rows: Iterator[tuple[Row, list[str]]], number_column: str) -> 
         yield name, line_of_entries(row, words, numbers, unit, lambda n: f"entry {n + 1}, column {number_column}")
 
 
-def _csv_rows(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[str]]]:
+def _csv_rows(path: str, max_bytes: int | None) -> Iterator[CsvRow]:
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
     rows, number = csv.reader((f"{text}\n" for _, text in _texts(path, max_bytes)), strict=True), 0
     while True:
