@@ -75,8 +75,7 @@ def init_challenge(task: config.Task, *, precision: int | None = None, percentag
             schemes, name, precision=precision, percentage=percentage, headers=sample.headers
         ),
     }
-    headers = {file: "\t".join(columns) + "\n" for file, columns in sample.headers.items()}
-    texts = head | headers
+    texts = head | {file: "\t".join(columns) + "\n" for file, columns in sample.headers.items()}
     for folder, items in ((splits.TRAINING_SET, sample.train), (splits.DEV_SET, sample.dev), (name, sample.test)):
         texts[f"{folder}/{splits.INPUT_FILE}"] = "".join(f"{text}\n" for text, _ in items)
         texts[f"{folder}/{expected}"] = "".join(f"{word}\n" for _, word in items)

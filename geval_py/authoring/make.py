@@ -160,10 +160,10 @@ def columns_with_answers(parts: Mapping[str, Sequence[corpora.Gap]]) -> list[tup
     """Return the columns that give answers away, such as one with the whole text, and the share of these answers."""
     gaps = [gap for part in parts.values() for gap in part[: leaks.SAMPLED_ITEMS]]
     answers = [gap.word for gap in gaps]
-    columns = {
-        name: [gap.document.columns[name] for gap in gaps] for name in (gaps[0].document.columns if gaps else ())
+    shares = {
+        name: leaks.share_in_column([gap.document.columns[name] for gap in gaps], answers)
+        for name in (gaps[0].document.columns if gaps else ())
     }
-    shares = {name: leaks.share_in_column(cells, answers) for name, cells in columns.items()}
     return [(name, share) for name, share in shares.items() if share > leaks.MUCH_IN_COLUMN]
 
 

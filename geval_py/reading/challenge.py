@@ -76,7 +76,7 @@ class DataSet:
         inputs = missing if self.input is None else read_lines(self.input, header=headers[0])
         answers = missing if self.expected is None else read_lines(self.expected, header=headers[1])
         has_both = missing not in (inputs, answers)
-        names = [column_name(self.in_header, index) for index in range(len(self.in_header))]
+        names: list[str] = []
         pairs = zip_longest(inputs, answers) if has_both else zip(inputs, answers, strict=False)
         for line, (text, expected) in enumerate(pairs, 1):
             if has_both and (text is None or expected is None):

@@ -113,7 +113,7 @@ def _written_number(written: str) -> str:
     sign = sign if coefficient else ""
     is_great = point > 20 or (point == 20 and digits > "1")  # above 1e19
     if exponent >= 0 and not is_great:
-        return sign + (digits.ljust(point, "0") if coefficient else "0")
+        return sign + digits.ljust(point, "0")
     if is_great or point < 0 or point > 7:
         return f"{sign}{digits[0]}.{digits[1:] or '0'}e{point - 1}"
     if point == 0:

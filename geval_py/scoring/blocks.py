@@ -190,7 +190,7 @@ def _read(outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None 
     while text := outputs.block():
         path, read_at = outputs.source.path, outputs.source.read_at
         lines, view = backends.count_lines(text), memoryview(text)
-        yield Block(part=path, lines=lines, position=outputs.position, outputs=view)
+        yield Block(path, lines, outputs.position, view)
         if read_at is None or map_in_pool is None:
             continue
         first, size = outputs.offset, outputs.source.size or 0
@@ -206,7 +206,7 @@ def _read(outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None 
             outputs.digest(stored)
             if lines:  # otherwise the range is inside of a line
                 position = before + min(start + RANGE_BYTES, size)
-                yield Block(part=path, lines=lines, position=position, outputs=view)
+                yield Block(path, lines, position, view)
         if not outputs.next_part():
             break
     outputs.check_unchanged()

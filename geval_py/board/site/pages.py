@@ -44,11 +44,12 @@ SUBMISSION_NAMES = (
     "description", "author", "affiliation", "tags", "params", "remark",
 )  # fmt: skip
 Values: TypeAlias = dict[str, Any]  # that a template shows
+Pages: TypeAlias = Iterator[files.Page]
 OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
 RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
 
 
-def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
+def pages(view: SiteView, *, served: bool = False) -> Pages:
     """Yield all files of a site; the pages of one that is ``served`` have links to those of the server."""
     addresses = files.Addresses(view.settings, view.front())
     front = view.settings.in_phase(view.front()).tests[0].name
@@ -58,8 +59,14 @@ def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
         links = addresses.sections(test or front, view.front(test or front))
         return links if view.likenesses is None else [*links, ("likenesses", "Much alike", "likenesses.html")]
 
-    common = {"view": view, "settings": view.settings, "addresses": addresses, "links_of": links_of, "served": served}
-    common["updated"] = view.updated
+    common = {
+        "view": view,
+        "settings": view.settings,
+        "addresses": addresses,
+        "links_of": links_of,
+        "served": served,
+        "updated": view.updated,
+    }
 
     def page(section: str, *, title: str, root: str = "", **values: Any) -> str:
         """Render the page of a section."""
@@ -84,9 +91,7 @@ def pages(view: SiteView, *, served: bool = False) -> Iterator[files.Page]:
     yield "feed.xml", files.feed(view)
 
 
-def _pages_of_test(
-    view: SiteView, addresses: files.Addresses, page: rendering.Render, test: Test
-) -> Iterator[files.Page]:
+def _pages_of_test(view: SiteView, addresses: files.Addresses, page: rendering.Render, test: Test) -> Pages:
     """Yield the pages of a test, and their data: leaderboards, progress, parameters, comparison."""
     tables, name = view.standings, test.name
     for standings in (tables[name, phase] for phase in view.settings.phase_names if (name, phase) in tables):
@@ -116,7 +121,7 @@ def _pages_of_test(
     yield addresses.of_test("compare", name), text
 
 
-def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
+def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
     """Yield the list of all submissions, and its data; a withdrawn one is without its description of itself."""
     submissions = view.submissions
     number = max(1, -(-len(submissions) // SUBMISSIONS_OF_A_PAGE))
@@ -182,7 +187,7 @@ def shown_scores(
     return shown
 
 
-def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
+def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
     """Yield the pages of all submissions.
 
     Of each entry in a leaderboard, a page has the ``leader`` and the next better entry, ``above``, if these are
@@ -223,7 +228,7 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
         )
 
 
-def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Iterator[files.Page]:
+def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
     """Yield the pages of all submitters, in the order of their first submissions.
 
     A page has a chart for each test with finite scores at two moments or more.
@@ -260,7 +265,7 @@ def submitter_pages(view: SiteView, addresses: files.Addresses, page: rendering.
 
 def data_files(
     path: Callable[[str], str], head: Mapping[str, Any], names: Sequence[str], rows: Iterable[Sequence[Any]]
-) -> Iterator[files.Page]:
+) -> Pages:
     """Yield rows as CSV and, with a head and an object per row, as JSON; ``path`` makes a path of an ending.
 
     In CSV, the items of lists are joined by commas, those of mappings as name=value.

@@ -137,8 +137,14 @@ def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
     named = (figure, span, moment, anywhere_on_earth, day, size, breakable, markdown_html)
     templates.filters |= {function.__name__: function for function in named}
-    templates.filters |= {"shorten": escapes.short, "json": json_of, "params": params_of, "key": key_of}
-    templates.filters |= {"iso": moment_text, "count": numbers.counted}
+    templates.filters |= {
+        "shorten": escapes.short,
+        "json": json_of,
+        "params": params_of,
+        "key": key_of,
+        "iso": moment_text,
+        "count": numbers.counted,
+    }
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
