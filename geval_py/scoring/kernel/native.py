@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     """Return a function of C++ that is taken as it is."""
-    return getattr(_native, name)
+    return globals().setdefault(name, getattr(_native, name))
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
