@@ -11,7 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
@@ -25,6 +25,8 @@ from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
 from geval_py.text import named, visible
 
 Item = TypeVar("Item", bound=tuple[Any, ...])
+GapsByPart: TypeAlias = dict[str, list[corpora.Gap]]
+PartSize: TypeAlias = tuple[str, int, int]  # the name of a part, and its numbers of items and of groups
 
 CONTEXTS = ("LeftContext", "RightContext")
 DEFAULT_METRICS = ("PerplexityHashed",)
@@ -71,7 +73,7 @@ def make_challenge(
     answers: str,
     *,
     progress_of: ProgressOf = no_progress,
-) -> dict[str, list[corpora.Gap]]:
+) -> GapsByPart:
     """Cut a challenge and write it into the new folder ``out``, the hidden answers into the new folder ``answers``.
 
     Return the gaps of each part.
@@ -103,7 +105,7 @@ def make_challenge(
 
 def cut_challenge(
     documents: Sequence[corpora.Document], recipe: Recipe, progress: Progress | None = None
-) -> dict[str, list[corpora.Gap]]:
+) -> GapsByPart:
     """Cut the gaps of all documents, and return them by part; raises UsageError.
 
     ``progress`` is called with the number of documents that are cut, and the number of all.
@@ -126,7 +128,7 @@ def cut_challenge(
         counts = Counter(word for document in documents for word in document.text.split())
         cut = cut._replace(frequent={word for word, count in counts.items() if count >= recipe.least_frequency})
     groups = [recipe.group_of(document) for document in documents]
-    parts: dict[str, list[corpora.Gap]] = {}
+    parts: GapsByPart = {}
     done = 0
     for name, dealt in _deal(list(zip(documents, groups, strict=True)), recipe.parts).items():
         is_denser = name == splits.TRAINING_SET and recipe.train_every is not None
@@ -246,7 +248,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
 
 def split_items(
     pool: ItemPool, recipe: Recipe, out: str, answers: str, *, progress_of: ProgressOf = no_progress
-) -> list[tuple[str, int, int]]:
+) -> list[PartSize]:
     """Split items and write them as a challenge into new folders; return each part's name, items and groups.
 
     Of the ``recipe`` the parts, the order, the metrics and the title count. ``progress_of`` is as for
@@ -290,7 +292,7 @@ def _publish(
     group: str | None,
     how_cut: Sequence[str],
     progress_of: ProgressOf,
-) -> list[tuple[str, int, int]]:
+) -> list[PartSize]:
     """Write a challenge into a new folder, and its hidden answers into another; both are complete or absent.
 
     ``items`` holds, for each part, the lines of in.tsv and of expected.tsv, without their ends, and the groups.
@@ -345,7 +347,7 @@ def _joined(lines: Iterable[str]) -> bytes:
 
 def _challenge_page(
     title: str,
-    sizes: Sequence[tuple[str, int, int]],
+    sizes: Sequence[PartSize],
     columns: Sequence[str],
     group: str | None,
     metrics: Sequence[str],
