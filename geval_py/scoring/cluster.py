@@ -16,10 +16,11 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, end_of_lines, opened_anywhere, read_lines_between, whole_lines
@@ -85,7 +86,8 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
         yield client
 
 
-class Cluster(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
     """Workers of a cluster that have this version of geval-py; ``threads`` is the number of threads of all.
 
     All workers can read an output's files under the same paths. One worker reads all of an output in another format
@@ -96,10 +98,7 @@ class Cluster(NamedTuple):
     address: str
     threads: int
 
-    @property
-    def is_local(self) -> bool:
-        """Whether this process scores."""
-        return False
+    is_local: ClassVar[bool] = False
 
     @classmethod
     def of(cls, client: Any) -> Cluster:
