@@ -113,6 +113,7 @@ class Ranking(NamedTuple):
     systems: tuple[System, ...]
     groups: tuple[tuple[str, ...], ...]
     lines: int
+    is_drawn: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -220,6 +221,15 @@ class Comparison(formats.Tabular):
         intervals = [system.difference_interval for system in self.systems]
         return "p t" if any(one is not None and one.samples is None for one in intervals) else "p boot"
 
+    @property
+    def tests(self) -> list[str]:
+        """The columns of the tests: a t test by documents has one p-value, by which the groups are made, too."""
+        return (
+            [self.first_test]
+            if self.first_test == "p t" and self.documents is not None
+            else [self.first_test, "p rand"]
+        )
+
     def table(self) -> Table:
         """Return the table for people: a row per system.
 
@@ -228,7 +238,7 @@ class Comparison(formats.Tabular):
         some_infinite, tested = self.compared < self.lines, self.is_tested
         figures = [SCORE, *(["infinite"] if some_infinite else [])]
         figures += ["compared", "score there"] if tested and some_infinite else []
-        figures += [DIFFERENCE, self.first_test, "p rand"] if tested else []
+        figures += [DIFFERENCE, *self.tests] if tested else []
         figures += ["won", "lost", "tied"]
         columns = [Column(name=name, alignment="right", write=lambda cell: cell) for name in figures]
         columns.insert(0, Column(name="system", write=lambda cell: cell, cut="middle"))
@@ -304,7 +314,7 @@ class Comparison(formats.Tabular):
             what = "loss" if self.of_losses else "score"
             yield Legend(
                 (
-                    ("score there", DIFFERENCE, self.first_test, "p rand"),
+                    ("score there", DIFFERENCE, *self.tests),
                     f"of the lines compared, with a finite {what} in the system and in the baseline",
                 ),
                 ((), f"the rest is of all {self.lines}"),
@@ -316,19 +326,16 @@ class Comparison(formats.Tabular):
             ((), f"the score also depends on how much {much}"),
         )
         if self.is_tested:
-            first = "paired bootstrap test" if self.first_test == "p boot" else "paired t test"
-            yield Legend(
-                ([self.first_test], first),
-                (["p rand"], "approximate randomisation"),
-                ((), "two-sided, against the baseline"),
-            )
+            names = {"p boot": "paired bootstrap test", "p t": "paired t test", "p rand": "approximate randomisation"}
+            tests = [([test], names[test]) for test in self.tests]
+            yield Legend(*tests, ((), "two-sided, against the baseline"))
             decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
-            correction = f"(p rand of all pairs, Holm's correction, 5 % level{decided})"
+            correction = f"({self.tests[-1]} of all pairs, Holm's correction, 5 % level{decided})"
             yield Legend((["group"], f"systems that share a letter do not differ significantly {correction}"))
         if self.marks:
             yield "bold: the best score."
         if self.marks and self.is_tested:
-            stars = ", ".join(f"{'*' * count} p rand < {p}" for count, p in enumerate(_STARS, 1))
+            stars = ", ".join(f"{'*' * count} {self.tests[-1]} < {p}" for count, p in enumerate(_STARS, 1))
             yield f"{stars}, against the baseline, not corrected for the number of systems."
 
 
@@ -405,6 +412,7 @@ def rank(
         systems=tuple(System(**rows[n]) for n in order),
         groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
         lines=int((~infinite).all(axis=1).sum()),
+        is_drawn=sample.are_drawn,
     )
 
 
@@ -510,7 +518,6 @@ def _notes(
 ) -> Iterator[str]:
     """Yield notes on documents, intervals, lines, infinite losses and samples; documents are of the whole file."""
     documents = of_file and of_file.of_score(evaluations[0].scores[0])
-    few = None if documents is None or documents.are_lines else documents.count
     by_document = "intervals and tests are computed by document, and an interval is {} by line"
     yield from notes_on_documents(documents, dependence, by_document)
     if dependence is not None and dependence.documents is None and dependence.tested:
@@ -518,8 +525,6 @@ def _notes(
         tested = f"lines with the same {several}{some_of(dependence.tested)}"
         yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
-    if few is not None and 2 ** (1 - few) > LEVEL:
-        yield f"with {numbers.counted(few, 'document')}, p rand cannot be below {2 ** (1 - few):g}"
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
     pairs = math.comb(systems, 2)
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
@@ -542,9 +547,7 @@ def _notes(
         )
     if 0 < together < MIN_TESTED_LINES:
         yield f"a test on {numbers.counted(together, 'line')} is not reliable"
-    intervals = [system.difference_interval for system in ranking.systems]
-    nothing_drawn = few is None and any(one is not None and one.samples is None for one in intervals)  # many lines
-    if samples < samples_needed(pairs) and len(ranking.groups) == 1 and not nothing_drawn:
+    if samples < samples_needed(pairs) and len(ranking.groups) == 1 and ranking.is_drawn:
         yield (
             f"with {samples} samples, no difference between two systems can be significant: use --samples "
             f"{samples_needed(pairs)} or more"

@@ -20,8 +20,9 @@ Paired tests, two-sided, of the difference of the metric or, if that rises or fa
 
     *Approximate randomisation*: if the systems are no different, each line's two statistics might as well change
     places (Noreen 1989; Riezler and Maxwell, "On some pitfalls in automatic evaluation and significance testing for
-    MT", 2005): how often is the difference then as far from 0? If hardly any sample is, the p-value is smaller than
-    counting can make it: an upper bound of the exact one, or the tail of the samples. The board stores these.
+    MT", 2005): how often is the difference then as far from 0? For the mean loss and for many lines, this is computed
+    without samples; with documents, it is the t test. Other metrics draw samples. If hardly any sample is as far, the
+    p-value is smaller than counting can make it: the tail of the samples. The board stores these.
 
 A counted p-value counts the observed difference as one of the samples, so it is never 0. Two systems are compared on
 the lines that are finite in both. A system must not gain by failing on hard lines: where it has more infinite lines
@@ -44,6 +45,7 @@ from numpy.typing import NDArray
 
 from geval_py.explaining.significance import (
     GEVAL_TAIL,
+    TINY,
     Array,
     Flags,
     Integers,
@@ -63,10 +65,12 @@ Pair: TypeAlias = tuple[int, int]  # two systems
 
 MAX_FINITE = 1e280  # a greater statistic, or NaN, counts as infinite: a sum of such might overflow
 MANY = 20_000  # lines, beyond which means are so nearly normal that nothing is drawn
-MAX_SHARE_OF_ONE = 0.01  # of the variance of many lines: if one line has more, the sum may not be nearly normal
+MAX_SIGNED = 16  # differences of which all signs are tried
+FEW_LARGE = 12  # differences of which all signs are tried where they have most of the squares
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
 FEW_EXTREME = 10  # samples as extreme as the observed difference: the share of so few is uncertain
 MIN_SKEWED = 1e-6  # of skewness times distance: below, the cube root would lose digits
+MIN_DISTANCE = 1e-4  # standard deviations, below which p is 1
 MIN_P_VALUE = 1e-300  # a p-value of finite losses is never 0
 
 
@@ -150,6 +154,11 @@ class LineSample:
         return self.metric.measure.of_losses and self.members.shape[1] == 1
 
     @property
+    def are_drawn(self) -> bool:
+        """Whether pairs are tested by samples, not by the figures of lines."""
+        return self.spread_units is None and not (self.is_of_mean_loss and self.documents is None)
+
+    @property
     def infinite(self) -> Flags:
         """Whether a system has an infinite statistic on a line: lines x systems."""
         infinite: Flags = np.logical_or.reduce(~(np.abs(self.statistics) <= MAX_FINITE), axis=0)
@@ -209,9 +218,6 @@ class LineSample:
         The systems of every pair change places on the same lines, or documents.
         """
         observed, swapped = self.totals(), self.totals(swap_weights(self.units, samples, seed, progress))
-        if self.is_of_mean_loss:  # with m the mean in which swapped lines count negatively, it is m(A) - m(B)
-            means = np.ascontiguousarray((observed.sums - 2 * swapped.sums)[0, :, :, 0].T) / self.lines
-            return lambda pair: means[pair[0]] - means[pair[1]]
 
         def differences(pair: Pair) -> Array:
             moved = swapped.sums[:, :, pair]
@@ -394,11 +400,12 @@ def comparable_parts(
 def pair_p_values(
     sample: LineSample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
 ) -> dict[Pair, float | None]:
-    """Test pairs of systems by approximate randomisation, on the lines that are finite in both.
+    """Test pairs of systems on the lines that are finite in both.
 
-    None if there is no such line, or if the difference favours the system with more infinite lines. If few samples
-    are as extreme as the observed difference, the p-value is the lesser of the counted one and of a bound of the
-    exact one or, for a metric that is not made from one mean loss, of the samples' tail.
+    None if there is no such line, or if the difference favours the system with more infinite lines. By documents, the
+    test is a t test; by line, it is approximate randomisation, computed for a metric of the mean loss and for many
+    lines. Other metrics draw ``samples``; if few are as extreme as the observed difference, the p-value is the lesser
+    of the counted one and of the samples' tail.
 
     Raises UsageError for fewer than one sample, or a seed below 0.
     """
@@ -409,30 +416,38 @@ def pair_p_values(
     for part, place, together in comparable_parts(sample, pairs):
         totals = part.totals()
         values, scores = part.tested_values(totals)[0].tolist(), (sign * part.scores(totals)[0]).tolist()
+        figures = [None if part.are_drawn else part.line_figures(n) for n in range(part.systems)]
         differences = None
         for pair in together:
             one, other = place[pair[0]], place[pair[1]]
             more_failures = int(failures[pair[0]]) - int(failures[pair[1]])
             if (scores[one] - scores[other]) * more_failures < 0:
                 continue
-            p_value = _limit_of_exchanges(part, one, other)
-            if p_value is None:
-                differences = differences or part.exchanges(samples, seed, progress)
-                exchanged, observed = differences((one, other)), values[one] - values[other]
-                noise = NOISE * (abs(values[one]) + abs(values[other]))
-                p_value = float(counted_p_value(exchanged, observed, noise))
-                extreme = round(p_value * (samples + 1)) - 1
-                if extreme <= FEW_EXTREME and not isinstance(part, CorpusSample):
-                    of_lines = part.statistics[:, :, one] - part.statistics[:, :, other]
-                    if part.documents is not None:
-                        of_lines = np.array([np.bincount(part.documents, column) for column in of_lines])
-                    if part.is_of_mean_loss:
-                        p_value = min(p_value, sign_flip_bound(of_lines[0], noise * part.lines))
-                    else:
-                        units = int((of_lines != 0.0).any(axis=0).sum())
-                        p_value = min(p_value, exponential_tail(exchanged, abs(observed), units))
+            own, others = figures[one], figures[other]
+            if own is not None and others is not None:
+                p_values[pair] = _p_of_lines(own, others, part.documents)
+                continue
+            differences = differences or part.exchanges(samples, seed, progress)
+            exchanged, observed = differences((one, other)), values[one] - values[other]
+            p_value = float(counted_p_value(exchanged, observed, NOISE * (abs(values[one]) + abs(values[other]))))
+            if round(p_value * (samples + 1)) - 1 <= FEW_EXTREME and not isinstance(part, CorpusSample):
+                of_units = part.statistics[:, :, one] - part.statistics[:, :, other]
+                if part.documents is not None:
+                    of_units = np.array([np.bincount(part.documents, column) for column in of_units])
+                units = int((of_units != 0.0).any(axis=0).sum())
+                p_value = min(p_value, exponential_tail(exchanged, abs(observed), units))
             p_values[pair] = p_value
     return p_values
+
+
+def _p_of_lines(own: Array, others: Array, documents: Integers | None) -> float:
+    """Test the difference of two systems by their lines' figures."""
+    differences = own - others
+    noise = NOISE * (abs(float(own.sum())) + abs(float(others.sum())))
+    if documents is None:
+        return sign_flip_p_value(differences, noise)
+    mean = float(differences.mean())
+    return 1.0 if abs(mean) * len(own) <= noise else spread_of_mean(differences, documents).p_value(mean)
 
 
 def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
@@ -446,25 +461,6 @@ def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) ->
         pair: 0.0 if fails[pair[0]] != fails[pair[1]] else 1.0 if p_value is None else p_value
         for pair, p_value in tested.items()
     }
-
-
-def _limit_of_exchanges(sample: LineSample, one: int, other: int) -> float | None:
-    """Return the p-value that approximate randomisation tends to, if there are many lines and none of them decides.
-
-    The sum of differences with random signs is nearly normal, and its variance is the sum of their squares.
-    """
-    if sample.documents is not None or sample.lines <= MANY:
-        return None
-    figures, other_figures = sample.line_figures(one), sample.line_figures(other)
-    if figures is None or other_figures is None:
-        return None
-    differences = figures - other_figures
-    squares, total = float(differences @ differences), abs(float(differences.sum()))
-    if total <= NOISE * (float(np.abs(figures).sum()) + float(np.abs(other_figures).sum())):
-        return 1.0
-    if float(np.abs(differences).max()) ** 2 > MAX_SHARE_OF_ONE * squares:
-        return None
-    return math.erfc(total / math.sqrt(2 * squares))
 
 
 def counted_p_value(differences: Array, observed: Array | float, noise: Array | float) -> Array:
@@ -515,7 +511,7 @@ def against_baseline(
     observed, values = sample.tested_values(totals), sample.tested_values(resampled)
     observed_difference = observed - observed[:, [baseline]]
     shifted = (values - values[:, [baseline]]) - observed_difference
-    if sample.documents is not None and sample.units > 1:
+    if sample.units > 1:
         shifted *= expansion(sample.units)
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
     p_values = np.ones(systems) if sample.units == 1 else counted_p_value(shifted, observed_difference, noise)
@@ -553,51 +549,66 @@ def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, f
 # Small p-values of approximate randomisation, smaller than counting samples can tell
 
 
-def sign_flip_bound(differences: Array, noise: float = 0.0) -> float:
-    """Return an upper bound of the two-sided p-value of a sum of differences (finite) whose signs are random.
+def sign_flip_p_value(differences: Array, noise: float = 0.0) -> float:
+    """Return the two-sided p-value of a sum of differences (finite) whose signs are random, without drawing any.
 
-    With 10,000 samples no counted p-value is below 1/10,001, and Holm's correction for the 780 pairs of forty systems
-    asks for less. The systems of a pair change places on each line, or document, by the toss of a coin. So for a sum
-    of losses the test is about S, the sum of the differences d_i with random signs, and the p-value is 2 P(S >= x)
-    for the observed sum x > 0. For every t > 0 for which the mean of S under the weights exp(t S) is at most x,
+    The systems of a pair change places on each line by the toss of a coin. So for a sum of losses, approximate
+    randomisation is about S, the sum of the differences d_i with random signs, and its p-value is 2 P(S >= x) for the
+    observed sum x > 0. With few differences, all signs are tried. Otherwise, with
+    K(t) = sum log cosh(t d_i) and K'(t) = x, the saddlepoint approximation is
 
-        P(S >= x) <= exp(K(t) - t x) (min(1/2, 1 / (t s sqrt(2 pi))) + 1.12 r / s^3)  with K(t) = sum log cosh(t d_i)
+        P(S >= x) = Phi(-w) + phi(w) (1 / u - 1 / w),    w = sqrt(2 (t x - K(t))),    u = t sqrt(K''(t))
 
-    where s^2 and r are the sums of the variances and of the absolute third central moments of the signed differences
-    under these weights. The first factor is Chernoff's bound. The second is the Berry-Esseen inequality with the
-    constant 0.56 (Shevtsova, "An improvement of convergence rate estimates in the Lyapunov theorem", Doklady
-    Mathematics, 2010); it counts as 1 where it is greater. The bound holds for all differences, however skewed, tied
-    or few. With more lines it approaches the saddlepoint approximation of the exact p-value (Robinson, "Saddlepoint
-    approximations for permutation tests and confidence intervals", Journal of the Royal Statistical Society B 44,
-    1982). A p-value that is no less than the exact one rejects a true null hypothesis no more often than it should.
+    (Lugannani and Rice, "Saddle point approximation for the distribution of the sum of independent random variables",
+    1980; Robinson, "Saddlepoint approximations for permutation tests and confidence intervals", 1982). Where a few
+    differences have most of the squares, S has gaps between its values, which the approximation does not see. Then
+    the p-value is at least the one for which the greatest differences have all signs, and the rest is normal.
 
     The sum counts as less by ``noise``, so rounding cannot make it more extreme than an equal one.
     """
-    sizes = np.abs(differences)
-    largest = float(sizes.max())
-    total = (abs(float(differences.sum())) - noise) / (largest or 1.0)
-    if largest == 0.0 or total <= 0.0:
+    sizes = np.sort(np.abs(differences[differences != 0.0]))[::-1]
+    largest = float(sizes[0]) if len(sizes) else 0.0
+    total = abs(float(differences.sum())) - noise
+    if total <= 0.0:
         return 1.0
-    sizes /= largest
+    sizes, total, count = sizes / largest, total / largest, len(sizes)
+    if count <= MAX_SIGNED:
+        return float((np.abs(_signed_sums(sizes)) >= total - NOISE * count).mean())
+    if total >= float(sizes.sum()) * (1 - NOISE):  # all signs are the same
+        return max(2.0 ** (1 - count), MIN_P_VALUE)
+    steps = sizes / sizes[-1]
+    if np.allclose(steps, np.rint(steps), rtol=0.0, atol=NOISE):  # sums are 2 steps apart: a continuity correction
+        total -= float(sizes[-1])
+        if total <= 0.0:
+            return 1.0
     squares = sizes * sizes  # sums, not products of vectors, which numpy computes in threads
-    bound = 2 * math.exp(-total * total / float(squares.sum()) / 2)  # Hoeffding's inequality
-    if bound <= 1e-9:  # less than what Holm's correction asks for with 10,000 systems
-        return max(bound, MIN_P_VALUE)
-    t = total / float(squares.sum())
-    for left in reversed(range(50)):  # steps of Newton's method, which approaches the best t from below
+    every, t = float(squares.sum()), total / float(squares.sum())
+    for _ in range(100):  # steps of Newton's method, which approaches t from below
         tanh = np.tanh(t * sizes)
-        missing = total - float((sizes * tanh).sum())
-        variances = squares * (1 - tanh * tanh)
-        variance = float(variances.sum())
-        if missing * missing <= 1e-3 * variance or variance <= NOISE or not left:
+        variance = float((squares * (1 - tanh * tanh)).sum())
+        step = (total - float((sizes * tanh).sum())) / variance
+        t += step
+        if step <= 1e-10 * t:
             break
-        t += missing / variance
-    log_cosh = float((t * sizes + np.log1p(np.exp(-2 * t * sizes))).sum()) - len(sizes) * math.log(2)
-    factor, deviation = 1.0, math.sqrt(variance)
-    if deviation > 0.0:
-        third = float((variances * sizes * (1 + tanh * tanh)).sum())
-        factor = min(1.0, min(0.5, 1 / (t * deviation * math.sqrt(2 * math.pi))) + 1.12 * third / deviation**3)
-    return max(min(1.0, 2 * math.exp(log_cosh - t * total) * factor), MIN_P_VALUE)
+    log_cosh = float((t * sizes + np.log1p(np.exp(-2 * t * sizes))).sum()) - count * math.log(2)
+    w, u = math.sqrt(2 * max(0.0, t * total - log_cosh)), t * math.sqrt(variance)
+    if w < MIN_DISTANCE:
+        return 1.0
+    density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
+    p_value = math.erfc(w / math.sqrt(2)) + 2 * density * (1 / u - 1 / w)
+    rest = float(squares[FEW_LARGE:].sum())
+    if rest < every / 2 and p_value > 2.0**-FEW_LARGE:
+        beyond = (total - _signed_sums(sizes[:FEW_LARGE])) / math.sqrt(2 * max(rest, TINY))
+        p_value = max(p_value, math.fsum(map(math.erfc, beyond.tolist())) / len(beyond))
+    return max(min(1.0, p_value), MIN_P_VALUE)
+
+
+def _signed_sums(sizes: Array) -> Array:
+    """Return the sums of some sizes with all signs."""
+    sums = np.zeros(1)
+    for size in sizes.tolist():
+        sums = np.concatenate([sums + size, sums - size])
+    return sums
 
 
 def exponential_tail(samples: Array, observed: float, units: int) -> float:

@@ -84,7 +84,7 @@ def test_a_system_against_the_baseline(challenge):
     assert better.difference == good.score - one.score
     assert better.difference_interval.low < better.difference < better.difference_interval.high < 0
     assert better.p_bootstrap == 1 / 2001
-    assert 0 < better.p_randomisation < 1e-9  # a bound, as no sample is so extreme
+    assert 0 < better.p_randomisation < 1e-8  # no sample is so extreme
     assert (better.won, better.lost, better.tied) == (1, 0, 0)
     assert baseline.finite_score == baseline.score == one.score
     assert [getattr(baseline, name) for name in ("difference", "difference_interval", "p_bootstrap", "won")] == [
@@ -309,11 +309,11 @@ def test_a_note_names_a_few_of_many_equal_outputs(challenge):
 
 
 def test_few_samples(challenge):
-    """They matter only if nothing differs significantly: great differences have a p-value that no sample limits."""
-    alike = evaluations(challenge, "one", "two")
+    """They matter only where pairs are drawn and nothing differs significantly."""
+    alike = evaluations(challenge, "one", "two", metrics="Accuracy")
     few = "with 19 samples, no difference between two systems can be significant: use --samples 20 or more"
-    assert (compare(alike, samples=19).notes, compare(alike, samples=20).notes) == ((few,), ())
-    three = compare(evaluations(challenge, "one", "two", "good"), samples=19)
+    assert [few in compare(alike, samples=samples).notes for samples in (19, 20)] == [True, False]
+    three = compare(evaluations(challenge, "one", "two", "good"), samples=1)
     assert (three.notes, len(three.groups)) == ((), 2)
 
 
