@@ -244,7 +244,7 @@ class Comparison(formats.Tabular):
         columns.insert(0, Column(name="system", write=lambda cell: cell, cut="middle"))
         columns += [Column(name="group", cut="never")] if tested else []
         rows = [[cells[column.name] for column in columns] for cells in map(self._cells, self.systems)]
-        return Table(columns, rows, droppable=DROPPABLE, not_printed=[self.first_test, *NOT_PRINTED])
+        return Table(columns, rows, droppable=DROPPABLE, not_printed=[*self.tests[:-1], *NOT_PRINTED])
 
     def _cells(self, system: System) -> dict[str, str]:
         """Write the cells of a system, by their columns."""

@@ -310,7 +310,7 @@ def test_a_note_names_a_few_of_many_equal_outputs(challenge):
 
 def test_few_samples(challenge):
     """They matter only where pairs are drawn and nothing differs significantly."""
-    alike = evaluations(challenge, "one", "two", metrics="Accuracy")
+    alike = evaluations(challenge, "one", "two", metrics="BLEU")
     few = "with 19 samples, no difference between two systems can be significant: use --samples 20 or more"
     assert [few in compare(alike, samples=samples).notes for samples in (19, 20)] == [True, False]
     three = compare(evaluations(challenge, "one", "two", "good"), samples=1)
