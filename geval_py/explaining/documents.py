@@ -123,14 +123,16 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     by_line = documents is None or documents.are_lines
     for score in all_scores:
         lines, figures = score.statistics.lines, sample_of(score.metric, [score.statistics]).line_figures(0)
-        if by_line and score.metric.measure.of_losses:
+        if by_line and score.metric.measure.in_nats:
             few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append("no interval can be computed from 1 line")
         if figures is None or not np.isfinite(figures).all():
             continue
-        if lines > 1 and np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
-            what = "loss" if score.metric.measure.of_losses else "score"
+        measure = score.metric.measure
+        has_interval = by_line and measure.of_losses and not measure.in_nats  # Wilson's
+        if lines > 1 and not has_interval and np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
+            what = "loss" if measure.of_losses else "score"
             reasons.append(f"no interval can be computed where all {lines} lines have the same {what}")
         kept = None if documents is None or by_line else documents.of_score(score)
         if kept is not None and kept.count > 1 and not decided_by_few:

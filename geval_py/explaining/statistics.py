@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 
 from geval_py.explaining.significance import (
     GEVAL_TAIL,
+    NORMAL_QUANTILE,
     TINY,
     Array,
     Flags,
@@ -152,6 +153,11 @@ class LineSample:
     def is_of_mean_loss(self) -> bool:
         """Whether a score is made from one mean loss, so that systems are told apart by their mean losses."""
         return self.metric.measure.of_losses and self.members.shape[1] == 1
+
+    @property
+    def is_of_shares(self) -> bool:
+        """Whether a score is the share of single lines that are right: statistics are 1 for a miss, else 0."""
+        return self.is_of_mean_loss and not self.metric.measure.in_nats and self.documents is None
 
     @property
     def are_drawn(self) -> bool:
@@ -355,6 +361,8 @@ def intervals(
         if figures is None or not np.isfinite(figures).all():
             continue
         ends = interval_of_mean(figures, sample.documents)
+        if sample.is_of_shares:
+            ends = interval_of_share(float(figures.mean()), lines)
         if sample.is_of_mean_loss:
             low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
         else:
@@ -649,7 +657,7 @@ class Spread(NamedTuple):
         """Test whether a mean that is so far from 0 differs from it by chance; 1 if it is 0."""
         if difference == 0.0:
             return 1.0
-        return t_tails(difference / self.deviation, self.degrees) if self.deviation > 0.0 else 0.0
+        return max(MIN_P_VALUE, t_tails(difference / self.deviation, self.degrees) if self.deviation > 0.0 else 0.0)
 
 
 def spread_of_mean(values: Array, of_line: Integers) -> Spread:
@@ -689,6 +697,18 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     squared = float(own @ (variances - 4 * p * variances + 2 * total * p**2))
     squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
     return Spread(deviation, max(1.0, trace**2 / squared) if squared > 0.0 else 1.0)
+
+
+def interval_of_share(share: float, lines: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share, which exists for a share of 0 or 1, too (Wilson 1927).
+
+    >>> [round(end, 4) for end in interval_of_share(1.0, 20)]
+    [0.8389, 1.0]
+    """
+    z = NORMAL_QUANTILE
+    middle, of_all = share + z * z / (2 * lines), 1 + z * z / lines
+    half = z * math.sqrt(share * (1 - share) / lines + (z / (2 * lines)) ** 2)
+    return (middle - half) / of_all, (middle + half) / of_all
 
 
 def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, float]:
