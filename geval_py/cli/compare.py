@@ -45,7 +45,7 @@ make_compare_parser = parser_maker(
 Compare outputs of one test set: intervals, paired tests against a baseline, and groups of
 outputs that do not differ significantly. The challenge's config.txt is read as for scoring.""",
     """\
-  geval compare -t dev-0               all outputs of dev-0, the first one the baseline
+  geval compare -t dev-0               all outputs of dev-0, with the best baseline
   geval compare -t dev-0 --baseline unigram
                                        the baseline is out-model=unigram.tsv
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
@@ -69,7 +69,8 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
     option(
         "--baseline",
         metavar="NAME",
-        help="the output to compare with, by its name, path or parameters (default: the first)",
+        help="the output to compare with, by its name, path or parameters "
+        "(default: the best output of geval baseline, or the first)",
     ),
     number_option(
         "--samples",

@@ -46,7 +46,6 @@ def run_report(args: argparse.Namespace) -> None:
         html = _own_page()
     elif html and os.path.splitext(html)[1].lower() not in ("", ".html", ".htm"):
         raise UsageError(message=f"Cannot write {named(html)}: a report is HTML\n  name a file that ends in .html")
-    from geval_py.modelling.baselines import BASELINES
     from geval_py.reports.page import charts, page
     from geval_py.reports.report import Report
 
@@ -55,7 +54,7 @@ def run_report(args: argparse.Namespace) -> None:
         evaluation, *others = score.evaluate_with_texts(task, settings)
         folder = os.path.dirname(evaluation.split.expected) or "."
         beside = find_outputs(folder) if sources.is_folder(folder) else ()
-        simple = (output for output in beside if output.parameters.get("model") in BASELINES)
+        simple = (output for output in beside if output.is_baseline)
         split = evaluation.split._replace(outputs=tuple(one for one in simple if one.path != evaluation.output.path))
         results = evaluate_split(task, split, select_schemes(task)[:1])
         baselines = {f"the baseline {one.output.name}": one.scores[0].value for one in results if one.scores}

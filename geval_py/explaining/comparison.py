@@ -47,7 +47,7 @@ from geval_py.explaining.statistics import (
     sample_of,
 )
 from geval_py.reading import config
-from geval_py.reading.outputs import Output, find_output, output_at, own_names, unique_names
+from geval_py.reading.outputs import DERIVED, Output, find_output, output_at, own_names, unique_names
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.score_tables import short_name
@@ -443,7 +443,8 @@ def compare(
 ) -> Comparison:
     """Compare evaluations, given one by one or as a list, with a baseline and with each other.
 
-    ``baseline`` is an output's name or path, its index (default: the first output), or a shorter name that fits only
+    ``baseline`` is an output's name or path, its index (default: the best output of
+    ``geval baseline`` or, without one, the first that was neither tuned nor mixed), or a shorter name that fits only
     one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
     resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation.
     ``seed`` is for the random numbers; ``progress`` is called now and then.
@@ -463,7 +464,7 @@ def compare(
     scores.check_comparable(evaluations)
     files = [evaluation.output for evaluation in evaluations]
     names, first = unique_names(files), evaluations[0].scores[0]
-    index = _find_baseline(baseline, names, files)
+    index = _best_known(evaluations) if baseline is None else _find_baseline(baseline, names, files)
     of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(first).several()
     ranking = rank(
@@ -493,9 +494,20 @@ def compare(
     )
 
 
-def _find_baseline(baseline: Baseline, names: Sequence[str], outputs: Sequence[Output]) -> int:
-    if baseline is None:
-        return 0
+def _best_known(evaluations: Sequence[scores.ScoredOutput]) -> int:
+    """Find the best output of ``geval baseline`` or, without one, the first that was neither tuned nor mixed."""
+    first = evaluations[0].scores[0]
+    known = [n for n, evaluation in enumerate(evaluations) if evaluation.output.is_baseline]
+    if known:
+        best = min if first.metric.measure.direction == "lower" else max
+        return best(known, key=lambda n: evaluations[n].scores[0].value)
+    own = (n for n, evaluation in enumerate(evaluations) if not set(DERIVED) & set(evaluation.output.parameters))
+    return next(own, 0)
+
+
+def _find_baseline(
+    baseline: str | os.PathLike[str] | SupportsIndex, names: Sequence[str], outputs: Sequence[Output]
+) -> int:
     if isinstance(baseline, str | os.PathLike):
         return find_output(os.fspath(baseline), names, outputs, "compared")
     try:

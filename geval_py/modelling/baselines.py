@@ -13,6 +13,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.modelling import backoff, corpus, gap_models
 from geval_py.modelling.ngram_model import NgramModel
+from geval_py.reading import outputs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.text import suggestion, visible
@@ -155,10 +156,11 @@ class Baseline(NamedTuple):
     make: Callable[[int], WordModel]
 
 
-BASELINES = {  # by name; the worse ones first
-    "rest": Baseline("`:1` in each line, which is no guess", partial(ShareModel, kind="rest")),
-    "uniform": Baseline("all words of train, with equal probabilities", partial(ShareModel, kind="uniform")),
-    "unigram": Baseline("the words of train, with their relative frequencies", partial(ShareModel, kind="unigram")),
-    "ngram": Baseline("words predicted from the left context by 4-grams", partial(NgramGapModel, sides=1)),
-    DEFAULT: Baseline("words predicted from both contexts by 4-grams (the default)", partial(NgramGapModel, sides=2)),
-}
+_MAKERS = (
+    Baseline("`:1` in each line, which is no guess", partial(ShareModel, kind="rest")),
+    Baseline("all words of train, with equal probabilities", partial(ShareModel, kind="uniform")),
+    Baseline("the words of train, with their relative frequencies", partial(ShareModel, kind="unigram")),
+    Baseline("words predicted from the left context by 4-grams", partial(NgramGapModel, sides=1)),
+    Baseline("words predicted from both contexts by 4-grams (the default)", partial(NgramGapModel, sides=2)),
+)
+BASELINES = dict(zip(outputs.BASELINES, _MAKERS, strict=True))

@@ -24,6 +24,10 @@ OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT}){_NOT_KEPT}){_ANY_COMPRESSIO
 _MISNAMED = r"(?i)(?:out|pred|result|submi|hyp|guess).*?(\.[^.]*|)"  # with its ending
 
 
+BASELINES = ("rest", "uniform", "unigram", "ngram", "ngram-both")  # models of geval baseline, the worse ones first
+DERIVED = ("tuned", "mix")  # parameters of outputs that geval tune and geval mix made
+
+
 class Output(NamedTuple):
     """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
 
@@ -34,6 +38,11 @@ class Output(NamedTuple):
     name: str
     parameters: dict[str, str]
     fault: errors.DataError | None = None
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the name is one that ``geval baseline`` writes."""
+        return self.parameters.get("model") in BASELINES and len(self.parameters) == 1
 
 
 def output_at(path: str) -> Output:

@@ -120,7 +120,7 @@ class Report:
         """The comparison with other outputs; None without others."""
         if len(self.outputs) == 1:
             return None
-        return compare(self.outputs, documents=self.column, progress=self._progress)
+        return compare(self.outputs, baseline=0, documents=self.column, progress=self._progress)
 
     @cached_property
     def outcomes(self) -> losses.Outcomes:

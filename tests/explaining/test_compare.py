@@ -132,6 +132,22 @@ def test_what_the_baseline_may_be_called(baseline, name, challenge):
 
 
 @pytest.mark.parametrize(
+    ("names", "baseline"),
+    [
+        (["mix=a+b", "model=one", "model=two"], "out-model=one.tsv"),
+        (["model=good,tuned=x", "mix=a"], "out-model=good,tuned=x.tsv"),  # none is left
+        (["model=good", "model=rest", "model=unigram"], "out-model=unigram.tsv"),
+        (["model=unigram,k=3", "model=good"], "out-model=unigram,k=3.tsv"),  # not a name of geval baseline
+    ],
+)
+def test_the_default_is_the_best_baseline_or_the_first_of_its_own(names, baseline, challenge):
+    for n, name in enumerate(names):
+        write(challenge, f"out-{name}.tsv", guess(lambda line, n=n: 0.1 + 0.2 * n))
+    outputs = [evaluate(challenge, "dev-0", out=f"out-{name}.tsv") for name in names]
+    assert compare(outputs, samples=10).baseline == baseline
+
+
+@pytest.mark.parametrize(
     ("baseline", "message"),
     [
         ("lr=0.1", "`lr=0.1` names 2 of the outputs compared\n  out-lr=0.1,epochs=5.tsv, out-lr=0.1,epochs=20.tsv"),
