@@ -19,7 +19,7 @@ import numpy as np
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.features import Occurrences, each_pairs
 from geval_py.explaining.significance import LEVEL, NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
-from geval_py.explaining.statistics import centred_ranks
+from geval_py.explaining.statistics import centred_ranks, spread_of_mean
 from geval_py.reading.features import BETWEEN_FEATURES, BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE
 
 if TYPE_CHECKING:
@@ -391,9 +391,12 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     apart = losses - centre
     each = documents or Documents(column="", of_line=np.arange(items), count=items)  # each item
     on, number = OnDocuments.of(ranked, each), each.count
-    factor, quantile = 1.0, NORMAL_QUANTILE
+    sizes, quantile = np.bincount(each.of_line, minlength=number).astype(np.float64), NORMAL_QUANTILE
     if documents is not None:
-        factor, quantile = number / (number - 1), t_quantile(number - 1)
+        quantile = t_quantile(
+            spread_of_mean(apart, documents.of_line).degrees if np.isfinite(apart).all() else number - 1
+        )
+    weights = 1 / (1 - sizes / items) if number > 1 else sizes  # CR2, as for a mean
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sums, share = ranked.sums(apart / max(items, 1)), ranked.counts() / items
         perplexity = np.exp(centre + sums / share)
@@ -401,17 +404,16 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
-        sizes = np.bincount(each.of_line, minlength=number).astype(np.float64)
         totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart[ranked.items])
-        both = 2 * a * b * (totals * sizes).sum()
-        squares = a**2 * (totals**2).sum() + both + b**2 * (sizes**2).sum()
+        both = 2 * a * b * (weights * totals * sizes).sum()
+        squares = a**2 * (weights * totals**2).sum() + both + b**2 * (weights * sizes**2).sum()
         for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):
             part = slice(start, start + OCCURRENCES_AT_ONCE)
             place, document, count = on.features[part], on.document[part], on.counts[part]
             more = (1 - a[place]) * own[part] - (mean_of_others + gain + b)[place] * count
             usual = a[place] * totals[document] + b[place] * sizes[document]
-            squares += np.bincount(place, more * (2 * usual + more), features)
-        half = quantile * np.sqrt(np.maximum(squares, 0) * factor) / items
+            squares += np.bincount(place, weights[document] * more * (2 * usual + more), features)
+        half = quantile * np.sqrt(np.maximum(squares, 0)) / items
         ends = (gain, gain - half, gain + half)
         falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]
     return {"perplexity": perplexity} | dict(zip(("gain", "gain_low", "gain_high"), falls, strict=True))

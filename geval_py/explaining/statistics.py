@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -349,8 +350,8 @@ def intervals(
 ) -> list[Interval]:
     """Compute the 95 % interval of each system's score; see :func:`interval`.
 
-    It follows from the spread of lines or documents or, with infinite or undefined figures, from resamples. That of
-    a metric of the mean loss is computed from the ends of the mean's interval.
+    It follows from the spread of lines or documents or, with undefined figures or few lines of which some are
+    infinite, from resamples. That of a metric of the mean loss is computed from the ends of the mean's interval.
     """
     check_sampling(samples, seed)
     computed: list[Interval | None] = [None] * sample.systems
@@ -358,11 +359,17 @@ def intervals(
     measure, lines, count = sample.metric.measure, sample.lines, sample.document_count
     for n in range(sample.systems if by_spread and not (as_geval and sample.documents is None) else 0):
         figures = sample.line_figures(n)
-        if figures is None or not np.isfinite(figures).all():
+        if figures is None:
             continue
-        ends = interval_of_mean(figures, sample.documents)
-        if sample.is_of_shares:
+        if not np.isfinite(figures).all():
+            infinite_ends = _ends_of_infinite(sample, figures)
+            if infinite_ends is None:
+                continue
+            ends = infinite_ends
+        elif sample.is_of_shares:
             ends = interval_of_share(float(figures.mean()), lines)
+        else:
+            ends = interval_of_mean(figures, sample.documents)
         if sample.is_of_mean_loss:
             low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
         else:
@@ -379,6 +386,26 @@ def intervals(
         one or Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
         for one, column in zip(computed, scores.T, strict=True)
     ]
+
+
+def _ends_of_infinite(sample: LineSample, figures: Array) -> tuple[float, float] | None:
+    """Return the ends of the interval of a mean loss with infinite lines; None if resamples are needed.
+
+    With k of n units infinite, a resample has none of them with probability (1 - k / n)^n, and is infinite otherwise:
+    from four units, both ends are. Of many lines, the lower end is a quantile of the finite resamples, whose mean is
+    nearly normal.
+    """
+    units, finite = sample.units, figures[np.isfinite(figures)]
+    infinite = sample.lines - len(finite)
+    if sample.documents is not None:
+        infinite = len(np.unique(sample.documents[~np.isfinite(figures)]))
+    absent, tail = (1 - infinite / units) ** units, expanded_tail(units)
+    if not sample.is_of_mean_loss or (absent > tail and (sample.documents is not None or units <= MANY)):
+        return None
+    if absent <= tail:
+        return math.inf, math.inf
+    deviation = float(finite.std(ddof=1)) / math.sqrt(len(finite))
+    return float(finite.mean()) + NormalDist().inv_cdf(tail / absent) * deviation, math.inf
 
 
 # Paired tests

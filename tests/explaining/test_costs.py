@@ -53,7 +53,7 @@ def test_perplexity_and_gain(lines):
         has = np.array([name.removeprefix("exp:") in word.split() for word in words])
         apart = np.array(losses) - np.mean(off)
         influences = np.where(has, apart, apart * -len(on) / len(off)) - gain  # of a line on the gain
-        half = 1.959964 * math.sqrt(np.mean(influences**2) / len(lines))
+        half = 1.959964 * math.sqrt(np.sum(influences**2) / (len(lines) - 1) / len(lines))
         assert row["gain_low"] == pytest.approx(1 - math.exp(half - gain), rel=1e-5, abs=1e-5)
         assert row["gain_high"] == pytest.approx(1 - math.exp(-half - gain), rel=1e-5, abs=1e-5)
 
