@@ -559,6 +559,14 @@ def _notes(
         )
     if 0 < together < MIN_TESTED_LINES:
         yield f"a test on {numbers.counted(together, 'line')} is not reliable"
+    elif few := {
+        system.name: count
+        for system in ranking.systems
+        if 0 < (count := round(((system.won or 0.0) + (system.lost or 0.0)) * lines)) < MIN_TESTED_LINES
+    }:
+        most = f"{'at most ' * (len(few) > 1)}{numbers.counted(max(few.values()), 'line')}"
+        differ = f"{some_of(list(few))} and the baseline differ on {most}"
+        yield f"{differ}: the interval of the difference may be too narrow"
     if samples < samples_needed(pairs) and len(ranking.groups) == 1 and ranking.is_drawn:
         yield (
             f"with {samples} samples, no difference between two systems can be significant: use --samples "

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MIN_DOCUMENTS = 10  # if all have as many lines: with fewer, an interval is very wide
 MIN_WIDENING = 1.05  # below which it does not matter that lines are alike
 FEW_LINES = 40  # with fewer, no interval of the mean of skewed losses is wide enough
+MAX_WARNED = 500  # with fewer, nor is one where a hundredth of the lines has most of the loss
 FEW_DEGREES = 4  # with fewer, some large documents decide
 LOOKED_AT = 500  # lines, to find the columns that may name documents
 MAX_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
@@ -115,15 +116,15 @@ def score_interval(score: MetricScore, *, documents: Documents | None = None, **
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
     """Yield a note on a missing interval, on intervals by few lines, or by documents of which few large ones decide.
 
-    The documents are of all lines of the file; None for intervals by lines. Skewed losses are no reason for a note:
-    an interval fails in the samples that lack the great losses, which do not look skewed.
+    The documents are of all lines of the file; None for intervals by lines. On few lines, skewed losses are no
+    condition: an interval fails in the samples that lack the great losses, which do not look skewed.
     """
     reasons = []
-    few_lines, decided_by_few = FEW_LINES, ""
+    few_lines, decided_by_few = MAX_WARNED, ""
     by_line = documents is None or documents.are_lines
     for score in all_scores:
         lines, figures = score.statistics.lines, sample_of(score.metric, [score.statistics]).line_figures(0)
-        if by_line and score.metric.measure.in_nats:
+        if by_line and score.metric.measure.in_nats and (lines < FEW_LINES or _is_of_few(figures)):
             few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append("no interval can be computed from 1 line")
@@ -143,13 +144,21 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
                     "is wide and less reliable"
                 )
     yield from dict.fromkeys(reasons)
-    if 1 < few_lines < FEW_LINES:
+    if 1 < few_lines < MAX_WARNED:
         yield (
             f"{few_lines} lines are few: if rare lines have far greater losses, an interval contains the true score "
             "in about 90 % of cases, not 95 %"
         )
     if decided_by_few:
         yield decided_by_few
+
+
+def _is_of_few(losses: Array | None) -> bool:
+    """Whether a hundredth of the lines, at least one, has most of the loss."""
+    if losses is None or not np.isfinite(losses).all():
+        return False
+    greatest = np.sort(losses)[-max(1, len(losses) // 100) :]
+    return float(greatest.sum()) > float(losses.sum()) / 2
 
 
 def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:

@@ -685,3 +685,19 @@ def test_standard_input(challenge, compared, monkeypatch):
     )
     status, out, _ = compared("-t", "dev-0", "-", "out-model=good.tsv", "--samples", "50")
     assert (status, systems_in(out)) == (0, ["-", "out-model=good.tsv"])
+
+
+def test_few_lines_that_differ_are_noted(challenge):
+    write(challenge, "out-model=near.tsv", guess(lambda n: 0.3 + 0.2 * math.sin(n) + 0.1 * (n < 3)))
+    assert compare(evaluations(challenge, "one", "near"), samples=10).notes == (
+        "out-model=near.tsv and the baseline differ on 3 lines: the interval of the difference may be too narrow",
+    )
+
+
+@pytest.mark.parametrize(("lines", "great", "is_noted"), [(300, 300.0, True), (300, 2.0, False), (600, 300.0, False)])
+def test_a_hundredth_of_the_lines_with_most_of_the_loss_is_noted(lines, great, is_noted, tmp_path):
+    losses = [0.5] * (lines - 3) + [great] * 3
+    outputs = [[{"the": math.exp(-loss), "a": 1 - math.exp(-loss)} for loss in own] for own in (losses, losses[::-1])]
+    one, two = (evaluate(output, ["the"] * lines, metrics="LogLoss") for output in outputs)
+    noted = any(f"{lines} lines are few" in note for note in compare(one, two, samples=10).notes)
+    assert noted == is_noted
