@@ -42,6 +42,7 @@ from geval_py.explaining.statistics import (
     comparable_parts,
     intervals,
     line_shares,
+    optimism,
     pair_p_values,
     ranking_p_values,
     sample_of,
@@ -114,6 +115,8 @@ class Ranking(NamedTuple):
     groups: tuple[tuple[str, ...], ...]
     lines: int
     is_drawn: bool
+    optimism: float | None
+    p_best: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -125,7 +128,9 @@ class Comparison(formats.Tabular):
     the greatest sets of systems, by name, of which no two differ significantly (approximate randomisation of all
     pairs, Holm's correction, 5 %; a system that is finite on all lines is better than one that is not, without a
     test). If intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their
-    number.
+    number. ``optimism`` is by how much the best of as many equally good systems would seem better than their mean, in
+    the metric's unit (None for two systems and for other metrics), and ``p_best`` the p-value of the best one against
+    the baseline, corrected for the choice among all (None if the baseline is best).
     ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
     statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
     worth showing. ``names`` replace systems' names in tables for people; ``marks`` shows what is significant there,
@@ -143,6 +148,8 @@ class Comparison(formats.Tabular):
     seed: int
     documents: str | None
     compared_documents: int | None
+    optimism: float | None
+    p_best: float | None
     systems: tuple[System, ...] = field(repr=False)
     groups: tuple[tuple[str, ...], ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
@@ -332,6 +339,18 @@ class Comparison(formats.Tabular):
             decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
             correction = f"({self.tests[-1]} of all pairs, Holm's correction, 5 % level{decided})"
             yield Legend((["group"], f"systems that share a letter do not differ significantly {correction}"))
+        if self.optimism is not None:
+            tries, best = len(self.systems), self.systems[0].name
+            yield (
+                f"best of {tries}: of {tries} equally good systems, the best would seem better than their mean by "
+                f"{numbers.figure(self.optimism, 2)} {self.unit}, by chance."
+            )
+            if self.p_best is not None:
+                verdict = "is" if self.p_best < LEVEL else "is not"
+                yield visible(
+                    f"{self.names.get(best, best)} {verdict} significantly better than the baseline, corrected for "
+                    f"the choice of the best of {tries} (p {numbers.p_value_text(self.p_best)})."
+                )
         if self.marks:
             yield "bold: the best score."
         if self.marks and self.is_tested:
@@ -413,6 +432,10 @@ def rank(
         groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
         lines=int((~infinite).all(axis=1).sum()),
         is_drawn=sample.are_drawn,
+        optimism=optimism(sample),
+        p_best=None
+        if order[0] == baseline
+        else min(1.0, (count - 1) * p_of[min(order[0], baseline), max(order[0], baseline)]),
     )
 
 
@@ -487,6 +510,8 @@ def compare(
         seed=seed,
         documents=None if grouped is None else grouped.column,
         compared_documents=None if grouped is None else grouped.count,
+        optimism=ranking.optimism,
+        p_best=ranking.p_best,
         systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
         groups=ranking.groups,
         notes=tuple(_notes(evaluations, ranking, samples, of_file, dependence)),

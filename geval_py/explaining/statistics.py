@@ -71,6 +71,7 @@ MAX_SIGNED = 16  # differences of which all signs are tried
 FEW_LARGE = 12  # differences of which all signs are tried where they have most of the squares
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
 FEW_EXTREME = 10  # samples as extreme as the observed difference: the share of so few is uncertain
+MIN_TRIES = 3  # systems, of which the best seems better than it is
 MIN_SKEWED = 1e-6  # of skewness times distance: below, the cube root would lose digits
 MIN_DISTANCE = 1e-4  # standard deviations, below which p is 1
 MIN_P_VALUE = 1e-300  # a p-value of finite losses is never 0
@@ -561,6 +562,30 @@ def against_baseline(
             interval = Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
         tests.append(BaselineTest(interval, p_value))
     return tests
+
+
+def optimism(sample: LineSample) -> float | None:
+    """Return by how much the best score of some systems would beat that of their mean loss if all were equally good.
+
+    The mean losses of n equal systems, without what their lines have in common, are nearly normal, and the least of
+    them lies Phi^-1((n - 3/8) / (n + 1/4)) standard deviations below their mean (Blom, "Statistical Estimates and
+    Transformed Beta-Variables", 1958). Lines with an infinite loss are left out. None for fewer than three systems or
+    two units, and for a metric that is not made from one mean loss.
+    """
+    finite: Flags = np.logical_and.reduce(~sample.infinite, axis=1)
+    if not sample.is_of_mean_loss or sample.systems < MIN_TRIES or not finite.any():
+        return None
+    part = sample.select(finite, range(sample.systems))
+    if part.units < 2:
+        return None
+    losses, units = part.statistics[0], np.arange(part.lines) if part.documents is None else part.documents
+    own = losses - losses.mean(axis=1, keepdims=True)
+    variance = float(np.mean([spread_of_mean(column, units).deviation ** 2 for column in own.T]))
+    least = NormalDist().inv_cdf((part.systems - 0.375) / (part.systems + 0.25))
+    mean = float(losses.mean())
+    best = max(0.0, mean - least * math.sqrt(variance * part.systems / (part.systems - 1)))
+    of_mean, of_best = (part.metric.measure.formula([value * part.lines], part.lines) for value in (mean, best))
+    return abs(float(of_mean) - float(of_best))
 
 
 def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, float]]:
