@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.evaluation import FilePath, Scored
+    from geval_py.explaining.comparison import Baseline
+    from geval_py.explaining.documents import DocumentsBy
+    from geval_py.explaining.pooled import PooledComparison
     from geval_py.tables.table import Table
 
 
@@ -65,6 +68,19 @@ class Suite:
         A challenge that cannot be scored raises its error: no scores of the others are returned.
         """
         return Evaluations(one for challenge in self.challenges for one in evaluate_all(challenge, test, **settings))
+
+    def compare(
+        self, test: str = "test-A", *, baseline: Baseline = None, documents: DocumentsBy = None, **settings: Any
+    ) -> PooledComparison:
+        """Compare the outputs that the challenges share, by their names, over all challenges.
+
+        ``baseline`` and ``documents`` are as in :func:`geval_py.compare`; the other arguments are those of
+        :func:`evaluate_all`. Raises its errors, and those of :func:`geval_py.explaining.pooled.compare_sets`.
+        """
+        from geval_py.explaining.pooled import compare_sets
+
+        sets = [evaluate_all(challenge, test, **settings) for challenge in self.challenges]
+        return compare_sets(sets, baseline=baseline, documents=documents)
 
     def __repr__(self) -> str:
         return f"<Suite: {', '.join(visible(challenge.path) for challenge in self.challenges)}>"

@@ -23,6 +23,7 @@ from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring import evaluate
+from geval_py.suite import Suite
 from geval_py.text import named, some_of, visible
 
 
@@ -51,6 +52,8 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
   geval compare -t dev-0 --documents FileId
                                        lines of one file belong together
+  geval compare --challenge a --challenge b -t dev-0
+                                       differences pooled over two challenges
   geval compare -t dev-0 --format latex --caption "Perplexity on dev-0" --label tab:dev-0 >table.tex
 """,
     option(
@@ -62,7 +65,15 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
         "(default: those of the test set)",
     ),
     table_options("test_name"),
-    *PLACES,
+    option(
+        "--challenge",
+        dest="challenges",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="the folder of a challenge; repeatable: differences are pooled over the challenges",
+    ),
+    *PLACES[1:],
     option("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS),
     *metric_options("the metric to compare"),
     table_options("vocabulary", "tokenizer"),
@@ -87,7 +98,14 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
 
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
+    folders, args.challenges = args.challenges, None
+    if len(folders) == 1:
+        args.out_directory = folders[0]
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
+    if len(folders) > 1:
+        of_sets = {"documents": settings.documents_by, "metrics": args.alt_metrics or ()}
+        terminal.show(Suite(folders).compare(task.test_name, baseline=args.baseline, **of_sets), settings)
+        return 0
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = _with_baseline(splits.locate(task), task, args.baseline)

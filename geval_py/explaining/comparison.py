@@ -48,7 +48,7 @@ from geval_py.explaining.statistics import (
     sample_of,
 )
 from geval_py.reading import config
-from geval_py.reading.outputs import DERIVED, Output, find_output, output_at, own_names, unique_names
+from geval_py.reading.outputs import DERIVED, find_output, output_at, own_names, unique_names
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.score_tables import short_name
@@ -60,7 +60,7 @@ from geval_py.text import shown, some_of, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    Baseline: TypeAlias = str | os.PathLike[str] | SupportsIndex | None  # a name or path, an index, or the first
+Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name or path, an index, or the best known
 
 
 _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
@@ -485,9 +485,8 @@ def compare(
     if len(evaluations) < 2:
         raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
     scores.check_comparable(evaluations)
-    files = [evaluation.output for evaluation in evaluations]
-    names, first = unique_names(files), evaluations[0].scores[0]
-    index = _best_known(evaluations) if baseline is None else _find_baseline(baseline, names, files)
+    names, first = unique_names([evaluation.output for evaluation in evaluations]), evaluations[0].scores[0]
+    index = find_baseline(baseline, evaluations)
     of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(first).several()
     ranking = rank(
@@ -519,30 +518,28 @@ def compare(
     )
 
 
-def _best_known(evaluations: Sequence[scores.ScoredOutput]) -> int:
-    """Find the best output of ``geval baseline`` or, without one, the first that was neither tuned nor mixed."""
-    first = evaluations[0].scores[0]
-    known = [n for n, evaluation in enumerate(evaluations) if evaluation.output.is_baseline]
-    if known:
-        best = min if first.metric.measure.direction == "lower" else max
-        return best(known, key=lambda n: evaluations[n].scores[0].value)
-    own = (n for n, evaluation in enumerate(evaluations) if not set(DERIVED) & set(evaluation.output.parameters))
-    return next(own, 0)
+def find_baseline(baseline: Baseline, evaluations: Sequence[scores.ScoredOutput]) -> int:
+    """Find a baseline among evaluations, as :func:`compare` does; raises UsageError.
 
-
-def _find_baseline(
-    baseline: str | os.PathLike[str] | SupportsIndex, names: Sequence[str], outputs: Sequence[Output]
-) -> int:
+    None stands for the best output of ``geval baseline`` or, without one, the first that was neither tuned nor mixed.
+    """
+    outputs = [evaluation.output for evaluation in evaluations]
     if isinstance(baseline, str | os.PathLike):
-        return find_output(os.fspath(baseline), names, outputs, "compared")
+        return find_output(os.fspath(baseline), unique_names(outputs), outputs, "compared")
+    if baseline is None:
+        known = [n for n, output in enumerate(outputs) if output.is_baseline]
+        if known:
+            best = min if evaluations[0].scores[0].metric.measure.direction == "lower" else max
+            return best(known, key=lambda n: evaluations[n].scores[0].value)
+        return next((n for n, output in enumerate(outputs) if not set(DERIVED) & set(output.parameters)), 0)
     try:
         index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
     except TypeError:
         index = None
     if index is None:
         raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
-    if not 0 <= index < len(names):
-        raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(names) - 1}")
+    if not 0 <= index < len(outputs):
+        raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(outputs) - 1}")
     return index
 
 
