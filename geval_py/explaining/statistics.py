@@ -72,6 +72,7 @@ FEW_LARGE = 12  # differences of which all signs are tried where they have most 
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
 FEW_EXTREME = 10  # samples as extreme as the observed difference: the share of so few is uncertain
 MIN_TRIES = 3  # systems, of which the best seems better than it is
+MIN_RESAMPLED = 4  # lines, up to which resamples are too much alike: p is at least the t test's
 MIN_SKEWED = 1e-6  # of skewness times distance: below, the cube root would lose digits
 MIN_DISTANCE = 1e-4  # standard deviations, below which p is 1
 MIN_P_VALUE = 1e-300  # a p-value of finite losses is never 0
@@ -551,6 +552,10 @@ def against_baseline(
         shifted *= expansion(sample.units)
     noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
     p_values = np.ones(systems) if sample.units == 1 else counted_p_value(shifted, observed_difference, noise)
+    if 1 < sample.lines <= MIN_RESAMPLED and sample.is_of_mean_loss and sample.documents is None:
+        changes = sample.statistics[0].T - sample.statistics[0, :, baseline]
+        by_t = [spread_of_mean(own, np.arange(sample.lines)).p_value(float(own.mean())) for own in changes]
+        p_values = np.maximum(p_values, by_t)
     scores, tail = sample.scores(resampled), expanded_tail(sample.units)
     base = scores[:, [baseline]]
     with np.errstate(invalid="ignore"):  # both scores are infinite
@@ -634,7 +639,7 @@ def sign_flip_p_value(differences: Array, noise: float = 0.0) -> float:
     sizes, total, count = sizes / largest, total / largest, len(sizes)
     if count <= MAX_SIGNED:
         return float((np.abs(_signed_sums(sizes)) >= total - NOISE * count).mean())
-    if total >= float(sizes.sum()) * (1 - NOISE):  # all signs are the same
+    if total + noise / largest >= float(sizes.sum()) * (1 - NOISE):  # all signs are the same
         return max(2.0 ** (1 - count), MIN_P_VALUE)
     steps = sizes / sizes[-1]
     if np.allclose(steps, np.rint(steps), rtol=0.0, atol=NOISE):  # sums are 2 steps apart: a continuity correction

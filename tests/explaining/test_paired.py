@@ -149,7 +149,7 @@ def test_a_system_against_itself(losses, seed, samples):
 
 
 @PROPERTY
-@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), min_size=2, max_size=30), st.integers(0, 2**32))
+@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50)), min_size=5, max_size=30), st.integers(0, 2**32))
 def test_p_values(pairs, seed):
     """The bootstrap counts samples, from 1/(N+1) to 1; both are the same the other way round."""
     first, second = np.array(pairs).T
