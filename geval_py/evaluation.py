@@ -226,8 +226,8 @@ class Evaluation(ScoredOutput):
         It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
         resamples. ``documents`` is a column of the input (its name or its number, from 1) or one value per line:
         lines with the same value are one document. The interval is then by documents, since lines of one document are
-        alike. By default the column is found by whose documents lines are alike, if there is one; False takes each
-        line by itself.
+        alike. By default the column is declared in config.txt or found, if there is one, as in
+        :func:`geval_py.compare`; False takes each line by itself.
 
         Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """
@@ -331,8 +331,8 @@ class Evaluation(ScoredOutput):
 
         ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines on which it
         is the same are alike. q then comes from comparing lines with others of the same document, the interval of the
-        gain is by documents, and there is the number of ``documents`` with a feature. By default the column is found
-        by whose documents lines are alike, if there is one; False takes each line by itself. ``distinct`` chooses the
+        gain is by documents, and there is the number of ``documents`` with a feature. By default the column
+        is chosen as in :func:`geval_py.compare`; False takes each line by itself. ``distinct`` chooses the
         few features that together explain the bad lines, the most telling first, with the share of the losses'
         variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are ranked. ``best``
         ranks features that go with good scores. The workers of a ``cluster``, a Dask client, count the features. The

@@ -311,7 +311,7 @@ PLACES = (
 )  # fmt: skip
 DOCUMENTS = table_options(
     documents="treat lines with the same value in this column of the input (name or number) as one document "
-    "(default: the column whose lines have similar losses)",
+    "(default: the declared column, or one that is found)",
     no_documents="treat lines as independent, even if they share a document",
 )
 CONTEXTS = (

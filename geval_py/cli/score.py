@@ -18,7 +18,7 @@ from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error, workers_at
 from geval_py.errors import ConfigError, GevalError, LineCountError, MissingFileError, SchemeError, UsageError
 from geval_py.reading import sources
-from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task
+from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task, word_of
 from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, is_utf8
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
@@ -340,9 +340,8 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
         if documents is not None and documents.are_lines:
             note(documents.nothing_gained)
     elif settings.format in FOR_PEOPLE:
-        shows = f"use --documents {visible(dependence.column)} to show it"
-        wider = "an interval computed by document would be {} this one, which is computed by line"
-        note(*dependence.notes(f"{wider}\n  {shows}"))
+        shows = f"use --documents {visible(word_of(dependence.column))} for an interval by document"
+        note(*dependence.notes(f"{shows}, which is {{}} this one by line"))
         documents = None
     else:
         note(*dependence.notes("intervals are computed by document and are {} by line"))

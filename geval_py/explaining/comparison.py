@@ -473,8 +473,9 @@ def compare(
     ``seed`` is for the random numbers; ``progress`` is called now and then.
 
     ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines with the same
-    value belong together, and intervals and tests are by documents. By default the column is found by whose documents
-    the lines' losses, or the differences of two systems, are alike, if there is one; False takes each line by itself.
+    value belong together, and intervals and tests are by documents. By default the column is the one that config.txt
+    declares, one with a usual name such as FileId, or one by whose documents the lines' losses, or the differences of
+    two systems, may be alike, if there is one; False takes each line by itself.
     Two systems are compared on the lines that are finite in both; the shares won, lost and tied are of all lines.
 
     Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline

@@ -23,6 +23,7 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.explaining.significance import LEVEL, MIN_TESTED_LINES, Array, Integers, beta_cdf, combined_p, holm
 from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
+from geval_py.reading.config import word_of
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
@@ -37,6 +38,7 @@ MIN_WIDENING = 1.05  # below which it does not matter that lines are alike
 FEW_LINES = 40  # with fewer, no interval of the mean of skewed losses is wide enough
 MAX_WARNED = 500  # with fewer, nor is one where a hundredth of the lines has most of the loss
 FEW_DEGREES = 4  # with fewer, some large documents decide
+POSSIBLY_ALIKE = 0.3  # p of the column that is taken to be safe; simulated in tests/explaining/test_dependence.py
 LOOKED_AT = 500  # lines, to find the columns that may name documents
 MAX_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 
@@ -206,7 +208,8 @@ def _shared(column: str) -> str:
 class Dependence(NamedTuple):
     """Which lines are alike: ``documents``, of all lines of the file, or None if no column tells.
 
-    Intervals by them are up to ``widening`` times as wide as by lines. ``coarse`` are the names of columns whose
+    Intervals by them are up to ``widening`` times as wide as by lines. If not ``surely``, the lines may be no more
+    alike than others, and the documents are only to be safe. ``coarse`` are the names of columns whose
     lines are alike too, with their numbers of values, which are too few. ``tested`` are the names of all columns with
     enough documents. ``missing`` is the path of an input that is not there: no column could be looked at. ``what``
     says what is alike: the lines' losses or scores.
@@ -214,6 +217,7 @@ class Dependence(NamedTuple):
 
     documents: Documents | None
     widening: float = 1.0
+    surely: bool = True
     coarse: tuple[tuple[str, int], ...] = ()
     tested: tuple[str, ...] = ()
     missing: str = ""
@@ -230,9 +234,13 @@ class Dependence(NamedTuple):
         A pair of braces in the ``consequence`` stands for how much wider intervals by document are.
         """
         if self.documents is not None:
-            wider = f"up to {self.widening:.1f} times as wide as"
-            result = consequence.replace("{}", wider, 1)
-            yield f"lines with the same {_shared(self.column)} have similar {self.what}: {result}"
+            times = f"up to {self.widening:.1f} times" if self.widening >= MIN_WIDENING else "about"
+            result = consequence.replace("{}", f"{times} as wide as", 1)
+            how = f"have similar {self.what}:" if self.surely else f"may have similar {self.what}: to be safe,"
+            advice = f"; add --documents {visible(word_of(self.column))} to config.txt to declare it"
+            has_name = features.columns_named(features.DOCUMENT_NAMES, [self.column])
+            is_advised = has_name or (self.surely and not self.column.isdigit())
+            yield f"lines with the same {_shared(self.column)} {how} {result}{advice if is_advised else ''}"
         for column, values in self.coarse:
             too = "" if self.documents is None else ", too"
             yield (
@@ -248,9 +256,11 @@ def choose_documents(
 ) -> tuple[Documents | None, Dependence | None]:
     """Return the documents, of all lines of the file, of intervals and tests of evaluations of one test set.
 
-    Those that are asked for, or those of the column by which lines are most alike, with what was found about columns;
-    None where each line is by itself. See :func:`find_dependence`. Raises the errors of :func:`documents_in`.
+    Those that are asked for, those that the challenge declares, or those of the column by which lines are most alike,
+    with what was found about columns; None where each line is by itself. See :func:`find_dependence`. Raises the
+    errors of :func:`documents_in`.
     """
+    by = evaluations[0].split.documents if by is None else by
     if by is False:
         return None, None
     if isinstance(by, str | int):
@@ -275,53 +285,60 @@ def notes_on_documents(documents: Documents | None, dependence: Dependence | Non
 def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Array] = ()) -> Dependence:
     """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
 
-    A column is tested on the finite lines of each evaluation by the first metric, and of each two by the differences
-    of their lines; or only by other ``values`` of the scored lines. The p-values of the evaluations are combined, and
-    so are those of the differences; p is twice the smaller one of both. It depends little on how many evaluations
-    there are. p is corrected by Holm's method for the number of columns. Of the columns with p below 0.05 and so many
-    documents that they would be as good as ten equal ones, that with the widest interval is chosen. No column is
-    found if finding out would be costly or impossible: few lines, a metric without figures of lines, or no input file
-    of moderate size with as many lines.
+    The documents of a column count if they would be as good as ten equal ones. The first such column whose name is
+    one of documents (:data:`geval_py.reading.features.DOCUMENT_NAMES`) is taken without a test.
+
+    Otherwise, a column is tested on the finite lines of each evaluation by the first metric, and of each two by the
+    differences of their lines; or only by other ``values`` of the scored lines. The p-values of the evaluations are
+    combined, and so are those of the differences; p is twice the smaller one of both, corrected by Holm's method for
+    the number of columns. It depends little on how many evaluations there are. Of the columns with p below 0.05, that
+    with the widest interval is taken. If there is none, that with the least p of the differences (of the evaluation,
+    if there is only one) is taken to be safe, if this p, uncorrected, is below 0.3: a test that is more strict misses
+    effects that matter. No column is found if finding out would be costly or impossible: few lines, a metric without
+    figures of lines, or no input file of moderate size with as many lines.
     """
     first, kinds = evaluations[0], partial(_figures, evaluations, values)
     has_figures = any(np.isfinite(figures).sum() >= MIN_TESTED_LINES for figures in kinds()[0])
     possible = list(possible_documents(first)) if has_figures else []
     fine = [documents for documents in possible if documents.effective >= MIN_DOCUMENTS]
+    named_so = features.columns_named(features.DOCUMENT_NAMES, [documents.column for documents in fine])[:1]
+    fine = [documents for documents in fine if not named_so or documents.column in named_so]
     tests = _test_columns(fine, kinds())
-    corrected = holm([p for p, _ in tests])
-    passed = [(wider, n) for n, (p, (_, wider)) in enumerate(zip(corrected, tests, strict=True)) if p < LEVEL]
-    wider, place = max(passed, key=lambda one: one[0], default=(1.0, 0))
-    chosen = fine[place] if wider >= MIN_WIDENING else None
+    corrected = holm([column.p_value for column in tests])
+    similar = [n for n, p_value in enumerate(corrected) if p_value < LEVEL]
+    safe = [n for n, column in enumerate(tests) if named_so or column.last_p_value < POSSIBLY_ALIKE]
+    place = max(similar, key=lambda n: tests[n].widening, default=None)
+    if place is None:
+        place = min(safe, key=lambda n: tests[n].last_p_value, default=None)
+    wider = 1.0 if place is None else tests[place].widening
+    chosen = fine[place] if place is not None and (named_so or wider >= MIN_WIDENING) else None
+
+    def means(of_line: Integers, figures: Array) -> Array:
+        """Return the means of the finite figures of documents."""
+        finite = np.isfinite(figures)
+        with np.errstate(invalid="ignore"):  # of a document without finite figures
+            sums = np.bincount(of_line, np.where(finite, figures, 0.0))
+            means: Array = sums / np.bincount(of_line, finite)
+        return means
 
     # Columns with few values, whose lines may be alike too. Where whole documents of the chosen column have a value,
     # they are what is dealt out, by the means of their lines.
     rest = [documents for documents in possible if documents.effective < MIN_DOCUMENTS]
-    dealt: dict[int, Documents] = {}
-    for n, column in enumerate(rest):
-        if chosen is None:
-            break
-        of_document = np.empty(chosen.count, np.int64)
-        of_document[chosen.of_line] = column.of_line
-        if (of_document[chosen.of_line] == column.of_line).all():
-            dealt[n] = replace(column, of_line=of_document)
-    by_line = [n for n in range(len(rest)) if n not in dealt]
-    p_values = dict(zip(by_line, _test_columns([rest[n] for n in by_line], kinds()), strict=True))
-    if chosen is not None and dealt:
-        number, of_line = chosen.count, chosen.of_line
-
-        def means(figures: Array) -> Array:
-            finite = np.isfinite(figures)
-            of_finite = of_line[finite]
-            with np.errstate(invalid="ignore"):  # of a document without finite figures
-                return np.bincount(of_finite, figures[finite], number) / np.bincount(of_finite, minlength=number)
-
-        means_of_kinds = [map(means, kind) for kind in kinds()]
-        p_values |= zip(dealt, _test_columns(list(dealt.values()), means_of_kinds), strict=True)
-    corrected = holm([p_values[n][0] for n in range(len(rest))])
+    p_values = []
+    for column in rest:
+        kinds_of_column: Iterable[Iterable[Array]] = kinds()
+        if chosen is not None:
+            of_document = np.empty(chosen.count, np.int64)
+            of_document[chosen.of_line] = column.of_line
+            if (of_document[chosen.of_line] == column.of_line).all():
+                column = replace(column, of_line=of_document)
+                kinds_of_column = [map(partial(means, chosen.of_line), kind) for kind in kinds_of_column]
+        p_values.append(_test_columns([column], kinds_of_column)[0].p_value)
     return Dependence(
         documents=chosen,
-        widening=1.0 if chosen is None else wider,
-        coarse=tuple((one.column, one.count) for one, p in zip(rest, corrected, strict=True) if p < LEVEL),
+        widening=wider,
+        surely=bool(similar),
+        coarse=tuple((one.column, one.count) for one, p in zip(rest, holm(p_values), strict=True) if p < LEVEL),
         tested=tuple(documents.column for documents in fine),
         missing=first.split.input_place if has_figures and first.split.input is None else "",
         what="losses" if first.scores[0].metric.measure.of_losses else "scores",
@@ -383,8 +400,16 @@ def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> li
     return [(of_file(column, score) for score, column in defined), differences()]
 
 
-def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]) -> list[tuple[float, float]]:
-    """Return the p-value of some kinds of figures for each column, and how much wider their interval is, at most.
+class _ColumnTest(NamedTuple):
+    """The p-value of all kinds of figures, that of the last kind, and how much wider their intervals are, at most."""
+
+    p_value: float = 1.0
+    last_p_value: float = 1.0
+    widening: float = 1.0
+
+
+def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]) -> list[_ColumnTest]:
+    """Test some kinds of figures for each column.
 
     All kinds count alike, however many figures they have; few finite figures are left out.
     """
@@ -400,15 +425,15 @@ def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
             for documents in columns:
                 of_line = (documents if len(values) == len(figures) else documents.only(places)).of_line
                 p_value = alike_p(ranks, of_line)
-                row.append((p_value, widening(values, of_line) if p_value < LEVEL else 1.0))
+                row.append((p_value, widening(values, of_line) if p_value < POSSIBLY_ALIKE else 1.0))
             rows.append(row)
         tested += [rows] if rows else []
     results = []
-    for n in range(len(columns)):
-        p_values = [min(1.0, len(tested) * combined_p([row[n][0] for row in rows])) for rows in tested]
-        wider = (row[n][1] for p, rows in zip(p_values, tested, strict=True) if p < LEVEL for row in rows)
-        results.append((min(p_values, default=1.0), max(wider, default=1.0)))
-    return results
+    for n in range(len(columns) if tested else 0):
+        p_values = [combined_p([row[n][0] for row in rows]) for rows in tested]
+        wider = max(row[n][1] for rows in tested for row in rows)
+        results.append(_ColumnTest(min(1.0, len(tested) * min(p_values)), p_values[-1], wider))
+    return results or [_ColumnTest()] * len(columns)
 
 
 def widening(values: Array, of_line: Integers) -> float:

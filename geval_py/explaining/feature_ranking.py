@@ -20,7 +20,15 @@ from geval_py.explaining.documents import Documents
 from geval_py.explaining.features import Occurrences, each_pairs
 from geval_py.explaining.significance import LEVEL, NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
 from geval_py.explaining.statistics import centred_ranks, spread_of_mean
-from geval_py.reading.features import BETWEEN_FEATURES, BETWEEN_TOKENS, FIELD_NUMBER, OUTPUT, SHAPE
+from geval_py.reading.features import (
+    BETWEEN_FEATURES,
+    BETWEEN_TOKENS,
+    DOCUMENT_NAMES,
+    FIELD_NUMBER,
+    OUTPUT,
+    SHAPE,
+    columns_named,
+)
 
 if TYPE_CHECKING:
     from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
@@ -422,8 +430,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
 # A few distinct features that together explain the bad items
 
 
-# Columns of the input that name lines or documents, without the case, spaces, "_" and "-" of their names.
-_ID_COLUMN = re.compile("(line|file|doc|document|article|source)?id|file(name)?|doc|document|url")
+_IDENTIFIERS = {*DOCUMENT_NAMES, "id", "lineid", "filename", "doc"}  # columns that name lines or documents
 MIN_NEW = 1e-9  # share of a feature's variance: with less left, the chosen ones explain it fully
 _NUMBER_SHAPE = re.compile(r"[9.]*9[9.]*(?:a\.?9+)?")  # of 0.5, -2.31 and 1e-05, for example
 
@@ -489,7 +496,7 @@ def is_identifier(name: str) -> bool:
     [True, False, True]
     """
     columns = re.findall(f"(?:^|{BETWEEN_FEATURES})in<(.*?)>:", name)
-    return any(_ID_COLUMN.fullmatch(re.sub("[ _-]", "", column).lower()) for column in columns)
+    return bool(columns_named(_IDENTIFIERS, columns))
 
 
 def is_output_number(name: str) -> bool:

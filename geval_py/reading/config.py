@@ -637,6 +637,11 @@ def read_config(path: str) -> list[str]:
     return words_of("\n".join(read_lines(path))) if sources.exists(path) else []
 
 
+def word_of(text: str) -> str:
+    """Write a text as a word of config.txt, and of a shell's command if only its spaces have a meaning there."""
+    return re.sub(f"[{SPACES}]", r"\\\g<0>", text)
+
+
 def words_of(text: str) -> list[str]:
     """Split the text of a config.txt into its words."""
     return [re.sub(_ESCAPED_SPACE, r"\1", word) for word in re.findall(_WORD, text)]
@@ -645,6 +650,11 @@ def words_of(text: str) -> list[str]:
 def config_task(directory: str) -> Task:
     """Return the task of a challenge's config.txt alone; raises as :func:`config_values`."""
     return fields_of(Task, config_values(directory) | {"out_directory": directory})
+
+
+def declared_documents(directory: str) -> str | Literal[False] | None:
+    """Return the column of the documents by config.txt; None: find one; False: none; raises as config_values."""
+    return fields_of(Settings, config_values(directory)).documents_by
 
 
 def merged(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ WordShape). :mod:`geval_py.explaining.worst_features` ranks the features by the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -201,6 +201,18 @@ def _words_of_shape(shape: str, place: str) -> str:
     if form is None:
         return f"words in {place} of the form `{shape}`"
     return f"{form} in {place}" + (" that end in punctuation" if base != shape else "")
+
+
+DOCUMENT_NAMES = ["fileid", "file", "docid", "document", "documentid", "articleid", "sourceid", "url"]
+
+
+def columns_named(names: Container[str], columns: Iterable[str]) -> list[str]:
+    """Return the columns with one of some names, which are in lower case and without spaces, "_" and "-".
+
+    >>> columns_named(DOCUMENT_NAMES, ["Document title", "Doc_Id"])
+    ['Doc_Id']
+    """
+    return [column for column in columns if re.sub("[ _-]", "", column).lower() in names]
 
 
 class Field(NamedTuple):

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from geval_py import errors
 from geval_py.reading import sources
-from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task
+from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_values, declared_documents, word_of
+from geval_py.reading.features import DOCUMENT_NAMES, columns_named
 from geval_py.reading.lines import Text, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
@@ -36,6 +37,7 @@ class Split(NamedTuple):
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none, and ``input_place`` is then
     the path where it was looked for. The headers are the names of the columns, empty if the challenge gives none.
+    ``documents`` is the column that the challenge declares, False if it declares that there are no documents.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Split(NamedTuple):
     in_header: tuple[str, ...] = ()
     out_header: tuple[str, ...] = ()
     input_place: str = ""
+    documents: str | Literal[False] | None = None
 
     def input_text(self, *, keep: bool, digest: bool = False) -> Text:
         """Return the input, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
@@ -55,6 +58,20 @@ class Split(NamedTuple):
     def output_header(self) -> str | None:
         """The first name of the header of answers and outputs."""
         return self.out_header[0] if self.out_header else None
+
+
+def advice_on_documents(directory: str) -> list[str]:
+    """Return the advice to declare a column that is named like one of documents, unless config.txt declares one.
+
+    Raises UnreadableFileError, ConfigError and, for the header, MissingFileError.
+    """
+    header = read_header(directory, config_values(directory).get("in_header"))
+    columns = columns_named(DOCUMENT_NAMES, header) if declared_documents(directory) is None else []
+    return [
+        f"the column {visible(name)} looks like documents: add --documents {visible(word_of(name))} to config.txt to "
+        "declare it"
+        for name in columns[:1]
+    ]
 
 
 def locate(task: Task) -> Split:
@@ -97,6 +114,7 @@ def locate(task: Task) -> Split:
         input_place=place,
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
+        documents=declared_documents(directory) if directory else None,
     )
     return _checked(split, task)
 

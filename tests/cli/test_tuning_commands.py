@@ -138,6 +138,8 @@ def test_where_nothing_helps_nothing_is_written(gazette, geval):
     status, out, err = geval("tune", "-t", "dev-0", "-o", "unigram", "--words", "0", "--apply", "dev-0")
     assert (status, err) == (
         0,
+        "geval: note: lines with the same FileId may have similar losses: to be safe, they are held out together; add "
+        "--documents FileId to config.txt to declare it\n"
         "geval: note: nothing is written, since no parameter makes the output significantly better\n",
     )
     assert out.endswith("No change is significantly better: leave the output as it is.\n")
@@ -157,7 +159,8 @@ def alike(gazette):
 def test_documents_that_are_alike_are_held_out_together_unasked(gazette, geval, command):
     alike(gazette)
     words = [*command.split(), "-t", "dev-0", "--force"]
-    note = "geval: note: lines with the same FileId have similar losses: they are held out together\n"
+    what = "lines with the same FileId have similar losses: they are held out together"
+    note = f"geval: note: {what}; add --documents FileId to config.txt to declare it\n"
     status, out, err = geval(*words)
     assert (status, err.count(note)) == (0, 1)
     assert "; held out in 10 folds of 36 documents, seed 12345.\n" in out

@@ -245,13 +245,12 @@ def run(geval):
 
 
 ADVICE = (
-    "geval: note: lines with the same FileId have similar losses: an interval computed by document would be up to 2.5 "
-    "times as wide as this one, which is computed by line\n"
-    "  use --documents FileId to show it\n"
+    "geval: note: lines with the same FileId have similar losses: use --documents FileId for an interval by document, "
+    "which is up to 2.5 times as wide as this one by line; add --documents FileId to config.txt to declare it\n"
 )
 ALIKE = (
     "geval: note: lines with the same FileId have similar losses: intervals and tests are computed by document, "
-    "and an interval is up to 2.5 times as wide as by line\n"
+    "and an interval is up to 2.5 times as wide as by line; add --documents FileId to config.txt to declare it\n"
 )
 
 

@@ -145,7 +145,8 @@ def test_on_the_command_line(challenge, capsys):
     by_line, err = shown()
     assert (by_line.split("\t")[0], err) == ("in<Text>:bad", "")
     assert shown("--no-documents")[0] == by_line
-    note = "geval: note: lines with the same FileId have similar losses: q is by document\n"
+    what = "lines with the same FileId have similar losses: q is by document"
+    note = f"geval: note: {what}; add --documents FileId to config.txt to declare it\n"
     out, err = shown("--format", "json")
     assert err == note
     features = {one["feature"]: one for one in json.loads(out)["features"]}

@@ -12,10 +12,13 @@ from geval_py.explaining.cross_validation import folds_of
 DOCUMENTS = 12
 LINES = 50  # of a document
 REST = 0.2  # of a line's mass, which all words share that it does not list
-NOTE = "lines with the same FileId have similar losses: they are held out together"
+NOTE = (
+    "lines with the same FileId have similar losses: they are held out together; add --documents FileId to config.txt "
+    "to declare it"
+)
 
 
-def write(folder, rng, concentration=0.5, rests=(REST, REST / 2)):
+def write(folder, rng, concentration=0.5, rests=(REST, REST / 2), column="FileId"):
     """An output that is right of documents as they come, each with its own share of words that are not listed.
 
     And another that gives those less; or two outputs with other ``rests``. The greater the ``concentration``, the less
@@ -23,7 +26,7 @@ def write(folder, rng, concentration=0.5, rests=(REST, REST / 2)):
     """
     (folder / "dev-0").mkdir(exist_ok=True)
     (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
-    (folder / "in-header.tsv").write_text("FileId\tText\n")
+    (folder / "in-header.tsv").write_text(f"{column}\tText\n")
     files = np.repeat(np.arange(DOCUMENTS), LINES)
     unlisted = rng.random(len(files)) < rng.beta(concentration * REST, concentration * (1 - REST), DOCUMENTS)[files]
     others = rng.integers(10**9, size=len(files))
@@ -69,7 +72,7 @@ def test_it_is_as_if_the_column_were_given(pair):
 
 def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
     # The best mixture is of both: weights of 0 are found slowly.
-    write(tmp_path, np.random.default_rng(2), concentration=1e6, rests=(REST * 2, REST / 2))
+    write(tmp_path, np.random.default_rng(2), concentration=1e6, rests=(REST * 2, REST / 2), column="Chapter")
     pair = read(tmp_path)
     assert tune(pair[0]) == tune(pair[0], documents=False)
     mixture = mix(pair)
