@@ -13,7 +13,7 @@ from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting, splits
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
-from geval_py.text import SPACES, visible
+from geval_py.text import visible
 
 
 class Sample(NamedTuple):
@@ -89,11 +89,12 @@ def config_text(
     precision: int | None = None,
     percentage: bool = False,
     headers: Collection[str] = (splits.IN_HEADER_FILE, splits.OUT_HEADER_FILE),
+    documents: str | None = None,
 ) -> str:
     """Write a config.txt: the metrics and the options that are not defaults, on one line without a line end.
 
-    ``headers`` are the files of headers that there are. White space inside a metric is escaped. Raises UsageError for
-    a backslash before white space, which config.txt cannot hold.
+    ``headers`` are the files of headers that there are, ``documents`` is the column of the documents. White space
+    inside a word is escaped. Raises UsageError for a backslash before white space, which config.txt cannot hold.
     """
     words: list[str] = []
     for scheme, metric in schemes:
@@ -103,7 +104,8 @@ def config_text(
     words += ["--show-as-percentage"] if percentage else []
     for name, option in ((splits.IN_HEADER_FILE, "--in-header"), (splits.OUT_HEADER_FILE, "--out-header")):
         words += [option, name] if name in headers else []
-    text = " ".join(re.sub(f"[{SPACES}]", r"\\\g<0>", word) for word in words)
+    words += [] if documents is None else ["--documents", documents]
+    text = " ".join(map(config.word_of, words))
     for word, read in zip(words, config.words_of(text), strict=False):
         if word != read:
             raise UsageError(message=f"config.txt cannot hold a backslash before white space: {visible(word)}")

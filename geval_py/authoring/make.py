@@ -278,9 +278,10 @@ def check_folders(out: str, answers: str) -> None:
         check_new_folder(folder)
 
 
-def config_of(metrics: Sequence[str]) -> str:
-    """Write the config.txt for some metrics; raises SchemeError and UsageError."""
-    return config_text(evaluate.select_schemes(config.Task(metrics=tuple(metrics))), precision=PRECISION) + "\n"
+def config_of(metrics: Sequence[str], documents: str | None = None) -> str:
+    """Write the config.txt for some metrics and the column of the documents; raises SchemeError and UsageError."""
+    schemes = evaluate.select_schemes(config.Task(metrics=tuple(metrics)))
+    return config_text(schemes, precision=PRECISION, documents=documents) + "\n"
 
 
 def _publish(
@@ -300,9 +301,12 @@ def _publish(
     """
     title, metrics = recipe.title or DEFAULT_TITLE, recipe.metrics
     sizes = [(name, len(triples), len({group for _, _, group in triples})) for name, triples in items.items()]
+    # Intervals by few documents are wide. If each line is a document, the column says nothing.
+    are_several = all(corpora.FEW_GROUPS <= groups < lines for _, lines, groups in sizes[1:])
+    documents = (group or columns[0]) if are_several else None
     common = {
         GITIGNORE_FILE: GITIGNORE.encode(),
-        config.CONFIG_FILE: config_of(metrics).encode(),
+        config.CONFIG_FILE: config_of(metrics, documents).encode(),
         splits.IN_HEADER_FILE: ("\t".join(columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }

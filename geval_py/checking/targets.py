@@ -395,6 +395,8 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         except DataError as error:
             headers.append(None)
             notes.append(f"{_one_line(error)}; so no line is taken for a header")
+    with suppress(DataError, SchemeError):  # they are told of already
+        notes += splits.advice_on_documents(target.challenge)
     target = target._replace(
         header=headers[0],
         in_header=headers[1],

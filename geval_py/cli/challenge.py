@@ -15,7 +15,7 @@ from geval_py.authoring.validate import validate_challenge
 from geval_py.cli import check, terminal
 from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch
 from geval_py.errors import UsageError
-from geval_py.reading import config
+from geval_py.reading import config, splits
 from geval_py.reading.config import Settings, Task
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
@@ -296,6 +296,7 @@ def validate(task: Task) -> int:
         terminal.complain("\n".join(map(visible, str(fault).split("\n"))))
     if faults:
         return 1
+    terminal.note(*splits.advice_on_documents(directory))
     public = directory.removesuffix(make.ANSWERS_ENDING)
     is_hidden = public != directory and os.path.isdir(public)
     folders = f"{visible(public)} --answers {visible(directory)}" if is_hidden else visible(directory)

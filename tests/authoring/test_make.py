@@ -78,7 +78,7 @@ def test_the_files(made):
         assert {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()} == head | data
     options = "--metric PerplexityHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
     texts = {
-        "config.txt": options,
+        "config.txt": f"{options} --documents FileId",
         "in-header.tsv": "FileId\tYear\tLeftContext\tRightContext",
         "out-header.tsv": "Word",
     }

@@ -52,6 +52,24 @@ def test_all_items_are_dealt_group_by_group(pool, tmp_path):
     assert validate_challenge("new-answers") == ([], ())
 
 
+FEW, MANY = (80, 10, 10), (30, 35, 35)  # documents in dev-0 and test-A
+
+
+@pytest.mark.parametrize(("columns", "group", "shares", "declared"), [
+    ("Doc,Paper,Left,Right", "Doc", MANY, "--documents Doc"),
+    ("Doc Name,Paper,Left,Right", None, MANY, r"--documents Doc\ Name"),
+    ("Doc,Paper,Left,Right", "Doc", FEW, ""),
+    ("Doc,Paper,Left,Right", "Left", MANY, ""),  # which is another one on each line
+])  # fmt: skip
+def test_the_column_of_the_documents_is_declared(columns, group, shares, declared, pool, tmp_path):
+    items = read_items("old/train", columns=columns.split(","), group=group)
+    split_items(items, Recipe(metrics=("LogLossHashed",), parts=Parts(shares=shares)), "new", "new-answers")
+    options = "--metric LogLossHashed --precision 2 --in-header in-header.tsv --out-header out-header.tsv"
+    for folder in ("new", "new-answers"):
+        assert (tmp_path / folder / "config.txt").read_text() == f"{options} {declared}".strip() + "\n"
+    assert validate_challenge("new-answers") == ([], ())
+
+
 def test_the_order_may_be_kept(pool, tmp_path):
     split(keep_order=True)
     for part in parts_in(tmp_path):
