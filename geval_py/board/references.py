@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.reading import lines, sources, splits
+from geval_py.reading import config, lines, sources, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
@@ -41,12 +41,17 @@ def are_public(settings: BoardSettings, test: Test) -> bool:
     return test.visible and not test.ladder and not test.split and find_answers(path) is not None
 
 
+def documents_column(settings: BoardSettings, test: Test) -> str:
+    """Return the column that board.yaml names, or that the challenge declares; "" for none."""
+    return test.documents or config.declared_documents(settings.challenge) or ""
+
+
 def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
     """Return the document of each line of a test; None if each line is a document of its own.
 
-    A document is a value of the column that the test names or, without a name, of that column of the input which has
-    the most values, but at most half as many as lines. Raises MissingFileError without the challenge, UsageError for
-    an unknown column and for a single document.
+    A document is a value of the column that the test names or the challenge declares or, without such, of that column
+    of the input which has the most values, but at most half as many as lines. Raises MissingFileError without the
+    challenge, UsageError for an unknown column and for a single document.
     """
     if not os.path.isdir(settings.challenge):
         raise MissingFileError(what="No challenge, so no documents of its lines,", path=settings.challenge)
@@ -56,21 +61,22 @@ def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
     def column(number: int) -> list[str]:
         return [row[number] if number < len(row) else "" for row in rows]
 
-    if test.documents:
+    named_so = documents_column(settings, test)
+    if named_so and (test.documents or place is not None):
         from geval_py.reading.features import Fields, columns_there_are
 
         task = Challenge.open(settings.challenge).task
         header = splits.read_header(task.directory, task.in_header)
         try:
-            number = Fields(header).find(test.documents).column
+            number = Fields(header).find(named_so).column
         except KeyError:
             number = -1
         if not 0 <= number < max(map(len, rows), default=0):
-            name, there = visible(test.documents), columns_there_are(test.documents, header)
+            name, there = visible(named_so), columns_there_are(named_so, header)
             raise UsageError(message=f"the input of {visible(test.name)} has no column `{name}`\n  {there}")
         documents = column(number)
         if len(set(documents)) < 2:
-            raise UsageError(message=f"{visible(test.name)} cannot be split: all its lines belong to one document")
+            raise UsageError(message=f"all lines of {visible(test.name)} belong to one document")
         return documents
     first = zip_longest(*rows[:LOOKED_AT], fillvalue="")  # a column of texts, which take longest, repeats no value
     columns = [column(number) for number, values in enumerate(first) if len(set(values)) < len(values)]
@@ -84,12 +90,13 @@ References: TypeAlias = "Mapping[tuple[str, str], str]"  # digests by test and m
 def references_of(settings: BoardSettings) -> References:
     """Digest, for each test and metric, all that its scores depend on but the output.
 
-    That is the answers, headers, input and words, as far as the metric needs them, the documents of a test that is
-    split, and for the ranking metric the seed of its interval. Raises the DataErrors of the challenge's files.
+    That is the answers, headers, input and words, as far as the metric needs them, the documents of a test, and for
+    the ranking metric the seed of its interval. Raises the DataErrors of the challenge's files.
     """
     references = {}
     for test in settings.tests:
-        documents = [f"documents:{_digest(documents_of(settings, test) or [])}"] if test.split else []
+        has_documents = test.split or documents_column(settings, test)
+        documents = [f"documents:{_digest(documents_of(settings, test) or [])}"] if has_documents else []
         for metric in settings.metrics:
             references[test.name, metric] = _digest([*_parts(settings, test.name, metric), *documents])
     return references

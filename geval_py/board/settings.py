@@ -117,7 +117,8 @@ class Test:
     which of a submission's variants have public scores.
 
     ``split`` is the share of the lines in the public part of a hidden test, 0 if it has no parts. Lines with the same
-    value in the column ``documents`` of the input are in the same part; "" finds a column, if there is one.
+    value in the column ``documents`` of the input are in the same part, and intervals and tests are by document; ""
+    is the column that the challenge declares or, for the parts only, one that is found, if there is one.
     """
 
     __test__ = False  # pytest: this is no test of ours
@@ -307,8 +308,6 @@ def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
             document.blame(key, f"`{visible(name)}` is not a name of a test set, or is listed twice")
         if values.get("split") and values.get("visible"):
             document.blame(key, "`split` is for hidden answers: leave out `split` or `visible`")
-        if "documents" in values and "split" not in values:
-            document.blame(key, "`documents` needs `split`: it keeps the lines of a document in one part")
         tests[name] = Test(name=name, **values)
     return tuple(tests.values())
 

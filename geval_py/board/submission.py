@@ -15,10 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import DataError
 from geval_py.reading.compression import zstd_module
+
+if TYPE_CHECKING:
+    from geval_py.explaining.documents import Documents
+    from geval_py.scoring.metrics.base import LineStatistics, Metric
 
 SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a submission
 INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
@@ -98,7 +102,7 @@ class Parcel:
 class Scored:
     """One output scored with one metric: ``file`` is its submitted name, ``output_sha256`` is of its lines, unpacked.
 
-    ``losses`` are packed by :func:`pack`, for the ranking metric only.
+    ``losses`` and the numbers of their ``documents`` are packed by :func:`pack`, for the ranking metric only.
     """
 
     test: str
@@ -111,6 +115,7 @@ class Scored:
     low: float | None = None
     high: float | None = None
     losses: bytes | None = None
+    documents: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +228,25 @@ def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
     return tuple(values[start : start + lines] for start in range(0, len(values), lines))
 
 
+def line_values(metric: Metric, statistics: LineStatistics, documents: Documents | None, seed: int) -> dict[str, Any]:
+    """Return the ends of an evaluation's interval, and its packed losses and documents, if they are of lines."""
+    from geval_py.explaining.statistics import interval
+
+    of_line = None if documents is None or documents.are_lines else documents.of_line
+    low, high = interval(metric, statistics, samples=INTERVAL_SAMPLES, seed=seed, documents=of_line).ends
+    is_of_lines = metric.measure.corpus_score is None and not statistics.classes
+    numbers = None if of_line is None else pack([array("d", of_line)])
+    losses = pack(statistics.columns) if is_of_lines else None
+    return {"low": low, "high": high, "losses": losses, "documents": numbers}
+
+
+def unpack_documents(data: bytes | None, lines: int) -> Documents | None:
+    """Read the documents of lines; None if each line is by itself."""
+    from geval_py.explaining.documents import Documents
+
+    return None if data is None else Documents.of("", unpack(data, lines)[0])
+
+
 # JSON documents between a board and its child processes (intake.sandbox and intake.child).
 
 
@@ -254,9 +278,9 @@ def parcel_of(document: JsonDocument) -> Parcel:
 
 
 def scored_of(document: JsonDocument) -> Scored:
-    """Convert the document of a score, whose losses are written in base 64, to the score."""
-    losses = document["losses"]
-    return Scored(**document | {"losses": losses and b64decode(losses)})
+    """Convert the document of a score, whose losses and documents are written in base 64, to the score."""
+    packed = {name: document[name] and b64decode(document[name]) for name in ("losses", "documents")}
+    return Scored(**document | packed)
 
 
 def write_document(path: str, document: JsonDocument) -> None:

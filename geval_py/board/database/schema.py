@@ -164,15 +164,16 @@ outputs = _table(
 
 # A content scored with a metric. ``output_sha256`` is of the decompressed output, ``reference`` of all files of the
 # challenge that the score depends on; for a part of a test (ranking.parts), it is of these and of the part. ``score``
-# is None if it is not a number. ``losses`` are the line losses by the ranking metric, packed by
-# board.submission.pack; ``low`` and ``high`` are the ends of its 95 % interval.
+# is None if it is not a number. ``losses`` are the line losses by the ranking metric, and ``documents`` the numbers
+# of their documents, if there are some, packed by board.submission.pack; ``low`` and ``high`` are the ends of its
+# 95 % interval.
 evaluations = _table(
     "evaluations",
     *_columns(Text, "test", "metric", "version", "signature"),
     *_columns(String(64), "output_sha256", "reference"),
     *_columns(Integer, "lines"),
     *_columns(Double, "score", "low", "high", nullable=True),
-    *_columns(LargeBinary, "losses", nullable=True),
+    *_columns(LargeBinary, "losses", "documents", nullable=True),
     *_columns(Moment, "made"),
     UniqueConstraint("test", "output_sha256", "reference", "metric", "version"),
 )
@@ -194,7 +195,7 @@ history = _table(
     Index(None, "output_id"),
 )
 
-# Approximate randomisation of two evaluations (the lesser id first) of one test and metric; two-sided p.
+# The paired test of two evaluations (the lesser id first) of one test and metric; two-sided p.
 comparisons = _table(
     "comparisons",
     _reference("one_id", "evaluations", primary_key=True),

@@ -213,13 +213,13 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
         value, told = None if math.isnan(one.value) else one.value, str(_signature_of(one, signature))
         scored[metric] = replace(none, metric=metric, signature=told, lines=one.statistics.lines, score=value)
         if metric == ranking:
-            from geval_py.explaining.statistics import interval
+            from geval_py.explaining.documents import choose_documents
 
-            is_of_lines = one.metric.measure.corpus_score is None and not one.statistics.classes
-            samples = submission.INTERVAL_SAMPLES
-            low, high = interval(one.metric, one.statistics, samples=samples, seed=arguments["seed"]).ends
-            losses = submission.pack(one.statistics.columns) if is_of_lines else None
-            scored[metric] = replace(scored[metric], low=low, high=high, losses=losses)
+            column = evaluation.split.input and (arguments["documents"][test] or evaluation.split.documents)
+            documents, _ = choose_documents([evaluation], column or False)
+            own = documents and documents.of_score(one)
+            values = submission.line_values(one.metric, one.statistics, own, arguments["seed"])
+            scored[metric] = replace(scored[metric], **values)
     return [scored.get(metric) or replace(none, metric=metric) for metric in metrics]
 
 

@@ -136,7 +136,7 @@ also: {also}
 #   clip: 20              with a ladder: line losses above this, in nats, also count as this
 #   step: 0.1             with a ladder: how much the mean loss must improve, in nats; 0.1 is 10 % of a perplexity
 #   split: 30 %           scores are of 30 % of the lines until the deadline, then of the others; needs your own seed
-#   documents: FileId     with split: lines with the same value in this column of in.tsv are in the same part
+#   documents: FileId     intervals and tests are by document: lines with the same value in this column of in.tsv
 #   show: all             every variant of a submission has a score; best, as for hidden answers: only the best one
 # Each shown score reveals something about the hidden answers, and many scores could reveal them all. So hidden test
 # sets have few digits and a ladder here; see docs/board.md, "Leakage of hidden answers".

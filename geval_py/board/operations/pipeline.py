@@ -346,7 +346,7 @@ def store_evaluations(
         }
         is_same = (evaluations.c[name] == value for name, value in key.items())
         if connection.execute(select(evaluations.c.id).where(*is_same)).first() is None:
-            names = ("signature", "lines", "score", "low", "high", "losses")
+            names = ("signature", "lines", "score", "low", "high", "losses", "documents")
             values = key | {name: getattr(one, name) for name in names} | {"made": now}
             connection.execute(insert(evaluations).values(values))
 

@@ -45,13 +45,15 @@ from geval_py.board.settings import (
     metric_of,
     uninformed_score,
 )
-from geval_py.board.submission import unpack
+from geval_py.board.submission import unpack, unpack_documents
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.tables.numbers import significant
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from geval_py.explaining.documents import Documents
 
     Losses: TypeAlias = "npt.NDArray[np.float64]"
 
@@ -83,8 +85,10 @@ class Ladder:
     losses: Any = ()  # of the shown step
     badness: float = 0.0  # its score, turned so that lower is better
 
-    def climb(self, step: int, losses: Losses, badness: float) -> int:
+    def climb(self, step: int, losses: Losses, badness: float, documents: Documents | None = None) -> int:
         """Add a step with its line losses (at least one, not negative) and score; return the step to show."""
+        from geval_py.explaining.statistics import spread_of_mean
+
         if self.shown is not None:
             if not (significant(badness, self.digits) or 0.0) < (significant(self.badness, self.digits) or 0.0):
                 return self.shown
@@ -93,7 +97,10 @@ class Ladder:
                 falls.append(self.losses - losses)
             for fall in falls:
                 mean = math.fsum(fall.tolist()) / len(fall)
-                if mean <= order.ERRORS * float(fall.std()) / math.sqrt(len(fall)) or mean < self.fall:
+                error = float(fall.std()) / math.sqrt(len(fall))
+                if documents is not None and documents.count > 1:
+                    error = spread_of_mean(fall, documents.of_line).deviation
+                if mean <= order.ERRORS * error or mean < self.fall:
                     return self.shown
         self.shown, self.losses, self.badness = step, losses, badness
         return step
@@ -338,7 +345,7 @@ def _climb(
     import numpy as np
 
     ladder, measure = Ladder(test.clip, fall=test.step, digits=digits), metric_of(settings.metric).measure
-    columns = select(evaluations.c.lines, evaluations.c.losses)
+    columns = select(evaluations.c.lines, evaluations.c.losses, evaluations.c.documents)
     for step in steps:
         evaluation = step.evaluations.get(settings.metric, 0)
         row = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
@@ -349,13 +356,15 @@ def _climb(
         if not step.informed:
             yield step.id if ladder.shown is None else ladder.shown
             continue
+        documents = None
         if measure.of_losses and row.losses is not None:
+            documents = unpack_documents(row.documents, row.lines)
             losses = np.array(unpack(row.losses, row.lines)[0])
         elif math.isinf(measure.best):
             losses = np.arcsinh([badness])
         else:
             losses = np.log([max(abs(badness - measure.sign * measure.best), SMALLEST)])
-        yield ladder.climb(step.id, losses, badness)
+        yield ladder.climb(step.id, losses, badness, documents)
 
 
 # Stored comparisons

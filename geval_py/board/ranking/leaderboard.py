@@ -330,7 +330,7 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         name="group",
         text=groups_text,
         legend="entries that share a letter are not significantly different "
-        "(approximate randomisation of all pairs, Holm's correction, 5 %)",
+        "(paired tests of all pairs, Holm's correction, 5 %)",
         heading="Group",
         key=groups_text,
         style="groups",

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Row, insert, select
 from geval_py.board.database.schema import evaluations
 from geval_py.board.references import documents_of
 from geval_py.board.settings import PUBLIC, BoardSettings, Test, metric_of, metrics_of
-from geval_py.board.submission import INTERVAL_SAMPLES, pack, unpack
+from geval_py.board.submission import line_values, unpack, unpack_documents
 from geval_py.scoring.metrics.base import LineStatistics
 
 Wholes: TypeAlias = "Mapping[int, Mapping[str, Row[Any]]]"  # evaluations of whole tests, by output and metric
@@ -96,27 +96,20 @@ def part_figures(
     for (output, metric), key in keys.items():
         whole, ranking = wholes[output][metric], wholes[output].get(settings.metric)
         if key not in stored and ranking is not None:
-            losses = connection.execute(select(e.losses).where(e.id == ranking.evaluation_id)).scalar_one()
+            of_whole = select(e.losses, e.documents).where(e.id == ranking.evaluation_id)
+            losses, packed = connection.execute(of_whole).one()
             places = places_of(ranking.lines)
             if losses is not None and places:
                 statistics = LineStatistics(unpack(losses, ranking.lines)).only(places)
-                values = _scored(settings, metric, statistics) | dict(zip(KEY, key, strict=True))
+                documents, score = unpack_documents(packed, ranking.lines), metric_of(metric).value(statistics)
+                values: dict[str, Any] = dict(zip(KEY, key, strict=True))
+                values |= {"lines": statistics.lines, "score": None if math.isnan(score) else score}
+                if metric == settings.metric:
+                    documents = documents and documents.only(places)
+                    values |= line_values(metric_of(metric), statistics, documents, settings.seed)
                 new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
                 number = connection.execute(new.returning(e.id)).scalar_one()
                 stored[key] = Figures(number, *(values.get(name) for name in ("score", "low", "high")))
         if key in stored:
             by_output[output][metric] = stored[key]
     return by_output
-
-
-def _scored(settings: BoardSettings, metric: str, statistics: LineStatistics) -> dict[str, Any]:
-    """Return the columns of an evaluation with a part's score; by the ranking metric, its interval and losses too."""
-    from geval_py.explaining.statistics import interval
-
-    kind = metric_of(metric)
-    score = kind.value(statistics)
-    values = {"lines": statistics.lines, "score": None if math.isnan(score) else score}
-    if metric != settings.metric:
-        return values
-    ends = interval(kind, statistics, samples=INTERVAL_SAMPLES, seed=settings.seed).ends
-    return values | dict(zip(("low", "high"), ends, strict=True)) | {"losses": pack(statistics.columns)}

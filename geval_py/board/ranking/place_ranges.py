@@ -1,9 +1,9 @@
 """Places: paired tests of entries, which other places one might as well have, and what it would take to rise.
 
-Approximate randomisation of exact losses, with Holm's correction over all pairs of the ranked entries, tells two
-entries apart at 5 %, as in ``geval compare``. Two shown scores are told apart if all pairs of their entries are: so
-entries with the same shown score have the same range and groups, which reveal nothing of the undisclosed digits.
-The advice on changing places uses nothing but what a leaderboard shows.
+Approximate randomisation of exact losses or, by documents, a t test, with Holm's correction over all pairs of the
+ranked entries, tells two entries apart at 5 %, as in ``geval compare``. Two shown scores are told apart if all pairs
+of their entries are: so entries with the same shown score have the same range and groups, which reveal nothing of the
+undisclosed digits. The advice on changing places uses nothing but what a leaderboard shows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import evaluations
 from geval_py.board.settings import BoardSettings, metric_of
-from geval_py.board.submission import Entry, Standings, unpack
+from geval_py.board.submission import Entry, Standings, unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
 from geval_py.tables.numbers import difference, figure
@@ -34,7 +34,7 @@ def compare_pairs(
     from geval_py.explaining.statistics import pair_p_values, ranking_p_values, sample_of
 
     c, ids = evaluations.c, sorted({evaluation for pair in pairs for evaluation in pair})
-    query = select(c.id, c.score, c.reference, c.metric, c.lines, c.losses).where(
+    query = select(c.id, c.score, c.reference, c.metric, c.lines, c.losses, c.documents).where(
         c.losses.is_not(None), c.id.in_(ids)
     )
     rows = {row.id: row for row in connection.execute(query)}
@@ -48,7 +48,8 @@ def compare_pairs(
         statistics = [LineStatistics(unpack(rows[one].losses, rows[one].lines)) for one in together]
         means = [total(one.columns[0]) / one.lines for one in statistics]
         tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
-        sample = sample_of(metric, statistics)
+        documents = unpack_documents(rows[together[0]].documents, statistics[0].lines)
+        sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
         p_of_pair = pair_p_values(sample, tested, samples=settings.samples, seed=settings.seed)
         for (one, other), p_value in ranking_p_values(sample, p_of_pair).items():
             a, b = tested[one, other]

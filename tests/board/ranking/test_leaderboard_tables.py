@@ -55,7 +55,7 @@ baseline         -base               54.60             [49, 60]                 
 4         4      four                Infinity          [Infinity, Infinity]                 c      2027-01-01T15:00:00Z                                see\nthere
 
 PerplexityHashed (words, lower is better) of test-A; the best of a submitter.
-range: the places that are not significantly different from this one; group: entries that share a letter are not significantly different (approximate randomisation of all pairs, Holm's correction, 5 %).
+range: the places that are not significantly different from this one; group: entries that share a letter are not significantly different (paired tests of all pairs, Holm's correction, 5 %).
 """.lstrip()
 
 
@@ -110,7 +110,7 @@ def test_as_latex(board, capsys):
     assert text.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}{rcllrcrll}\n\\toprule\nplace & ")
     assert "\n4 & 4 & four &  & $\\infty$ & [$\\infty$, $\\infty$] & " in text
     legend, left_out = text.splitlines()[-2:]
-    assert legend.endswith("(approximate randomisation of all pairs, Holm's correction, 5 %).")
+    assert legend.endswith("(paired tests of all pairs, Holm's correction, 5 %).")
     assert left_out == "% Left out, since a page is narrow: arrived, description, remark. CSV and JSON have them."
     caption = ["--caption", "50 %", "--label", "tab:board"]
     in_a_table = shown(capsys, board, "--format", "latex", *caption)

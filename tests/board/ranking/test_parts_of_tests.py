@@ -119,7 +119,7 @@ def test_documents_are_those_of_the_named_column(rows):
 @pytest.mark.parametrize(("column", "message"), [
     ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
     ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
-    ("1", "test-A cannot be split: all its lines belong to one document"),
+    ("1", "all lines of test-A belong to one document"),
 ])  # fmt: skip
 def test_a_named_column_without_documents_is_an_error(rows, column, message):
     rows.edit(tests=f"{{test-A: {{split: 30 %, documents: {column}}}}}")
@@ -155,8 +155,6 @@ def test_scores_are_outdated_when_the_documents_change(rows, tmp_path):
     ({"tests": "{test-A: {split: 100 %}}"}, "`split` must be a percentage between 0 % and 100 %, such as 30 %"),
     ({"tests": "{test-A: {split: 30 %, visible: true}}"},
      "`split` is for hidden answers: leave out `split` or `visible`"),
-    ({"tests": "{test-A: {documents: FileId}}"},
-     "`documents` needs `split`: it keeps the lines of a document in one part"),
     ({"seed": "12345"}, "`split` needs a secret `seed`: with 12345, anyone can compute the public lines"),
     ({"metric": "BLEU"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `BLEU`"),
     ({"metric": "Accuracy"}, "`split` needs a metric of line losses, such as PerplexityHashed, not `Accuracy`"),
