@@ -21,7 +21,8 @@ SIGNATURES = {
     "luck": "(evaluation, *, seeds=25, vocabulary=frozenset())",
     "tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
     "mix": "(*outputs, words=0, documents=None, seed=12345, force=False)",
-    "compare": "(*outputs, baseline=None, samples=10000, seed=12345, documents=None, progress=None)",
+    "compare": "(*outputs, baseline=None, samples=10000, seed=12345, documents=None, runs=None, "
+    "no_worse_than=None, detect=None, progress=None)",
     "check_submission": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None, on_fault=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None, inputs=None, vocabulary=())",

@@ -33,6 +33,7 @@ COMMANDS = {
     "comparison": [
         "compare -t dev-0 --samples 100", f"compare -t dev-0 --samples 100 --no-documents {BOTH} infinite.tsv",
         "compare -t dev-0 --samples 100 infinite.tsv rest.tsv", f"compare -t dev-0 --samples 100 -a BLEU {BOTH}",
+        "compare -t runs --runs seed --no-worse-than 0.5 --detect 0.01",
     ],
     "calibration": [
         f"calibration {ONE}", "calibration -t dev-0 -o infinite.tsv",
@@ -110,6 +111,10 @@ def gazette(tmp_path):
     (folder / "three").mkdir()
     for name in BOTH.split():
         shutil.copy(folder / name, folder / "three")
+    (folder / "runs").mkdir()
+    for name, new in (("expected.tsv", "expected.tsv"), ("rest.tsv", "out-model=rest.tsv"),
+                      ("out-model=bigram.tsv", "out-seed=1.tsv"), ("out-model=unigram.tsv", "out-seed=2.tsv")):  # fmt: skip
+        shutil.copy(folder / "dev-0" / name, folder / "runs" / new)
     (folder / "three" / "out-model=bad.tsv").write_text("the:0,5\n" * 212)
     (folder / "guess.tsv").write_text("the:0,5\nthe:1\n")
     (folder / "one").mkdir()

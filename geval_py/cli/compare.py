@@ -54,6 +54,7 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
                                        lines of one file belong together
   geval compare --challenge a --challenge b -t dev-0
                                        differences pooled over two challenges
+  geval compare -t dev-0 --runs seed   out-seed=1.tsv and out-seed=2.tsv are runs of one system
   geval compare -t dev-0 --format latex --caption "Perplexity on dev-0" --label tab:dev-0 >table.tex
 """,
     option(
@@ -90,10 +91,17 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
     ),
     table_options(seed=f"of the random numbers (default: {config.DEFAULT_SEED})"),
     DOCUMENTS,
+    option(
+        "--runs", metavar="NAME",
+        help="a parameter in names: outputs that differ only in it are training runs of one system",
+    ),
+    option("--no-worse-than", type=float, metavar="X",
+        help="show if an output is not worse than the baseline by more than X"),
+    option("--detect", type=float, metavar="X", help="show how many lines detect a difference of X in 80 %% of cases"),
     table_options(precision="digits after the point (default: by the width of the intervals)"),
     add_format,
     table_options("names", "threads", "cluster"),
-)
+)  # fmt: skip
 
 
 def run_compare(args: argparse.Namespace) -> int:
@@ -103,6 +111,8 @@ def run_compare(args: argparse.Namespace) -> int:
         args.out_directory = folders[0]
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
     if len(folders) > 1:
+        if any(value is not None for value in (args.runs, args.no_worse_than, args.detect)):
+            raise UsageError(message="--runs, --no-worse-than and --detect take a single challenge")
         of_sets = {"documents": settings.documents_by, "metrics": args.alt_metrics or ()}
         terminal.show(Suite(folders).compare(task.test_name, baseline=args.baseline, **of_sets), settings)
         return 0
@@ -123,6 +133,9 @@ def run_compare(args: argparse.Namespace) -> int:
             samples=args.samples,
             seed=settings.seed,
             documents=settings.documents_by,
+            runs=args.runs,
+            no_worse_than=args.no_worse_than,
+            detect=args.detect,
             progress=progress,
         )
     score.warn_unbounded_loss(evaluations)
@@ -131,7 +144,7 @@ def run_compare(args: argparse.Namespace) -> int:
     notes = [f"{name} could not be scored and is left out" for name in failed]
     if len(failed) > 2:
         notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
-    ties = notes_on_ties(list(near_ties(evaluations, comparison)))
+    ties = notes_on_ties(list(near_ties(evaluations, comparison)) if args.runs is None else [])
     comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=args.precision)
     comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)

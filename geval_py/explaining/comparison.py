@@ -12,7 +12,8 @@ import math
 import operator
 import os
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias
@@ -48,7 +49,16 @@ from geval_py.explaining.statistics import (
     sample_of,
 )
 from geval_py.reading import config
-from geval_py.reading.outputs import DERIVED, find_output, output_at, own_names, unique_names
+from geval_py.reading.outputs import (
+    DERIVED,
+    RUNS,
+    Output,
+    by_runs,
+    find_output,
+    output_at,
+    own_names,
+    unique_names,
+)
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.metrics.base import LineStatistics, Metric
 from geval_py.scoring.score_tables import short_name
@@ -65,10 +75,11 @@ Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name 
 
 _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
-SCORE, DIFFERENCE = "score [95 %]", "diff. [95 %]"
+SCORE, DIFFERENCE, NOT_WORSE = "score [95 %]", "diff. [95 %]", "not worse"
+UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
 DROPPABLE = (  # where a terminal is too narrow, the last one first
-    *("infinite", "p rand", "group", DIFFERENCE, "won", "lost", "p t", "p boot", "tied", "compared"),
-    "score there",
+    *("infinite", "p rand", "group", DIFFERENCE, NOT_WORSE, "won", "lost", "p t", "p boot", "tied", "compared"),
+    *("score there", "runs"),
 )
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 
@@ -79,7 +90,7 @@ class System:
 
     ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss (or another
     infinite statistic); ``finite_score`` is over the lines ``compared``: those that are finite in this system and in
-    the baseline.
+    the baseline. A system has ``runs``, if they are told apart.
 
     Against the baseline, on all lines: the shares of lines ``won`` (a lower loss or, for a metric of other
     statistics, a better score of the line; any finite line beats an infinite one), ``lost`` and ``tied`` (also two
@@ -87,9 +98,12 @@ class System:
     unit) with its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number of systems;
     by documents, and for many lines, ``p_bootstrap`` is of a t test). All are None for the baseline. Figures of the
     lines compared are None if there is no such line, and so is a difference of infinite scores. The difference and
-    its p-values are None, too, if it favours the system with more infinite lines.
+    its p-values are None, too, if it favours the system with more infinite lines. ``run_share`` is the share of the
+    difference's variance that is due to training runs. A true difference of ``least_detectable`` would be significant
+    at 5 % in 80 % of cases; ``lines_needed`` is the number of lines for another such difference, inf if more lines
+    are not enough. ``p_no_worse`` is the one-sided p-value of the test that the system is not worse by some margin.
 
-    Two equal ``signature`` mean the same score; it is None if none was asked for.
+    Two equal ``signature`` mean the same score; it is None if none was asked for, or the system has several runs.
     """
 
     name: str
@@ -105,6 +119,11 @@ class System:
     won: float | None = None
     lost: float | None = None
     tied: float | None = None
+    runs: int | None = None
+    run_share: float | None = None
+    least_detectable: float | None = None
+    lines_needed: float | None = None
+    p_no_worse: float | None = None
     signature: scores.Signature | None = None
 
 
@@ -130,7 +149,10 @@ class Comparison(formats.Tabular):
     test). If intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their
     number. ``optimism`` is by how much the best of as many equally good systems would seem better than their mean, in
     the metric's unit (None for two systems and for other metrics), and ``p_best`` the p-value of the best one against
-    the baseline, corrected for the choice among all (None if the baseline is best).
+    the baseline, corrected for the choice among all (None if the baseline is best). ``runs`` is
+    the parameter that tells a system's training runs apart, if there is one: scores and shares are then of losses
+    averaged over the runs. ``no_worse_than`` is the margin of each system's ``p_no_worse``, and ``detect`` the
+    difference of its ``lines_needed``, both in the metric's unit.
     ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
     statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
     worth showing. ``names`` replace systems' names in tables for people; ``marks`` shows what is significant there,
@@ -150,6 +172,9 @@ class Comparison(formats.Tabular):
     compared_documents: int | None
     optimism: float | None
     p_best: float | None
+    runs: str | None
+    no_worse_than: float | None
+    detect: float | None
     systems: tuple[System, ...] = field(repr=False)
     groups: tuple[tuple[str, ...], ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
@@ -230,12 +255,9 @@ class Comparison(formats.Tabular):
 
     @property
     def tests(self) -> list[str]:
-        """The columns of the tests: a t test by documents has one p-value, by which the groups are made, too."""
-        return (
-            [self.first_test]
-            if self.first_test == "p t" and self.documents is not None
-            else [self.first_test, "p rand"]
-        )
+        """The columns of the tests: a t test by documents or runs has one p-value, which makes the groups, too."""
+        is_single = self.first_test == "p t" and (self.documents or self.runs) is not None
+        return [self.first_test] if is_single else [self.first_test, "p rand"]
 
     def table(self) -> Table:
         """Return the table for people: a row per system.
@@ -243,9 +265,10 @@ class Comparison(formats.Tabular):
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
         some_infinite, tested = self.compared < self.lines, self.is_tested
-        figures = [SCORE, *(["infinite"] if some_infinite else [])]
+        figures = [*(["runs"] if self.runs else []), SCORE, *(["infinite"] if some_infinite else [])]
         figures += ["compared", "score there"] if tested and some_infinite else []
         figures += [DIFFERENCE, *self.tests] if tested else []
+        figures += [NOT_WORSE] if tested and self.no_worse_than is not None else []
         figures += ["won", "lost", "tied"]
         columns = [Column(name=name, alignment="right", write=lambda cell: cell) for name in figures]
         columns.insert(0, Column(name="system", write=lambda cell: cell, cut="middle"))
@@ -282,8 +305,10 @@ class Comparison(formats.Tabular):
             string.ascii_letters[n] if n < len(string.ascii_letters) else f"({n + 1})"
             for n in self.row(system)["groups"]
         )
+        no_worse = numbers.p_value_text(system.p_no_worse)
         return {
             "system": visible(self.names.get(system.name, system.name)),
+            "runs": str(system.runs),
             SCORE: Bold(score) if is_best else score,
             "infinite": str(system.infinite),
             "compared": str(system.compared),
@@ -291,15 +316,26 @@ class Comparison(formats.Tabular):
             DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((difference or 0.0) > 0)}{versus}",
             self.first_test: numbers.p_value_text(system.p_bootstrap),
             "p rand": numbers.p_value_text(p),
+            NOT_WORSE: no_worse and f"{'yes' if (system.p_no_worse or 0.0) < LEVEL else 'no'} ({no_worse})",
             **{name: share_text(getattr(system, name)) for name in ("won", "lost", "tied")},
             "group": "".join(letters),
         }
 
     def records(self) -> Table:
-        rows = [self.row(system) | {"signature": str(system.signature)} for system in self.systems]
+        rows = [self.row(system) | {"signature": str(system.signature or "")} for system in self.systems]
         for row in rows:
             row["groups"] = " ".join(map(str, row["groups"]))
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
+
+    @property
+    def unit_text(self) -> str:
+        """The unit, as it is written behind a number."""
+        return "" if self.unit in UNSAID else f" {self.unit}"
+
+    def _range(self, name: str, write: Callable[[float], str]) -> str:
+        """Write the least and the greatest of a figure of the systems; "" if none has it."""
+        values = [value for system in self.systems if (value := getattr(system, name)) is not None]
+        return " to ".join(dict.fromkeys(map(write, (min(values), max(values))))) if values else ""
 
     def signatures(self) -> Iterator[str]:
         for system in self.systems:
@@ -317,6 +353,13 @@ class Comparison(formats.Tabular):
                 f"Intervals and tests are computed by document: {self.compared_documents} documents, named by the "
                 f"column {self.documents}."
             )
+        if self.runs is not None:
+            yield visible(
+                f"Outputs that differ only in {self.runs} are training runs of one system. Its score is computed "
+                "from the mean of its runs on each line; intervals and tests allow for other runs."
+            )
+            if shares := self._range("run_share", share_text):
+                yield f"{shares} of a difference's variance is due to training runs: more lines do not reduce it."
         if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
             yield Legend(
@@ -351,6 +394,15 @@ class Comparison(formats.Tabular):
                     f"{self.names.get(best, best)} {verdict} significantly better than the baseline, corrected for "
                     f"the choice of the best of {tries} (p {numbers.p_value_text(self.p_best)})."
                 )
+        if self.no_worse_than is not None:
+            margin = f"worse than the baseline by less than {self.no_worse_than:g}{self.unit_text}, or better"
+            yield Legend(([NOT_WORSE], f"{margin} (one-sided test with its p-value, 5 % level)"))
+        if detectable := self._range("least_detectable", lambda value: numbers.figure(value, 2)):
+            meaning = "a true difference of this size is significant in 80 % of such test sets"
+            yield f"Least detectable difference: {detectable}{self.unit_text} ({meaning})."
+        if self.detect is not None and (needed := self._range("lines_needed", lambda value: f"{value:,.0f}")):
+            needed += " such lines (inf: only more training runs help)" if "inf" in needed else " such lines"
+            yield f"To detect a difference of {self.detect:g}{self.unit_text} in 80 % of cases takes about {needed}."
         if self.marks:
             yield "bold: the best score."
         if self.marks and self.is_tested:
@@ -367,14 +419,25 @@ def rank(
     samples: int,
     seed: int,
     documents: Integers | None = None,
+    runs: Sequence[tuple[int, ...]] = (),
+    no_worse_than: float | None = None,
+    detect: float | None = None,
     progress: blocks.Progress | None = None,
 ) -> Ranking:
     """Score systems on the same lines, test all pairs, and group them; ``baseline`` is the index of a system.
 
-    Raises UsageError for samples or a seed out of range.
+    With ``runs``, they are the indices of each system's ``statistics``; otherwise each of these is a system.
+
+    Raises UsageError for samples or a seed out of range, and for runs and a metric without figures of lines.
     """
+    outputs, statistics = statistics, [_mean([statistics[run] for run in one]) for one in runs] or statistics
     sample = sample_of(metric, statistics, documents)
-    infinite, count = sample.infinite, sample.systems
+    if runs:
+        if any(sample.line_figures(n) is None for n in range(len(runs))):
+            raise UsageError(message=f"training runs cannot be compared by {metric.name}: it is not of single lines")
+        of_runs = ([outputs[run] for run in one] for one in runs)
+        sample = replace(sample, runs=tuple(sample_of(metric, one, documents) for one in of_runs))
+    infinite, count, sign = sample.infinite, sample.systems, metric.measure.sign
     failures = infinite.sum(axis=0).tolist()
     own_scores = [metric.value(system) for system in statistics]
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
@@ -382,6 +445,8 @@ def rank(
         {"name": names[n], "score": own_scores[n], "interval": own_intervals[n], "infinite": failures[n]}
         for n in range(count)
     ]
+    for n, one in enumerate(runs):
+        rows[n].update(runs=len(one))
     for n, (won, lost, tied) in enumerate(line_shares(sample, baseline)):
         if n != baseline:
             rows[n].update(won=won, lost=lost, tied=tied)
@@ -404,15 +469,21 @@ def rank(
             rows[n].update(compared=part.lines, finite_score=part_scores[n])
             if p_value is not None:
                 difference = part_scores[n] - part_scores[baseline]
-                difference_interval, p_bootstrap = tests[place[n]]
+                difference_interval, p_bootstrap, spread = tests[place[n]]
                 rows[n].update(
                     difference=None if math.isnan(difference) else difference,
                     difference_interval=difference_interval,
                     p_bootstrap=p_bootstrap,
                     p_randomisation=p_value,
                 )
-
-    sign = 1 if metric.measure.direction == "lower" else -1
+                if no_worse_than is not None and not math.isnan(difference):
+                    rows[n].update(p_no_worse=spread.p_of_less(sign * difference - no_worse_than))
+                if spread.deviation > 0.0:  # there are lines that differ
+                    rows[n].update(
+                        run_share=spread.run_share if runs else None,
+                        least_detectable=spread.least_detectable,
+                        lines_needed=None if detect is None else spread.lines_needed(part.lines, detect),
+                    )
 
     def place_of(n: int) -> tuple[bool, float, int, float]:
         """Sort by score, infinite lines, score on the lines compared; undefined scores are last."""
@@ -432,11 +503,17 @@ def rank(
         groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
         lines=int((~infinite).all(axis=1).sum()),
         is_drawn=sample.are_drawn,
-        optimism=optimism(sample),
+        optimism=None if runs else optimism(sample),
         p_best=None
         if order[0] == baseline
         else min(1.0, (count - 1) * p_of[min(order[0], baseline), max(order[0], baseline)]),
     )
+
+
+def _mean(runs: Sequence[LineStatistics]) -> LineStatistics:
+    """Return the means of the statistics of a system's runs."""
+    columns = (array("d", np.mean(columns, axis=0)) for columns in zip(*(run.columns for run in runs), strict=True))
+    return runs[0] if len(runs) == 1 else LineStatistics(columns=tuple(columns), classes=runs[0].classes)
 
 
 def equal_systems(systems: Iterable[LineStatistics]) -> list[tuple[int, ...]]:
@@ -462,6 +539,9 @@ def compare(
     samples: int = config.DEFAULT_SAMPLES,
     seed: int = config.DEFAULT_SEED,
     documents: DocumentsBy = None,
+    runs: str | None = None,
+    no_worse_than: float | None = None,
+    detect: float | None = None,
     progress: blocks.Progress | None = None,
 ) -> Comparison:
     """Compare evaluations, given one by one or as a list, with a baseline and with each other.
@@ -478,16 +558,28 @@ def compare(
     two systems, may be alike, if there is one; False takes each line by itself.
     Two systems are compared on the lines that are finite in both; the shares won, lost and tied are of all lines.
 
-    Raises UsageError for fewer than two evaluations, other values, different answers or metrics, an unknown baseline
-    or column, samples or a seed out of range, a single document; LineCountError for different numbers of lines.
+    ``runs`` is a parameter of the outputs' names, such as ``"seed"``: outputs that differ only in it are training
+    runs of one system. ``no_worse_than`` and ``detect`` are differences in the metric's unit, above 0: whether a
+    system is not worse than the baseline by more, and how many lines detect such a difference.
+
+    Raises UsageError for fewer than two evaluations or systems, other values, different answers or metrics, an
+    unknown baseline, column or parameter, samples, a seed or a difference out of range, a single document or run;
+    LineCountError for different numbers of lines.
     """
     evaluations = scores.checked_evaluations(outputs, "compare")
     config.check_sampling(samples, seed)
-    if len(evaluations) < 2:
-        raise UsageError(message=f"a comparison takes two outputs or more; there is {len(evaluations) or 'none'}")
+    if not all(0.0 < one < math.inf for one in (no_worse_than, detect) if one is not None):
+        raise UsageError(message="a difference is a number above 0")
+    files = [evaluation.output for evaluation in evaluations]
+    members: list[tuple[int, ...]] = [(n,) for n in range(len(files))]
+    if runs is not None:
+        files, members = _systems(files, runs)
+    if len(members) < 2:
+        what = "outputs" if runs is None else "systems"
+        raise UsageError(message=f"a comparison takes two {what} or more; there is {len(members) or 'none'}")
     scores.check_comparable(evaluations)
-    names, first = unique_names([evaluation.output for evaluation in evaluations]), evaluations[0].scores[0]
-    index = find_baseline(baseline, evaluations)
+    names, first = unique_names(files), evaluations[0].scores[0]
+    index = find_baseline(baseline, [evaluations[one[0]] for one in members], files)
     of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(first).several()
     ranking = rank(
@@ -498,9 +590,13 @@ def compare(
         samples=samples,
         seed=seed,
         documents=None if grouped is None else grouped.of_line,
+        runs=() if runs is None else members,
+        no_worse_than=no_worse_than,
+        detect=detect,
         progress=progress,
     )
-    signatures = {name: evaluation.signature for name, evaluation in zip(names, evaluations, strict=True)}
+    singles = ((name, one[0]) for name, one in zip(names, members, strict=True) if len(one) == 1)
+    signatures = {name: evaluations[n].signature for name, n in singles}
     return Comparison(
         **scores.head_of(evaluations[0]),
         lines=evaluations[0].line_count,
@@ -512,19 +608,37 @@ def compare(
         compared_documents=None if grouped is None else grouped.count,
         optimism=ranking.optimism,
         p_best=ranking.p_best,
-        systems=tuple(replace(system, signature=signatures[system.name]) for system in ranking.systems),
+        runs=runs,
+        no_worse_than=no_worse_than,
+        detect=detect,
+        systems=tuple(replace(system, signature=signatures.get(system.name)) for system in ranking.systems),
         groups=ranking.groups,
-        notes=tuple(_notes(evaluations, ranking, samples, of_file, dependence)),
+        notes=tuple(_notes(evaluations, ranking, samples, runs, of_file, dependence)),
         of_losses=first.metric.measure.of_losses,
     )
 
 
-def find_baseline(baseline: Baseline, evaluations: Sequence[scores.ScoredOutput]) -> int:
+def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], list[tuple[int, ...]]]:
+    """Return the systems that have runs, as outputs without the parameter of these, and the indices of their runs."""
+    groups = by_runs(outputs, parameter)
+    names = {os.path.basename(path): [outputs[n].name for n in runs] for path, runs in groups.items()}
+    single = [name for name, runs in names.items() if len(runs) == 1 and runs != [name]]
+    if single or len(groups) == len(outputs):
+        those = f"there is a single one of {some_of(single)}" if single else "there are none"
+        what = f"outputs whose names differ only in {visible(parameter)}"
+        raise UsageError(message=f"a system takes two training runs or more, {what}\n  {those}")
+    return list(map(output_at, groups)), list(map(tuple, groups.values()))
+
+
+def find_baseline(
+    baseline: Baseline, evaluations: Sequence[scores.ScoredOutput], outputs: Sequence[Output] = ()
+) -> int:
     """Find a baseline among evaluations, as :func:`compare` does; raises UsageError.
 
     None stands for the best output of ``geval baseline`` or, without one, the first that was neither tuned nor mixed.
+    ``outputs`` are called otherwise than the evaluations'.
     """
-    outputs = [evaluation.output for evaluation in evaluations]
+    outputs = outputs or [evaluation.output for evaluation in evaluations]
     if isinstance(baseline, str | os.PathLike):
         return find_output(os.fspath(baseline), unique_names(outputs), outputs, "compared")
     if baseline is None:
@@ -548,6 +662,7 @@ def _notes(
     evaluations: Sequence[scores.ScoredOutput],
     ranking: Ranking,
     samples: int,
+    runs: str | None,
     of_file: Documents | None,
     dependence: Dependence | None,
 ) -> Iterator[str]:
@@ -561,12 +676,19 @@ def _notes(
         yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
-    pairs = math.comb(systems, 2)
+    pairs, files = math.comb(systems, 2), [evaluation.output for evaluation in evaluations]
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
     together = max(system.compared for system in ranking.systems if system.won is not None)
-    names = unique_names([evaluation.output for evaluation in evaluations])
+    names = unique_names(files)
+    if runs is None:
+        for parameter in RUNS:
+            if len(by_runs(files, parameter)) < len({output.path for output in files}):
+                only = f"some outputs differ only in {parameter}: if they are training runs of one system"
+                yield f"{only}, use --runs {parameter}"
+    elif fixed := [output.name for output in files if runs not in output.parameters and not output.is_baseline]:
+        yield f"{some_of(fixed)} has no {visible(runs)} in its name: it counts as a system without training runs"
     for same in equal_systems(evaluation.scores[0].statistics for evaluation in evaluations):
         *others, last = (names[n] for n in same)
         all_of = f"{visible(', '.join(others))} and {visible(last)}"

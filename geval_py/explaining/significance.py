@@ -240,21 +240,6 @@ def benjamini_hochberg(p_values: Array) -> Array:
     return q_values
 
 
-def lines_needed(lines: int, difference: float, half_width: float) -> int:
-    """Estimate how many lines tell a true difference as great as the one observed from 0, in 80 % of cases.
-
-    ``half_width`` is half the width of the difference's 95 % interval on ``lines`` lines; it is smaller by the root
-    of the number of lines. The result has two digits (Card et al., "With little power comes great responsibility",
-    2020, on why to ask).
-
-    >>> lines_needed(200, 1.0, 1.96), lines_needed(200, 10.0, 1.96), lines_needed(200, 0.1, 1.96)
-    (1600, 16, 160000)
-    """
-    error = half_width / NORMAL_QUANTILE
-    needed = lines * ((NORMAL_QUANTILE + POWER_QUANTILE) * error / difference) ** 2
-    return max(1, round(float(f"{needed:.1e}")))
-
-
 def samples_needed(pairs: int) -> int:
     """Return the least number of samples with which the smallest of ``pairs`` p-values can pass Holm's correction.
 

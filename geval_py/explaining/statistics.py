@@ -28,6 +28,10 @@ A counted p-value counts the observed difference as one of the samples, so it is
 the lines that are finite in both. A system must not gain by failing on hard lines: where it has more infinite lines
 than the other, it is not said to be better on the rest.
 
+Training runs
+    The outputs of a system may be runs of its training, such as with several seeds. Its figures are means over them,
+    and all intervals and tests are t tests of two levels: other runs and other lines, or documents.
+
 Shapes: weights are resamples x lines (or documents); statistics are columns x lines x systems; members are lines x
 classes, 1 if a line is of the class (a metric without classes has one class of all lines); sums are columns x
 resamples x systems x classes; counts are resamples x classes.
@@ -47,6 +51,7 @@ from numpy.typing import NDArray
 from geval_py.explaining.significance import (
     GEVAL_TAIL,
     NORMAL_QUANTILE,
+    POWER_QUANTILE,
     TINY,
     Array,
     Flags,
@@ -114,13 +119,15 @@ class Totals(NamedTuple):
 class LineSample:
     """The statistics of systems on the same lines (at least one), finite or inf.
 
-    ``documents`` is the number of each line's document, from 0; None if each line is by itself.
+    ``documents`` is the number of each line's document, from 0; None if each line is by itself. If systems have
+    training runs, their statistics are means over these, and ``runs`` has a sample of each system's runs.
     """
 
     metric: Metric
     statistics: Array
     members: Array
     documents: Integers | None = None
+    runs: tuple[LineSample, ...] = ()
 
     @property
     def lines(self) -> int:
@@ -150,7 +157,7 @@ class LineSample:
         """
         if self.documents is not None:
             return self.documents if self.units > 1 else None
-        return np.arange(self.lines) if self.lines > MANY else None
+        return np.arange(self.lines) if self.lines > (1 if self.runs else MANY) else None
 
     @property
     def is_of_mean_loss(self) -> bool:
@@ -181,6 +188,7 @@ class LineSample:
             statistics=self.statistics[:, lines][:, :, systems],
             members=members[:, members.any(axis=0)],
             documents=None if self.documents is None else np.unique(self.documents[lines], return_inverse=True)[1],
+            runs=tuple(self.runs[n].select(lines, range(self.runs[n].systems)) for n in systems if self.runs),
         )
 
     def totals(self, blocks: Iterable[Array] | None = None) -> Totals:
@@ -368,6 +376,9 @@ def intervals(
             if infinite_ends is None:
                 continue
             ends = infinite_ends
+        elif sample.runs:
+            mean, half = float(figures.mean()), spread_of_runs(sample, [n]).half_width
+            ends = mean - half, mean + half
         elif sample.is_of_shares:
             ends = interval_of_share(float(figures.mean()), lines)
         else:
@@ -462,7 +473,8 @@ def pair_p_values(
                 continue
             own, others = figures[one], figures[other]
             if own is not None and others is not None:
-                p_values[pair] = _p_of_lines(own, others, part.documents)
+                spread = spread_of_runs(part, [one, other]) if part.runs else None
+                p_values[pair] = _p_of_lines(own, others, part.documents, spread)
                 continue
             differences = differences or part.exchanges(samples, seed, progress)
             exchanged, observed = differences((one, other)), values[one] - values[other]
@@ -477,14 +489,16 @@ def pair_p_values(
     return p_values
 
 
-def _p_of_lines(own: Array, others: Array, documents: Integers | None) -> float:
-    """Test the difference of two systems by their lines' figures."""
+def _p_of_lines(own: Array, others: Array, documents: Integers | None, spread: Spread | None) -> float:
+    """Test the difference of two systems by their lines' figures, or by its spread over training runs, too."""
     differences = own - others
     noise = NOISE * (abs(float(own.sum())) + abs(float(others.sum())))
-    if documents is None:
-        return sign_flip_p_value(differences, noise)
+    if spread is None:
+        if documents is None:
+            return sign_flip_p_value(differences, noise)
+        spread = spread_of_mean(differences, documents)
     mean = float(differences.mean())
-    return 1.0 if abs(mean) * len(own) <= noise else spread_of_mean(differences, documents).p_value(mean)
+    return 1.0 if abs(mean) * len(own) <= noise else spread.p_value(mean)
 
 
 def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
@@ -511,10 +525,11 @@ def counted_p_value(differences: Array, observed: Array | float, noise: Array | 
 
 
 class BaselineTest(NamedTuple):
-    """The 95 % interval of the difference of scores, None if it is undefined, and a p-value."""
+    """The 95 % interval of the difference of scores, None if it is undefined, a p-value, and that spread."""
 
     interval: Interval | None
     p_value: float
+    spread: Spread
 
 
 def against_baseline(
@@ -528,21 +543,27 @@ def against_baseline(
     check_sampling(samples, seed)
     totals = sample.totals()
     count, units, systems = sample.document_count, sample.spread_units, sample.systems
-    figures: list[Array] = []
+    figures: list[list[Array]] = []
     for of_score in (False, True) if units is not None else ():
         columns = (sample.line_figures(n, of_score=of_score) for n in range(systems))
-        figures += [column for column in columns if column is not None]
+        figures.append([column for column in columns if column is not None])
     tests: list[BaselineTest] = []
-    if units is not None and len(figures) == 2 * systems:
-        base, base_scores, scores = figures[baseline], figures[systems + baseline], sample.scores(totals)[0]
-        for score, own, own_scores in zip(scores, figures[:systems], figures[systems:], strict=True):
-            difference = float(score - scores[baseline])
-            half = spread_of_mean(own_scores - base_scores, units).half_width
+    if units is not None and all(len(columns) == systems for columns in figures):
+
+        def spread(system: int, of_line: Integers = units, *, of_score: bool) -> Spread:
+            if sample.runs:
+                return spread_of_runs(sample, [system, baseline], of_score=of_score)
+            return spread_of_mean(figures[of_score][system] - figures[of_score][baseline], of_line)
+
+        scores, base = sample.scores(totals)[0], figures[False][baseline]
+        for n, own in enumerate(figures[False]):
+            difference, of_difference = float(scores[n] - scores[baseline]), spread(n, of_score=True)
+            half = of_difference.half_width
             change = float((own - base).mean())
             if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
                 change = 0.0
             ends = Interval(low=difference - half, high=difference + half, documents=count)
-            tests.append(BaselineTest(ends, spread_of_mean(own - base, units).p_value(change)))
+            tests.append(BaselineTest(ends, spread(n, of_score=False).p_value(change), of_difference))
         return tests
     resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
     observed, values = sample.tested_values(totals), sample.tested_values(resampled)
@@ -562,10 +583,12 @@ def against_baseline(
         differences = scores - base
         differences[np.isfinite(base) & (np.abs(differences) <= NOISE * np.abs(base))] = 0.0
     for column, p_value in zip(differences.T, p_values.tolist(), strict=True):
-        interval = None
+        interval, half = None, math.nan
         if not np.isnan(column).any():
             interval = Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
-        tests.append(BaselineTest(interval, p_value))
+            half = interval.half_width
+        degrees = max(1, sample.units - 1)
+        tests.append(BaselineTest(interval, p_value, Spread(half / t_quantile(degrees), degrees)))
     return tests
 
 
@@ -700,21 +723,43 @@ def exponential_tail(samples: Array, observed: float, units: int) -> float:
 
 
 class Spread(NamedTuple):
-    """The standard deviation of a mean of lines in documents, and the degrees of freedom of its estimate."""
+    """The standard deviation of a mean of lines in documents, and the degrees of freedom of its estimate.
+
+    ``run_share`` is the share of the variance that is due to training runs, so that more lines do not reduce it.
+    """
 
     deviation: float
     degrees: float
+    run_share: float = 0.0
 
     @property
     def half_width(self) -> float:
         """Half the width of the 95 % interval."""
         return t_quantile(self.degrees) * self.deviation
 
+    @property
+    def least_detectable(self) -> float:
+        """The true difference that a test at 5 % finds in 80 % of cases: 2.8 deviations, or more with few degrees."""
+        return self.half_width + POWER_QUANTILE * self.deviation
+
+    def lines_needed(self, lines: int, difference: float) -> float:
+        """Return how many lines detect a true difference, where it has this spread on ``lines``: two digits.
+
+        inf if no number of lines does, as the training runs are too few.
+        """
+        variance = (difference / self.least_detectable) ** 2 - self.run_share
+        return float(f"{lines * (1 - self.run_share) / variance:.1e}") if variance > 0.0 else math.inf
+
     def p_value(self, difference: float) -> float:
         """Test whether a mean that is so far from 0 differs from it by chance; 1 if it is 0."""
         if difference == 0.0:
             return 1.0
         return max(MIN_P_VALUE, t_tails(difference / self.deviation, self.degrees) if self.deviation > 0.0 else 0.0)
+
+    def p_of_less(self, difference: float) -> float:
+        """Test whether a mean that is 0 or less by so much is so by chance: one-sided."""
+        p_value = self.p_value(difference) / 2
+        return p_value if difference < 0.0 else 1.0 - p_value
 
 
 def spread_of_mean(values: Array, of_line: Integers) -> Spread:
@@ -754,6 +799,41 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     squared = float(own @ (variances - 4 * p * variances + 2 * total * p**2))
     squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
     return Spread(deviation, max(1.0, trace**2 / squared) if squared > 0.0 else 1.0)
+
+
+def spread_of_runs(sample: LineSample, systems: Sequence[int], *, of_score: bool = False) -> Spread:
+    """Estimate how far the mean of a system, or the difference of two, is from that of other runs and other lines.
+
+    It is the analysis of variance of runs crossed with lines, as of readers and cases in radiology (Obuchowski and
+    Rockette, "Hypothesis testing of diagnostic accuracy for multiple readers and multiple tests", 1995; Hillis, "A
+    comparison of denominator degrees of freedom methods for multiple observer ROC analysis", 2007). The variance is
+    that of the lines' means over runs, by CR2, plus that of the runs' means, less what the lines' has of the latter,
+    since runs differ from line to line; but it is not less than the lines'. The variance R of the runs' means has
+    m R^2 / (the sum of the squares of the systems' parts) = d degrees of freedom, where m is one less than the least
+    number of runs. For Satterthwaite's degrees, R is weighed by (1 + 2 / d)^2: otherwise the interval would be too
+    narrow where few runs are alike by chance (docs/compare.md has simulations). A single run has no variance of runs.
+    The statistics are finite.
+    """
+    if sample.units < 2:
+        return Spread(math.inf, 1.0)
+    of_line = np.arange(sample.lines) if sample.documents is None else sample.documents
+    difference, variances, shared, least = np.zeros(sample.lines), [], 0.0, math.inf
+    for one in (sample.runs[n] for n in systems):
+        runs = np.array([one.line_figures(n, of_score=of_score) for n in range(one.systems)], dtype=np.float64)
+        mean, more = runs.mean(axis=0), len(runs) - 1
+        difference = mean - difference
+        if more:
+            variances.append(float(runs.mean(axis=1).var(ddof=1)) / len(runs))
+            shared += sum(spread_of_mean(run - mean, of_line).deviation ** 2 for run in runs) / more / len(runs)
+            least = min(least, more)
+    of_lines, of_runs = spread_of_mean(difference, of_line), sum(variances)
+    lines, added = of_lines.deviation**2, max(0.0, of_runs - shared)
+    if of_runs == 0.0 or lines + added == 0.0:
+        return of_lines
+    degrees = least * of_runs**2 / sum(one**2 for one in variances)
+    weighed = of_runs * (1 + 2 / degrees) ** 2
+    squares = weighed**2 / degrees + lines**2 / of_lines.degrees
+    return Spread(math.sqrt(lines + added), max(1.0, (weighed + lines) ** 2 / squares), added / (lines + added))
 
 
 def interval_of_share(share: float, lines: int) -> tuple[float, float]:

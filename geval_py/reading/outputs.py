@@ -26,6 +26,7 @@ _MISNAMED = r"(?i)(?:out|pred|result|submi|hyp|guess).*?(\.[^.]*|)"  # with its 
 
 BASELINES = ("rest", "uniform", "unigram", "ngram", "ngram-both")  # models of geval baseline, the worse ones first
 DERIVED = ("tuned", "mix")  # parameters of outputs that geval tune and geval mix made
+RUNS = ("seed", "random_seed", "run", "rep", "repetition", "trial")  # parameters that often tell training runs apart
 
 
 class Output(NamedTuple):
@@ -112,6 +113,17 @@ def parse_parameters(name: str) -> dict[str, str]:
     if not all(key.strip() and equals for key, equals, _ in pairs):
         return {}
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def by_runs(outputs: Sequence[Output], parameter: str) -> dict[str, list[int]]:
+    """Group outputs that differ only in a parameter, by their path without it: the indices of each group."""
+    pair = f"{re.escape(parameter)}=[^,]*"
+    pair = rf"(?<=[-,]){pair},|[-,]{pair}?(?=(?:{_ANY_FORMAT})?$)"
+    groups: dict[str, list[int]] = {}
+    for n, output in enumerate(outputs):
+        path = os.path.join(os.path.dirname(output.path), re.sub(pair, "", output.name))
+        groups.setdefault(path, []).append(n)
+    return groups
 
 
 def unique_names(outputs: Sequence[Output]) -> list[str]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from geval_py.explaining import losses
+from geval_py.explaining.comparison import UNSAID
 from geval_py.explaining.losses import Outcome
 from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval, lines_needed
+from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading.features import feature_words
 from geval_py.reports import charts
@@ -203,9 +204,6 @@ def interval_text(interval: Interval) -> str:
     return f"95 % Student’s interval over {units}, {corrected}"
 
 
-UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
-
-
 def comparison_panel(report: Report) -> Panel | None:
     """Return the panel that compares outputs; None without another output."""
     comparison = report.comparison
@@ -214,11 +212,10 @@ def comparison_panel(report: Report) -> Panel | None:
     others = [system for system in comparison.systems if system.name != comparison.baseline]
     question = f"Is {_brief(others[0].name)} better?" if len(others) == 1 else "Is another one better?"
     sentences = [_verdict(system, comparison) for system in others[:3]]
-    first, span = others[0], others[0].difference_interval
-    if first.difference and span is not None and 0.0 < span.half_width < math.inf:
-        needed = lines_needed(first.compared, first.difference, span.half_width)
-        name = _brief(first.name)
-        sentences.append(f"For {name} to differ significantly in 80 % of cases takes about {needed:,} such lines.")
+    first = others[0]
+    if first.least_detectable is not None and first.least_detectable < math.inf:
+        detectable = f"{figure(first.least_detectable)}{comparison.unit_text}"
+        sentences.append(f"A true difference of {detectable} would be significant in 80 % of such test sets.")
     intervals = (one.difference_interval for one in others if one.difference_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
@@ -271,8 +268,7 @@ def _verdict(system: System, comparison: Comparison) -> str:
     name, better = _brief(system.name), _is_better(system, comparison)
     if system.difference is None or system.p_randomisation is None:
         return f"{name} cannot be compared: no line is finite in both."
-    unit = "" if comparison.unit in UNSAID else f" {comparison.unit}"
-    by = f"by {figure(abs(system.difference))}{unit}"
+    by = f"by {figure(abs(system.difference))}{comparison.unit_text}"
     if better is None:
         return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
     won = f"it wins {percent(system.won or 0.0)} of the lines"

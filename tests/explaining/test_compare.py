@@ -357,7 +357,8 @@ def test_to_frame(challenge):
     frame = result.to_frame()
     assert list(frame.columns) == [
         "system", "score", "low", "high", "infinite", "compared", "finite_score", "difference", "difference_low",
-        "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "groups", "output",
+        "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "runs", "run_share",
+        "least_detectable", "lines_needed", "p_no_worse", "groups", "output",
     ]  # fmt: skip
     assert list(frame["system"]) == [system.name for system in result.systems]
     assert list(frame["groups"]) == [(0,), (1,), (1,)]

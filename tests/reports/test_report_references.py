@@ -1,4 +1,4 @@
-"""What a report compares with: the words of train, documents that are dealt out, lines that tell two systems apart."""
+"""What a report compares with: the words of train, documents that are dealt out."""
 
 import math
 import re
@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from geval_py import evaluate
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.losses import LENGTHS, group_by_range
-from geval_py.explaining.significance import lines_needed
 from geval_py.reports.page import page
 from geval_py.reports.report import Report, means_of_documents
 
@@ -115,16 +113,6 @@ def test_few_documents_have_no_distribution():
     assert means_of_documents(Documents.of("1", list(range(60))), losses) is None
     assert means_of_documents(Documents.of("1", [n % 19 for n in range(60)]), losses) is None
     assert means_of_documents(Documents.of("1", [n % 20 for n in range(60)]), losses)[0].shape == (20,)
-
-
-def test_so_many_lines_tell_two_systems_apart():
-    """Of 2,000 sets of so many lines, the t test finds the difference in about 80 %."""
-    rng = np.random.default_rng(2)
-    needed = lines_needed(100, 0.3, scipy.stats.norm.ppf(0.975) * 1.2 / math.sqrt(100))
-    assert needed == round(float(f"{(2.8015852 * 1.2 / 0.3) ** 2:.1e}"))
-    samples = rng.normal(0.3, 1.2, (2000, needed))
-    p_values = scipy.stats.ttest_1samp(samples, 0, axis=1).pvalue
-    assert (p_values < 0.05).mean() == pytest.approx(0.8, abs=0.04)
 
 
 def test_the_best_baseline_beside_the_answers(tmp_path, geval):

@@ -1,0 +1,271 @@
+"""Outputs that differ only in a seed are training runs of one system: tests of two levels, and what they can detect."""
+
+import json
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from resampled import column
+from scipy import stats
+
+from geval_py import UsageError, compare, evaluate
+from geval_py.explaining.comparison import rank
+from geval_py.scoring.metrics import METRICS
+
+LOG_LOSS = METRICS["LogLossHashed"]
+
+
+def draw(rng, runs, lines, seed_sd, difference=0.0):
+    """Losses of two systems, systems x runs x lines: lines are hard for both, for one, or for one run of it."""
+    losses = rng.gamma(4, 0.5, lines) + rng.normal(0, 0.25, (2, 1, lines)) + rng.normal(0, 0.2, (2, runs, lines))
+    losses += rng.normal(0, seed_sd, (2, runs, 1))
+    losses[1] += difference
+    return losses + 2  # no loss is below 0
+
+
+def compared_losses(losses, documents=None):
+    """The second system against the first, by runs and lines."""
+    runs = losses.shape[1]
+    numbers = tuple(range(runs)), tuple(range(runs, 2 * runs))
+    statistics = list(map(column, losses.reshape(2 * runs, -1)))
+    systems = rank(
+        LOG_LOSS, ["a", "b"], statistics, baseline=0, samples=1, seed=1, documents=documents, runs=numbers
+    ).systems
+    return next(system for system in systems if system.name == "b")
+
+
+def share_rejected(trials, runs, lines, seed_sd, difference=0.0, documents=None):
+    """How often a difference is significant, and how often its interval has the true one."""
+    rng, significant, covered = np.random.default_rng(runs * lines), 0, 0
+    for _ in range(trials):
+        losses = draw(rng, runs, lines, seed_sd, difference)
+        if documents is not None:
+            losses += rng.normal(0, 0.2, (2, 1, documents.max() + 1))[..., documents]
+        system = compared_losses(losses, documents)
+        significant += system.p_randomisation < 0.05
+        covered += system.difference_interval.low <= difference <= system.difference_interval.high
+    return significant / trials, covered / trials
+
+
+def test_the_spread_is_the_analysis_of_variance():
+    """All mean squares, of runs of two systems crossed with lines, computed from arrays."""
+    losses = draw(np.random.default_rng(3), 4, 300, 0.05)
+    between = losses.mean(axis=2).var(axis=1, ddof=1).sum() / 4
+    residuals = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=2, keepdims=True)
+    residuals += losses.mean(axis=(1, 2), keepdims=True)
+    by_line = (residuals**2).sum() / (3 * 299) / 300 / 4
+    of_lines = (losses[0] - losses[1]).mean(axis=0).var(ddof=1) / 300
+    variance = of_lines + between - by_line
+    parts = losses.mean(axis=2).var(axis=1, ddof=1) / 4
+    degrees = 3 * between**2 / (parts**2).sum()
+    weighed = between * (1 + 2 / degrees) ** 2
+    degrees = (weighed + of_lines) ** 2 / (weighed**2 / degrees + of_lines**2 / 299)
+    system = compared_losses(losses)
+    difference = losses[1].mean() - losses[0].mean()
+    assert system.difference == pytest.approx(difference)
+    assert system.p_randomisation == pytest.approx(2 * stats.t.sf(abs(difference) / math.sqrt(variance), degrees))
+    assert system.run_share == pytest.approx((between - by_line) / variance)
+    half = stats.t.ppf(0.975, degrees) * math.sqrt(variance)
+    assert system.difference_interval.half_width == pytest.approx(half)
+    assert system.least_detectable == pytest.approx(half + stats.norm.ppf(0.8) * math.sqrt(variance))
+
+
+def test_many_equal_lines_leave_welchs_t_test():
+    losses = np.repeat(np.random.default_rng(5).normal(3, 0.02, (2, 5, 1)), 400, axis=2)
+    means = losses[:, :, 0]
+    assert compared_losses(losses).run_share == pytest.approx(1)
+    lesser, greater = (stats.ttest_ind(*means).pvalue, stats.ttest_ind(*means, equal_var=False).pvalue)
+    assert compared_losses(losses).p_randomisation == pytest.approx(greater, rel=1e-6) != lesser
+
+
+def test_the_level_of_few_simulations():
+    level, covered = share_rejected(150, 3, 200, 0.02)
+    assert level <= 0.1
+    assert covered >= 0.9
+    single_level, _ = share_rejected(60, 3, 2000, 0.1, difference=0.5)
+    assert single_level > 0.9  # the power
+
+
+@pytest.fixture
+def challenge(tmp_path, monkeypatch):
+    """Two systems of three and four runs that hardly differ, one that is better, and a baseline without a seed."""
+    rng, folder = np.random.default_rng(5), tmp_path / "dev-0"
+    folder.mkdir()
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
+    (folder / "expected.tsv").write_text("a\n" * 300)
+    base = rng.normal(2, 0.4, 300)
+    for model, shift, runs in (("a", 0.0, 3), ("b", -0.01, 4), ("c", -0.3, 2), ("unigram", 0.5, 0)):
+        own = base + shift + rng.normal(0, 0.1, 300)
+        for run in range(max(1, runs)):
+            losses = own + rng.normal(0, 0.03) + rng.normal(0, 0.1, 300) if runs else own
+            name = f"out-model={model},seed={run}.tsv" if runs else f"out-model={model}.tsv"
+            (folder / name).write_text("".join(f"a:{p:.6f} :{1 - p:.6f}\n" for p in np.exp(-np.abs(losses))))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def evaluations(challenge, names):
+    return [evaluate(challenge, "dev-0", out=f"out-model={name}.tsv") for name in names.split()]
+
+
+ALL = "a,seed=0 a,seed=1 a,seed=2 b,seed=0 b,seed=1 b,seed=2 b,seed=3 c,seed=0 c,seed=1 unigram"
+
+
+def test_outputs_that_differ_only_in_a_seed_are_one_system(challenge):
+    result = compare(evaluations(challenge, ALL), runs="seed", no_worse_than=0.5, detect=0.2)
+    assert (result.runs, result.baseline) == ("seed", "out-model=unigram.tsv")
+    assert [(system.name, system.runs) for system in result.systems] == [
+        ("out-model=c.tsv", 2), ("out-model=b.tsv", 4), ("out-model=a.tsv", 3), ("out-model=unigram.tsv", 1),
+    ]  # fmt: skip
+    c, b, a, unigram = result.systems
+    means = [math.log(one.score) for one in evaluations(challenge, "a,seed=0 a,seed=1 a,seed=2")]
+    assert a.score == pytest.approx(math.exp(np.mean(means)))  # of the mean loss over the runs
+    assert unigram.score == evaluations(challenge, "unigram")[0].score
+    assert all(0 < system.run_share < 1 and system.p_bootstrap == system.p_randomisation for system in (a, b, c))
+    assert unigram.run_share is None is unigram.least_detectable is unigram.p_no_worse
+    assert a.signature is None is not unigram.signature
+    assert ("out-model=a.tsv", "out-model=b.tsv") in map(tuple, map(sorted, result.groups))
+
+
+def test_a_baseline_among_runs(challenge):
+    a, b = "out-model=a.tsv", "out-model=b.tsv"
+    result = compare(evaluations(challenge, ALL), runs="seed", baseline="a", no_worse_than=0.5)
+    assert result.baseline == a
+    by_name = {system.name: system for system in result.systems}
+    assert by_name[b].p_randomisation > 0.05 > by_name[b].p_no_worse
+    assert by_name["out-model=unigram.tsv"].p_no_worse > 0.95
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (
+            ALL, {"runs": "sed"},
+            "a system takes two training runs or more, outputs whose names differ only in sed\n  there are none",
+        ),
+        (
+            "a,seed=0 b,seed=1 b,seed=2", {"runs": "seed"},
+            "a system takes two training runs or more, outputs whose names differ only in seed\n"
+            "  there is a single one of out-model=a.tsv",
+        ),
+        (
+            "b,seed=0 b,seed=1 b,seed=2", {"runs": "seed"},
+            "a comparison takes two systems or more; there is 1",
+        ),
+        ("a,seed=0 b,seed=1", {"detect": 0}, "a difference is a number above 0"),
+        ("a,seed=0 b,seed=1", {"no_worse_than": math.nan}, "a difference is a number above 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared(names, options, message, challenge):
+    with pytest.raises(UsageError) as error:
+        compare(evaluations(challenge, names), **options)
+    assert str(error.value) == message
+
+
+def test_a_corpus_has_no_runs(challenge):
+    systems = [
+        evaluate(list(lines), ["1", "2", "3"], metrics="Pearson", out=name)
+        for name, lines in (("out-seed=1.tsv", "123"), ("out-seed=2.tsv", "132"), ("out-model=a.tsv", "321"))
+    ]
+    with pytest.raises(UsageError) as error:
+        compare(systems, runs="seed")
+    assert str(error.value) == "training runs cannot be compared by Pearson: it is not of single lines"
+
+
+def test_the_command(challenge, geval):
+    run = partial(geval, "compare", "-t", "dev-0", "--samples", "100")
+    status, out, err = run("--runs", "seed", "--no-worse-than", "0.5", "--detect", "0.1")
+    head, *rows = out.splitlines()
+    assert (status, head.split("  ")[0], "runs" in head, "not worse" in head) == (0, "system", True, True)
+    assert "only differ" not in err
+    assert rows[0].startswith("out-model=c.tsv        2     ")
+    assert (
+        "Outputs that differ only in seed are training runs of one system. Its score is computed from the mean of its "
+        "runs on each line; intervals and tests allow for other runs.\n" in out
+    )
+    assert "of a difference's variance is due to training runs: more lines do not reduce it.\n" in out
+    assert (
+        "not worse: worse than the baseline by less than 0.5 words, or better (one-sided test with its p-value, "
+        "5 % level).\n" in out
+    )
+    assert "Least detectable difference: " in out
+    assert "To detect a difference of 0.1 words in 80 % of cases takes about inf such lines (inf: only more" in out
+    assert " yes (<0.0001) " in out
+    systems = json.loads(run("--runs", "seed", "--format", "json")[1])["systems"]
+    assert [system["runs"] for system in systems] == [2, 4, 3, 1]
+
+
+def test_names_that_look_like_seeds_are_noted(challenge, geval):
+    note = "geval: note: some outputs differ only in seed: if they are training runs of one system, use --runs seed\n"
+    run = partial(geval, "compare", "-t", "dev-0", "--samples", "100", "out-model=a,seed=0.tsv")
+    assert note in run("out-model=a,seed=1.tsv")[2]
+    assert note not in run("out-model=b,seed=0.tsv")[2]
+
+
+def test_an_output_without_a_seed_is_noted(challenge, geval):
+    (challenge / "dev-0/out-model=fixed.tsv").write_text("a:0.2 :0.8\n" * 300)
+    err = geval("compare", "-t", "dev-0", "--runs", "seed")[2]
+    assert (
+        "geval: note: out-model=fixed.tsv has no seed in its name: it counts as a system without training runs\n"
+        in err
+    )
+    assert "unigram" not in err  # of geval baseline, whose training has no seed
+
+
+def test_several_challenges_have_no_runs(challenge, geval):
+    assert geval("compare", "--challenge", "x", "--challenge", "y", "--detect", "1") == (
+        2, "", "geval: --runs, --no-worse-than and --detect take a single challenge\n",
+    )  # fmt: skip
+
+
+def test_so_many_lines_detect_a_difference():
+    """Of 2,000 sets of so many lines, the t test finds the difference in about 80 %."""
+    rng = np.random.default_rng(2)
+    statistics = list(map(column, rng.normal(9, 1, (2, 200))))
+    ranked = partial(rank, LOG_LOSS, ["a", "b"], statistics, baseline=0, samples=1000, seed=1)
+    (system,) = (one for one in ranked(detect=0.3).systems if one.name == "b")
+    assert system.lines_needed == pytest.approx(200 * (system.least_detectable / 0.3) ** 2, rel=0.06)
+    samples = rng.normal(0.3, math.sqrt(2), (2000, round(system.lines_needed)))
+    assert (stats.ttest_1samp(samples, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.08)
+
+
+def test_no_worse_is_half_of_an_equivalence_test():
+    """The one-sided test at 5 % agrees with the 90 % interval by document, and with scipy's t test."""
+    rng = np.random.default_rng(3)
+    losses = rng.normal(9, 1, (2, 40)).repeat(2, axis=1)
+    documents = np.arange(40).repeat(2)
+    ranked = partial(
+        rank, LOG_LOSS, ["a", "b"], list(map(column, losses)), baseline=0, samples=9, seed=1, documents=documents
+    )
+    differences = losses[1, ::2] - losses[0, ::2]
+    for margin in (0.1, 0.3, 1.0):
+        (system,) = (one for one in ranked(no_worse_than=margin).systems if one.name == "b")
+        expected = stats.ttest_1samp(differences, margin, alternative="less").pvalue
+        assert system.p_no_worse == pytest.approx(expected)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed_sd", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("lines", [200, 2000, 10_000])
+@pytest.mark.parametrize("runs", [2, 3, 5, 10])
+def test_the_level_and_the_power(runs, lines, seed_sd):
+    level, covered = share_rejected(1000, runs, lines, seed_sd)
+    power, _ = share_rejected(
+        200, runs, lines, seed_sd, difference=4 * math.sqrt(2 * seed_sd**2 / runs + 0.2 / lines)
+    )
+    print(
+        f"\n{runs} runs, {lines} lines, seed sd {seed_sd}: level {level:.1%}, coverage {covered:.1%}, power {power:.0%}"
+    )
+    assert level <= 0.065
+    assert covered >= 0.935
+    assert power >= (0.3 if runs == 2 else 0.6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_the_level_by_document(runs):
+    level, covered = share_rejected(1000, runs, 600, 0.05, documents=np.repeat(np.arange(20), 30))
+    print(f"\n{runs} runs, 20 documents of 30 lines: level {level:.1%}, coverage {covered:.1%}")
+    assert level <= 0.065
+    assert covered >= 0.935
