@@ -6,7 +6,8 @@ distributions claim, all listed words, the first guess, the rest and the smalles
 Each part is shown beside what *honest* probabilities of the same size and number would show: those of which each
 thing comes true as often as its probability says. It is found by drawing: the consistency band of J. Broecker and L.
 A. Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error
-means anything without it: the expected calibration error of even the most honest forecaster is above 0.
+means anything without it: the expected calibration error of even the most honest forecaster is above 0. The draws are
+of single lines. If lines of a document are alike, the band is wider by as much as the interval by document is.
 
 In this order: the calibration of an output; reliability in bins, and the calibration error; the reliability curve
 without bins, and the parts of a Brier score; profiles, which say what the distributions of an output's lines claim.
@@ -15,22 +16,22 @@ without bins, and the parts of a Brier score; profiles, which say what the distr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import choose_documents, notes_on_documents
+from geval_py.explaining.documents import choose_documents, notes_on_documents, widening
 from geval_py.explaining.significance import NORMAL
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config, sources
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.profile import COUNTS
+from geval_py.scoring.kernel.profile import bin_of
 from geval_py.scoring.metrics.base import NOISE, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.tables.formats import Tabular
@@ -42,15 +43,15 @@ from geval_py.text import named, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.explaining.documents import Documents, DocumentsBy
-    from geval_py.explaining.significance import Array, Flags
+    from geval_py.explaining.documents import DocumentsBy
+    from geval_py.explaining.significance import Array, Flags, Integers
 
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
 DRAWS = 200
 BINS, WORD_BINS = 10, 20
 DIGITS = 12  # probabilities that agree in so many digits are equal
-LEVELS = (0.5, 0.8, 0.9)  # of the sets
+LEVELS = (0.5, 0.8, 0.9)  # of the sets; a sentence names them
 SETS = "the smallest sets"
 SETS_OF_GUESSES = "the smallest sets, on lines with a guess"
 LEGEND = "calibrated: the range in which 95 % of calibrated outputs lie."
@@ -93,9 +94,9 @@ class Calibration(Tabular):
     ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
     listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
     curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
-    listed. ``documents`` is the column by which the claim's interval is, None if it is by lines. ``sets`` has a point
-    for each level: how often the smallest set of words with that probability held the word (a word at its edge counts
-    by the part that is needed). Parts without data are None.
+    listed. ``documents`` is the column by which intervals and bands are, None if they are by lines. ``sets`` has a
+    point for each level: how often the smallest set of words with that probability held the word (a word at its edge
+    counts by the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -118,9 +119,9 @@ class Calibration(Tabular):
     def points(self) -> dict[str, Points]:
         """Return the points of each part that has data, by the part's name."""
         parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
-        points = {name: part.bins for name, part in parts.items() if part is not None}
+        points = {name: part.bins for name, part in parts.items() if part}
         sets = {SETS: self.sets, SETS_OF_GUESSES: self.sets_of_guesses}
-        return points | {name: one for name, one in sets.items() if one is not None}
+        return points | {name: one for name, one in sets.items() if one}
 
     def rows(self) -> Iterator[list[str]]:
         """Yield the cells of each point for people, after the name of its part."""
@@ -161,8 +162,8 @@ class Calibration(Tabular):
 
         def shares(part: Reliability | None, things: str, should: str, did: str) -> Iterator[str]:
             if part is not None:
-                percents = (f"{fixed(100 * p, 1)} %" for p in (part.claimed, part.found, part.low, part.high))
-                claimed, true, low, high = percents
+                figures = part.claimed, part.found, part.low, part.high
+                claimed, true, low, high = (f"{fixed(100 * share, 1)} %" for share in figures)
                 verdict = "within the calibrated range" if part.is_honest else f"calibrated range: {low} to {high}"
                 yield f"Of {part.n} {things}, {claimed} {should}, and {true} {did} ({verdict})."
 
@@ -177,6 +178,8 @@ class Calibration(Tabular):
             yield f"It claims a perplexity of {claimed} and gets {true}: {verdict}."
         else:
             yield "The loss of every line is infinite, so the claimed perplexity cannot be checked."
+        if self.documents is not None:
+            yield f"The interval and the calibrated ranges are computed by document ({visible(self.documents)})."
         if claim.infinite:
             yield f"This leaves out {counted(claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
@@ -196,22 +199,20 @@ class Calibration(Tabular):
                 f"uncertainty {fixed(corp.uncertainty, 3)}."
             )
         yield from shares(self.rest, "lines with a guess", "should not have listed the word", "did not")
-        levels, *held = (
-            "{}, {} and {}".format(*(fixed(100 * share, digits) for share in shares))
-            for shares, digits in ((LEVELS, 0), *((sets.y, 1) for sets in (self.sets, self.sets_of_guesses) if sets))
+        every_line = "The smallest sets of 50, 80 and 90 % hold the word on {}, {} and {} % of the lines."
+        guessed = (
+            "A line that lists no words reaches each level; of the {n} lines with a guess, they hold {}, {} and {} %."
         )
-        if self.sets is not None:
-            yield f"The smallest sets of {levels} % hold the word on {held[0]} % of the lines."
-        if self.sets_of_guesses is not None:
-            where = f"of the {self.sets_of_guesses.n[0]} lines with a guess"
-            yield f"A line that lists no words reaches each level; {where}, they hold {held[-1]} %."
+        for sets, sentence in ((self.sets, every_line), (self.sets_of_guesses, guessed)):
+            if sets:
+                yield sentence.format(*(fixed(100 * share, 1) for share in sets.y), n=sets.n[0])
 
 
 def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
     """Compare an output's probabilities with the answers.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
-    have a seed: the same output gives the same result. The interval of the claim is by ``documents``, as in
+    have a seed: the same output gives the same result. Intervals and bands are by ``documents``, as in
     :func:`geval_py.compare`.
 
     Raises UsageError if there is no such metric or the output can be read only once; DataError if the files have
@@ -236,6 +237,11 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
     gaps = statistics.column("loss") - statistics.column("entropy")
     of_file, dependence = choose_documents([evaluation], documents, values=[gaps])
     grouped = of_file and of_file.of_score(evaluation.scores[0]).several()
+
+    def documents_of(lines: Flags) -> Integers | None:
+        kept = grouped and grouped.only(np.flatnonzero(lines))
+        return kept.of_line if kept and kept.count > 1 else None
+
     vectors = statistics.column("vector") > 0
     lists = statistics.column("words") > 0
     parts: dict[str, Any] = {}
@@ -243,11 +249,15 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         probabilities, right, rests, listed = (
             statistics.column(name)[lists] for name in ("guess_mass", "guess_right", "rest", "listed")
         )
-        guess, rest = Forecasts(probabilities, right), Forecasts(rests, 1 - listed)
-        parts = {"guess": reliability(*guess.bin_sums), "guess_error": calibration_error(guess), "corp": corp(guess)}
-        parts["rest"] = reliability(*rest.bin_sums)
-        if (lists != ~vectors).any():
-            parts["sets_of_guesses"] = _sets(statistics, lists)
+        of_line = documents_of(lists)
+        guess, rest = Forecasts(probabilities, right, of_line), Forecasts(rests, 1 - listed, of_line)
+        parts = {
+            "guess": reliability(*guess.bin_sums),
+            "guess_error": calibration_error(guess),
+            "corp": corp(guess),
+            "rest": reliability(*rest.bin_sums),
+            "sets_of_guesses": _sets(statistics, lists, of_line) if (lists != ~vectors).any() else None,
+        }
     return Calibration(
         test=evaluation.split.name,
         file=evaluation.output.name,
@@ -255,18 +265,22 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         lines=statistics.lines,
         vectors=int(vectors.sum()),
         signature=None if evaluation.signature is None else str(evaluation.signature),
-        claim=_claim(statistics, grouped),
+        claim=_claim(statistics, documents_of(np.isfinite(statistics.column("loss")))),
         documents=None if grouped is None else grouped.column,
         notes=tuple(
-            notes_on_documents(of_file, dependence, "the claim's interval is computed by document and is {} by line")
+            notes_on_documents(
+                of_file,
+                dependence,
+                "intervals and ranges are computed by document, and the claim's interval is {} by line",
+            )
         ),
-        words=words_reliability(statistics),
-        sets=None if vectors.all() else _sets(statistics, ~vectors),
+        words=words_reliability(statistics, None if grouped is None else grouped.of_line),
+        sets=None if vectors.all() else _sets(statistics, ~vectors, documents_of(~vectors)),
         **parts,
     )
 
 
-def _claim(statistics: ProfileStatistics, documents: Documents | None) -> Claim:
+def _claim(statistics: ProfileStatistics, documents: Integers | None) -> Claim:
     losses, entropies = statistics.column("loss"), statistics.column("entropy")
     finite = np.isfinite(losses)
     lines = int(finite.sum())
@@ -276,9 +290,8 @@ def _claim(statistics: ProfileStatistics, documents: Documents | None) -> Claim:
         entropy, loss, gap = (float(column.mean()) for column in (entropies[finite], losses[finite], gaps))
         error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
         half = NORMAL * error
-        kept = documents and documents.only(np.flatnonzero(finite))
-        if kept is not None and kept.count > 1:
-            spread = spread_of_mean(gaps, kept.of_line)
+        if documents is not None:
+            spread = spread_of_mean(gaps, documents)
             error, half = spread.deviation, spread.half_width
     return Claim(
         lines=lines,
@@ -294,18 +307,20 @@ def _claim(statistics: ProfileStatistics, documents: Documents | None) -> Claim:
     )
 
 
-def _sets(statistics: ProfileStatistics, lines: Flags) -> Points:
+def _sets(statistics: ProfileStatistics, lines: Flags, documents: Integers | None) -> Points:
     """Count how often the smallest sets held the word; the band holds hits drawn with the level's probability."""
     ahead, among = (statistics.column(name)[lines] for name in ("ahead", "among"))
     reached = np.maximum(among, np.finfo(float).tiny)  # no set that ends before an impossible word holds it
-    widths = [NORMAL * math.sqrt(level * (1 - level) / len(ahead)) for level in LEVELS]
-    return Points(
-        x=list(LEVELS),
-        y=[float(np.clip((level - ahead) / reached, 0, 1).mean()) for level in LEVELS],
-        low=[max(0.0, level - width) for level, width in zip(LEVELS, widths, strict=True)],
-        high=[min(1.0, level + width) for level, width in zip(LEVELS, widths, strict=True)],
-        n=[len(ahead)] * len(LEVELS),
-    )
+    levels = np.array(LEVELS)
+    held = np.clip((levels[:, np.newaxis] - ahead) / reached, 0, 1)
+    widths = NORMAL * np.sqrt(levels * (1 - levels) / len(ahead)) * _widenings(held, documents)
+    low, high = np.clip([levels - widths, levels + widths], 0, 1).tolist()
+    return Points(x=list(LEVELS), y=held.mean(axis=1).tolist(), low=low, high=high, n=[len(ahead)] * len(LEVELS))
+
+
+def _widenings(columns: Iterable[Array], documents: Integers | None) -> Array:
+    """Return how many times as wide the interval of each column's mean is by document as by line, at least 1."""
+    return np.array([1.0 if documents is None else max(1.0, widening(column, documents)) for column in columns])
 
 
 # Reliability in bins, and the calibration error
@@ -368,10 +383,11 @@ class Forecasts:
 
     ``p`` are the different probabilities, rising; ``n`` the number of things with each; ``hits`` how many of these
     came true. ``bin_sums`` are, for bins of about equally many things, their number, the sum of their probabilities,
-    how many came true and, a row per draw, how many of honest probabilities would.
+    how many came true and, a row per draw, how many of honest probabilities would; and how many times wider the band
+    of each bin is by ``documents``, and that of all things.
     """
 
-    def __init__(self, probabilities: Array, outcomes: Array) -> None:
+    def __init__(self, probabilities: Array, outcomes: Array, documents: Integers | None = None) -> None:
         self.p, places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
         self.n, self.hits = (np.bincount(places, column).astype(float) for column in (None, outcomes))
         before, self.total = np.cumsum(self.n) - self.n / 2, float(self.n.sum())
@@ -379,7 +395,11 @@ class Forecasts:
         columns = (self.n, self.p * self.n, self.hits)
         n, claimed, hits = (np.bincount(bins, column).astype(float) for column in columns)
         honest = np.array([np.bincount(bins, hits) for hits in self.draws()])
-        self.bin_sums = n, claimed, hits, honest
+        residuals = outcomes - probabilities
+        of_bins = (residuals * (bins[places] == one) for one in range(len(n)))
+        wider = _widenings(chain(of_bins, [residuals]), documents)
+        self.bin_sums = n, claimed, hits, honest, wider
+        self.wider = wider[bins]
 
     def draws(self) -> Iterator[Array]:
         """Draw the hits of honest probabilities, DRAWS times; the draws are always the same."""
@@ -395,13 +415,15 @@ class Forecasts:
         return float((self.n * p * p - 2 * p * hits + hits).sum()) / self.total
 
 
-def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
+def words_reliability(statistics: ProfileStatistics, documents: Integers | None) -> Reliability | None:
     """Compute the reliability of all listed words; in the band's draws, at most one word comes true on a line.
 
-    None if no line lists a word with a probability.
+    By document, the band of a bin is wider by as much as the interval of the number of its hits is. None if no line
+    lists a word with a probability.
     """
     histogram = statistics.histogram
-    used = histogram[histogram[:, 0] > 0]
+    is_used = histogram[:, 0] > 0
+    used = histogram[is_used]
     mass = used[:, 1]
     if not mass.sum():
         return None
@@ -409,19 +431,24 @@ def words_reliability(statistics: ProfileStatistics) -> Reliability | None:
     bins = np.unique(before.astype(int), return_inverse=True)[1]
     sums = np.zeros((bins.max() + 1, used.shape[1]))
     np.add.at(sums, bins, used)
-    n, claimed, hits = sums.T[: len(COUNTS)]
-    return reliability(n, claimed, hits, sums.T[len(COUNTS) :])
+    n, claimed, hits, *honest = sums.T
+    listed, others, word_mass = (statistics.column(name) for name in ("listed", "rest", "word_mass"))
+    hit = listed if documents is None else bins[np.cumsum(is_used)[[bin_of(mass) for mass in word_mass]] - 1]
+    of_bins = (listed * (hit == one) for one in range(len(n)))
+    of_all = listed + others + statistics.column("vector")
+    return reliability(n, claimed, hits, np.array(honest), _widenings(chain(of_bins, [of_all]), documents))
 
 
-def reliability(n: Array, claimed: Array, hits: Array, honest: Array) -> Reliability:
-    """Compute shares from the sums of each bin; ``honest`` are draws x bins."""
-    low, high = np.quantile(honest / n, BAND, axis=0)
-    x, y, counts = (column.tolist() for column in (claimed / n, hits / n, n.astype(int)))
-    points = Points(x=x, y=y, low=low.tolist(), high=high.tolist(), n=counts)
-    total = float(n.sum())
-    span = np.quantile(honest.sum(axis=1) / total, BAND)
-    claim, share, least, greatest = map(float, (claimed.sum() / total, hits.sum() / total, *span))
-    return Reliability(n=int(total), claimed=claim, found=share, low=least, high=greatest, bins=points)
+def reliability(n: Array, claimed: Array, hits: Array, honest: Array, wider: Array) -> Reliability:
+    """Compute shares from the sums of each bin; ``honest`` are draws x bins, ``wider`` is of each bin and of all."""
+    n, claimed, hits, honest = (np.append(one, one.sum(-1, keepdims=True), -1) for one in (n, claimed, hits, honest))
+    honest += (honest - claimed) * (wider - 1)
+    ends = np.clip(np.quantile(honest / n, BAND, axis=0), 0.0, 1.0)
+    x, y, low, high, counts = (column.tolist() for column in (claimed / n, hits / n, *ends, n.astype(int)))
+    return Reliability(
+        n=counts.pop(), claimed=x.pop(), found=y.pop(), low=low.pop(), high=high.pop(),
+        bins=Points(x=x, y=y, low=low, high=high, n=counts),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,17 +468,17 @@ class CalibrationError:
 
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Compute the calibration error of forecasts."""
-    n, claimed, hits, honest_hits = forecasts.bin_sums
-    honest = np.abs(claimed - honest_hits).sum(axis=1) / forecasts.total
+    n, claimed, hits, honest_hits, wider = forecasts.bin_sums
+    honest = np.abs(claimed - honest_hits) @ wider[:-1] / forecasts.total
     shares = hits / n
-    several = n > 1  # a single thing says nothing about its own probability
-    chance = shares[several] * (1 - shares[several]) / (n[several] - 1)
-    squares = (shares - claimed / n)[several] ** 2 - chance
+    chance = shares * (1 - shares) / np.maximum(n - 1, 1)
+    # A single thing says nothing about its own probability.
+    squares = np.where(n > 1, (shares - claimed / n) ** 2 - chance, 0.0)
     return CalibrationError(
         ece=float(np.abs(claimed - hits).sum()) / forecasts.total,
         honest=float(honest.mean()),
         honest_high=float(np.quantile(honest, 0.95)),
-        debiased=math.sqrt(max(0.0, float((squares * n[several]).sum()) / forecasts.total)),
+        debiased=math.sqrt(max(0.0, float((squares * n).sum()) / forecasts.total)),
     )
 
 
@@ -490,10 +517,11 @@ def corp(forecasts: Forecasts) -> Corp:
     ends = np.flatnonzero(is_start | np.append(is_start[1:], True))
     curves, excesses = [], []
     for drawn in forecasts.draws():
+        drawn += (drawn - n * p) * (forecasts.wider - 1)
         curve = np.frombuffer(backends.isotonic(drawn / n, n))
         curves.append(curve[ends])
         excesses.append(forecasts.brier(p, drawn) - forecasts.brier(curve, drawn))
-    low, high = np.quantile(curves, BAND, axis=0)
+    low, high = np.clip(np.quantile(curves, BAND, axis=0), 0.0, 1.0)
     brier, best = forecasts.brier(p, hits), forecasts.brier(recalibrated, hits)
     uncertainty = forecasts.brier(np.full_like(p, hits.sum() / forecasts.total), hits)
     return Corp(
