@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 FOLDS = 10
 FEW_LINES = 100
 MIN_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
-VERDICTS = {True: "take it", False: "leave it"}
 MAX_TEMPERATURE = 10.0  # and its inverse is the least
 STARTS = {"lambda": 0.05, "nu": 0.3}
 RIDGE = 1e-5  # of the squares of the weights by line
@@ -103,8 +102,12 @@ class Change:
 
     @property
     def is_better(self) -> bool:
-        """Whether the change is surely for the better, by the p-value or by the interval, and matters."""
+        """Whether the change is for the better, by the p-value or by the interval, and matters."""
         return (self.p_value <= LEVEL or self.high < 0.0) and self.mean <= -MIN_GAIN
+
+    def verdict(self, *, taken: bool) -> str:
+        """Return what to do. Of simulated changes whose interval holds 0, every tenth or so was for the worse."""
+        return "leave it" if not taken else "take it" if self.high < 0.0 else "probably better"
 
     def to_dict(self) -> dict[str, float]:
         return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high", "p_value")}

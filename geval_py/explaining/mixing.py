@@ -118,7 +118,7 @@ class Mixture(formats.Tabular):
         yield (
             f"Mixed, {cross_validation.score_text(self.held_out)}; against {best} alone, "
             f"{cross_validation.score_text(self.score)}, a change of {change} nats{ends and ' '}{ends}, p {p}: "
-            f"{cross_validation.VERDICTS[self.taken]}."
+            f"{self.change.verdict(taken=self.taken)}."
         )
 
     def signatures(self) -> Iterator[str]:

@@ -4,8 +4,8 @@
 
 The parameters and their formulas are in :mod:`geval_py.explaining.derived`. Each is tried on top of the parameters
 taken before it: all are fitted on nine tenths of the lines and tried on the last tenth, in turn. A parameter is taken
-if the change is surely for the better (:func:`geval_py.explaining.cross_validation.change_of`). By the mean alone, a
-useless parameter would be taken in a tenth of cases or more.
+if the change is for the better (:func:`geval_py.explaining.cross_validation.change_of`): surely, if its interval is
+below 0; otherwise probably. By the mean alone, a useless parameter would be taken in a tenth of cases or more.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 BY_LINE_TEXT = "lambda and nu by line"
+MAX_P_BY_LINE = 0.01  # of the ten numbers by line, which fit what is chance
 LADDER = (("temperature",), ("lambda",), ("lambda", "nu"), (BY_LINE,))  # what is tried, one after the other
 
 
@@ -41,7 +42,7 @@ class Trial:
     ``names`` are the parameters fitted together, ``against`` the parameters taken before; ``found`` has the values
     fitted on all lines, and the frequent words, of which there are ``words``. ``score`` is on the held-out lines, in
     the metric's unit; ``infinite`` of these lines have an infinite loss. ``change`` is the change of the mean loss in
-    nats; ``taken`` is whether it is surely below 0.
+    nats; ``taken`` is whether it is below 0 by its p-value or its interval.
     """
 
     names: tuple[str, ...]
@@ -123,10 +124,9 @@ class Tuning(Tabular):
             ["(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", "", ""]
         ]
         for trial in self.trials:
-            change = trial.change.cells()
-            score, verdict = cross_validation.score_text(trial.score), cross_validation.VERDICTS[trial.taken]
+            score, verdict = cross_validation.score_text(trial.score), trial.change.verdict(taken=trial.taken)
             more = f", {trial.words} words" if trial.words > self.words else ""
-            rows.append([f"{', '.join(trial.names)}{more}", score, trial.infinite, *change, verdict])
+            rows.append([f"{', '.join(trial.names)}{more}", score, trial.infinite, *trial.change.cells(), verdict])
         figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
         columns = [
             Column(name="tuned", cut="middle"),
@@ -153,7 +153,7 @@ class Tuning(Tabular):
         predicted = cross_validation.score_text(self.predicted)
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
         if any(trial.taken and not trial.change.high < 0 for trial in self.trials):
-            yield "p is of a likelihood ratio test, which detects smaller gains than the interval; either is enough."
+            yield "Probably better, and taken: p, of a likelihood ratio test, is small, but the interval includes 0."
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a tuned output, with which others can be tuned alike."""
@@ -239,6 +239,7 @@ def tune(
             for out, at in zip(folds, fits, strict=True):
                 tried[out] = guesses.losses(at, np.flatnonzero(out))
         change = cross_validation.change_of(tried, held_out, folds.groups)
+        is_taken = change.is_better and (BY_LINE not in step or change.p_value <= MAX_P_BY_LINE)
         trials.append(
             Trial(
                 names=names,
@@ -247,10 +248,10 @@ def tune(
                 score=cross_validation.score_of(first, tried),
                 infinite=int(np.isinf(tried).sum()),
                 change=change,
-                taken=change.is_better,
+                taken=is_taken,
             )
         )
-        if change.is_better:
+        if is_taken:
             taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
         if not steps and BY_LINE in taken and len(more) > len(frequent):  # it is tried again with more words
             shares = bucket_shares(evaluation.split, more, guesses.bits)
