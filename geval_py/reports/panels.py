@@ -585,6 +585,7 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
     """
     words, guess, corp, error = calibration.words, calibration.guess, calibration.corp, calibration.guess_error
     claim, told, panels = calibration.claim, "", dict[str, Panel]()
+    band = _BAND if calibration.documents is None else f"{_BAND} It is computed by document."
 
     def add(
         key: str, question: str, part: Reliability, said: tuple[str, str], more: str, points: Points, name: str,
@@ -621,7 +622,7 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
         add(
             "honest", "Are the probabilities calibrated?", words, ("Listed words claim", "and are right"), f" {told}",
             words.bins, "probability",
-            f"All words that lines list, in bins with as many expected hits. {_BAND} {sets}",
+            f"All words that lines list, in bins with as many expected hits. {band} {sets}",
             finding=told if claim.is_significant else "",
             logarithmic=True, x_title="probability given to a listed word", y_title="share right",
         )  # fmt: skip
@@ -631,14 +632,14 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
             "guess", "Can its first guess be trusted?", guess, ("First guesses claim", "and are right"), f" {off}",
             corp.curve, "probability",
             "Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
-            f"the table has both ends of each step. {_BAND}",
+            f"the table has both ends of each step. {band}",
             steps=True, x_title="probability given to the first guess", y_title="share right",
         )  # fmt: skip
     if calibration.rest is not None:
         add(
             "rest", "Is the rest large enough?", calibration.rest,
             ("The rest holds", "where there is a guess; the word was not listed"), "",
-            calibration.rest.bins, "rest", f"Lines with a guess, in bins of as many lines. {_BAND}",
+            calibration.rest.bins, "rest", f"Lines with a guess, in bins of as many lines. {band}",
             x_title="rest of the line", y_title="word not listed",
         )  # fmt: skip
     return panels
@@ -684,7 +685,8 @@ def help_panel(report: Report) -> Panel | None:
         method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
         "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
         "By line, λ and ν depend on the rest, the greatest probability and the number of words of a line. One is "
-        "taken if the 95 % interval of the change lies below 0, or if it would come by luck in at most 5 % of cases.",
+        "taken if the 95 % interval of the change lies below 0, or if it would come by luck in at most 5 % of cases; "
+        "by line, in at most 1 %.",
     )  # fmt: skip
 
 
@@ -713,7 +715,7 @@ def change_row(label: str, value: float, base: float, change: cross_validation.C
 
     The note names what decided: the interval or, if that holds 0, the p-value, which sees smaller gains.
     """
-    note = "significantly better" if change.high < 0.0 else f"better by p {p_text(change.p_value)}: take it"
+    note = "significantly better" if change.high < 0.0 else f"probably better, p {p_text(change.p_value)}"
     is_bounded = math.isfinite(change.low) and math.isfinite(change.high)
     return ChartRow(
         label=label,
