@@ -253,7 +253,7 @@ def tune(
         )
         if is_taken:
             taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
-        if not steps and BY_LINE in taken and len(more) > len(frequent):  # it is tried again with more words
+        if not steps and taken and len(more) > len(frequent):  # it is tried again with more words
             shares = bucket_shares(evaluation.split, more, guesses.bits)
             guesses, steps = replace(guesses, frequent=more, shares=shares), [(BY_LINE,)]
             more = {}
