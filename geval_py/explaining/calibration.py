@@ -7,7 +7,7 @@ Each part is shown beside what *honest* probabilities of the same size and numbe
 thing comes true as often as its probability says. It is found by drawing: the consistency band of J. Broecker and L.
 A. Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error
 means anything without it: the expected calibration error of even the most honest forecaster is above 0. The draws are
-of single lines. If lines of a document are alike, the band is wider by as much as the interval by document is.
+of single lines. If lines of a document are alike, the band is at least as wide as the interval by document.
 
 In this order: the calibration of an output; reliability in bins, and the calibration error; the reliability curve
 without bins, and the parts of a Brier score; profiles, which say what the distributions of an output's lines claim.
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import choose_documents, notes_on_documents, widening
+from geval_py.explaining.documents import choose_documents, notes_on_documents
 from geval_py.explaining.significance import NORMAL
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config, sources
@@ -313,14 +313,23 @@ def _sets(statistics: ProfileStatistics, lines: Flags, documents: Integers | Non
     reached = np.maximum(among, np.finfo(float).tiny)  # no set that ends before an impossible word holds it
     levels = np.array(LEVELS)
     held = np.clip((levels[:, np.newaxis] - ahead) / reached, 0, 1)
-    widths = NORMAL * np.sqrt(levels * (1 - levels) / len(ahead)) * _widenings(held, documents)
+    widths = NORMAL * np.sqrt(levels * (1 - levels) / len(ahead))
+    if documents is not None:
+        widths = np.maximum(widths, [spread_of_mean(share, documents).half_width for share in held])
     low, high = np.clip([levels - widths, levels + widths], 0, 1).tolist()
     return Points(x=list(LEVELS), y=held.mean(axis=1).tolist(), low=low, high=high, n=[len(ahead)] * len(LEVELS))
 
 
-def _widenings(columns: Iterable[Array], documents: Integers | None) -> Array:
-    """Return how many times as wide the interval of each column's mean is by document as by line, at least 1."""
-    return np.array([1.0 if documents is None else max(1.0, widening(column, documents)) for column in columns])
+def _widenings(columns: Iterable[Array], honest: Array, documents: Integers | None) -> Array:
+    """Return how many times as wide as the band of draws the interval of a column's sum is by document, at least 1.
+
+    The columns are those of the bins, whose draws are ``honest`` (draws x bins), and that of all.
+    """
+    low, high = np.quantile(np.column_stack([honest, honest.sum(axis=1)]), BAND, axis=0)
+    widths = np.zeros(len(low))
+    if documents is not None:
+        widths[:] = [2 * len(column) * spread_of_mean(column, documents).half_width for column in columns]
+    return np.asarray(np.maximum(1.0, widths / np.maximum(high - low, NOISE)))
 
 
 # Reliability in bins, and the calibration error
@@ -397,7 +406,7 @@ class Forecasts:
         honest = np.array([np.bincount(bins, hits) for hits in self.draws()])
         residuals = outcomes - probabilities
         of_bins = (residuals * (bins[places] == one) for one in range(len(n)))
-        wider = _widenings(chain(of_bins, [residuals]), documents)
+        wider = _widenings(chain(of_bins, [residuals]), honest, documents)
         self.bin_sums = n, claimed, hits, honest, wider
         self.wider = wider[bins]
 
@@ -418,7 +427,7 @@ class Forecasts:
 def words_reliability(statistics: ProfileStatistics, documents: Integers | None) -> Reliability | None:
     """Compute the reliability of all listed words; in the band's draws, at most one word comes true on a line.
 
-    By document, the band of a bin is wider by as much as the interval of the number of its hits is. None if no line
+    By document, the band of a bin is at least as wide as the interval of the number of its hits. None if no line
     lists a word with a probability.
     """
     histogram = statistics.histogram
@@ -436,7 +445,8 @@ def words_reliability(statistics: ProfileStatistics, documents: Integers | None)
     hit = listed if documents is None else bins[np.cumsum(is_used)[[bin_of(mass) for mass in word_mass]] - 1]
     of_bins = (listed * (hit == one) for one in range(len(n)))
     of_all = listed + others + statistics.column("vector")
-    return reliability(n, claimed, hits, np.array(honest), _widenings(chain(of_bins, [of_all]), documents))
+    draws = np.array(honest)
+    return reliability(n, claimed, hits, draws, _widenings(chain(of_bins, [of_all]), draws, documents))
 
 
 def reliability(n: Array, claimed: Array, hits: Array, honest: Array, wider: Array) -> Reliability:

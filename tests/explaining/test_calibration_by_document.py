@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py import calibration, evaluate
+from geval_py.reports.panels import calibration_panels
 
 LISTED = 8
 PARTS = ("words", "guess", "rest", "sets")
@@ -73,6 +74,8 @@ def test_an_output_that_is_too_sure_is_found_out():
     swapped = [answer if n % 3 else "other" for n, answer in enumerate(answers)]
     found = calibration(evaluate(outputs, swapped, metrics="PerplexityHashed"), documents=documents)
     assert outside(found) == list(PARTS)
+    panels = calibration_panels(found).values()
+    assert ["It is computed by document." in panel.method for panel in panels] == [True] * 3
 
 
 def test_documents_of_one_line_change_nothing():
