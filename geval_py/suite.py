@@ -75,7 +75,8 @@ class Suite:
         """Compare the outputs that the challenges share, by their names, over all challenges.
 
         ``baseline`` and ``documents`` are as in :func:`geval_py.compare`; the other arguments are those of
-        :func:`evaluate_all`. Raises its errors, and those of :func:`geval_py.explaining.pooled.compare_sets`.
+        :func:`evaluate_all`. Raises its errors, and UsageError for fewer than two challenges, metrics that are not
+        made from one mean loss, and no output that two challenges share beside the baseline.
         """
         from geval_py.explaining.pooled import compare_sets
 
