@@ -124,7 +124,7 @@ def test_mixing_never_makes_the_set_worse_than_the_best_alone(tmp_path_factory, 
         {problem.rule.code for path in paths for problem in check_submission(path).problems}
         for paths in ([folder / "dev-0/out-0.tsv", folder / "dev-0/out-1.tsv"], [written])
     )
-    assert after <= before
+    assert after <= before | ({"W304"} if before else set())  # which only outputs without other problems have
 
 
 def test_what_is_written(tmp_path, gazette):
