@@ -105,6 +105,12 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
 )  # fmt: skip
 
 
+OF_ONE_CHALLENGE = (  # options that do not go with several challenges
+    *("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header", "vocabulary"),
+    *("tokenizer", "runs", "no_worse_than", "detect", "precision", "names", "cluster"),
+)
+
+
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     folders, args.challenges = args.challenges, None
@@ -112,8 +118,10 @@ def run_compare(args: argparse.Namespace) -> int:
         args.out_directory = folders[0]
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
     if len(folders) > 1:
-        if any(value is not None for value in (args.runs, args.no_worse_than, args.detect)):
-            raise UsageError(message="--runs, --no-worse-than and --detect take a single challenge")
+        if alone := [config.said_option(name) for name in OF_ONE_CHALLENGE if getattr(args, name, None) is not None]:
+            raise UsageError(message=f"{', '.join(alone)}: only with a single --challenge")
+        if args.outputs:
+            raise UsageError(message="outputs of several challenges are found by their names: name none of them")
         of_sets = {"documents": settings.documents_by, "metrics": args.alt_metrics or ()}
         terminal.show(Suite(folders).compare(task.test_name, baseline=args.baseline, **of_sets), settings)
         return 0

@@ -213,10 +213,18 @@ def test_an_output_without_a_seed_is_noted(challenge, geval):
     assert "unigram" not in err  # of geval baseline, whose training has no seed
 
 
-def test_several_challenges_have_no_runs(challenge, geval):
-    assert geval("compare", "--challenge", "x", "--challenge", "y", "--detect", "1") == (
-        2, "", "geval: --runs, --no-worse-than and --detect take a single challenge\n",
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--detect", "1", "--runs", "seed"], "--runs, --detect: only with a single --challenge"),
+        (["--detect", "0"], "--detect: only with a single --challenge"),
+        (["-e", "x.tsv"], "-e: only with a single --challenge"),
+        (["out.tsv"], "outputs of several challenges are found by their names: name none of them"),
+    ],
+)
+def test_what_several_challenges_do_not_take(challenge, geval, arguments, message):
+    pair = ["--challenge", "x", "--challenge", "y"]
+    assert geval("compare", *pair, *arguments) == (2, "", f"geval: {message}\n")
 
 
 def test_so_many_lines_detect_a_difference():
