@@ -35,6 +35,7 @@ COMMANDS = {
         "compare -t dev-0 --samples 100 infinite.tsv rest.tsv", f"compare -t dev-0 --samples 100 -a BLEU {BOTH}",
         "compare -t runs --runs seed --no-worse-than 0.5 --detect 0.01",
     ],
+    "pooled": ["compare --challenge . --challenge . -t dev-0"],
     "calibration": [
         f"calibration {ONE}", "calibration -t dev-0 -o infinite.tsv",
         "calibration -t dev-0 -o rest.tsv --no-documents",
