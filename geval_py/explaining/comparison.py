@@ -145,14 +145,17 @@ class Comparison(formats.Tabular):
     ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
     better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
     the greatest sets of systems, by name, of which no two differ significantly (approximate randomisation of all
-    pairs, Holm's correction, 5 %; a system that is finite on all lines is better than one that is not, without a
-    test). If intervals and tests are by documents, ``documents`` is their column and ``compared_documents`` their
-    number. ``optimism`` is by how much the best of as many equally good systems would seem better than their mean, in
-    the metric's unit (None for two systems and for other metrics), and ``p_best`` the p-value of the best one against
-    the baseline, corrected for the choice among all (None if the baseline is best). ``runs`` is
-    the parameter that tells a system's training runs apart, if there is one: scores and shares are then of losses
-    averaged over the runs. ``no_worse_than`` is the margin of each system's ``p_no_worse``, and ``detect`` the
-    difference of its ``lines_needed``, both in the metric's unit.
+    pairs or, by documents or runs, t tests; Holm's correction, 5 %; a system that is finite on all lines is better
+    than one that is not, without a test). If intervals and tests are by documents, ``documents`` is their column and
+    ``compared_documents`` their number.
+
+    ``optimism`` is by how much the best of as many equally good systems would seem better than their mean, in the
+    metric's unit (None for two systems and for other metrics), and ``p_best`` the p-value of the best one against the
+    baseline, corrected for the choice among all (None if the baseline is best). ``runs`` is the parameter that tells
+    a system's training runs apart, if there is one: scores and shares are then of losses averaged over the runs.
+    ``no_worse_than`` is the margin of each system's ``p_no_worse``, and ``detect`` the difference of its
+    ``lines_needed``, both in the metric's unit.
+
     ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
     statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
     worth showing. ``names`` replace systems' names in tables for people; ``marks`` shows what is significant there,
@@ -343,10 +346,10 @@ class Comparison(formats.Tabular):
                 yield visible(f"{system.name}: {system.signature}")
 
     def legend(self) -> Iterator[str]:
+        drawn = f"; {self.samples} samples, seed {self.seed}" if self.first_test == "p boot" else ""
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
-            f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}; {self.samples} samples, "
-            f"seed {self.seed}."
+            f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}{drawn}."
         )
         if self.documents is not None:
             yield visible(
@@ -492,7 +495,7 @@ def rank(
         finite_score = (rows[n].get("finite_score") or 0.0) if failures[n] else 0.0
         return False, sign * own_scores[n], failures[n], sign * finite_score
 
-    order = sorted(range(count), key=place_of)
+    best, *_ = order = sorted(range(count), key=place_of)
     p_of = ranking_p_values(sample, p_values)
     corrected = holm([p_of[min(order[a], order[b]), max(order[a], order[b])] for a, b in pairs])
     groups = undistinguished_groups(
@@ -504,9 +507,7 @@ def rank(
         lines=int((~infinite).all(axis=1).sum()),
         is_drawn=sample.are_drawn,
         optimism=None if runs else optimism(sample),
-        p_best=None
-        if order[0] == baseline
-        else min(1.0, (count - 1) * p_of[min(order[0], baseline), max(order[0], baseline)]),
+        p_best=None if best == baseline else min(1.0, (count - 1) * p_of[min(best, baseline), max(best, baseline)]),
     )
 
 
@@ -546,17 +547,17 @@ def compare(
 ) -> Comparison:
     """Compare evaluations, given one by one or as a list, with a baseline and with each other.
 
-    ``baseline`` is an output's name or path, its index (default: the best output of
-    ``geval baseline`` or, without one, the first that was neither tuned nor mixed), or a shorter name that fits only
-    one output: ``"model=unigram"`` or ``"unigram"`` for ``out-model=unigram.tsv``. ``samples`` is the number of
-    resamples of the lines for the intervals and the bootstrap test, and of exchanges for approximate randomisation.
-    ``seed`` is for the random numbers; ``progress`` is called now and then.
+    ``baseline`` is an output's name or path, its index, or a shorter name that fits only one output: ``"unigram"`` or
+    ``"model=unigram"`` for ``out-model=unigram.tsv``. By default, it is the best output of ``geval baseline`` or,
+    without one, the first that was neither tuned nor mixed. ``samples`` is the number of resamples for the bootstrap
+    test and, of metrics that are not made from one mean loss, for intervals and approximate randomisation. ``seed``
+    is for the random numbers; ``progress`` is called now and then.
 
     ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines with the same
     value belong together, and intervals and tests are by documents. By default the column is the one that config.txt
     declares, one with a usual name such as FileId, or one by whose documents the lines' losses, or the differences of
-    two systems, may be alike, if there is one; False takes each line by itself.
-    Two systems are compared on the lines that are finite in both; the shares won, lost and tied are of all lines.
+    two systems, may be alike, if there is one; False takes each line by itself. Two systems are compared on the lines
+    that are finite in both; the shares won, lost and tied are of all lines.
 
     ``runs`` is a parameter of the outputs' names, such as ``"seed"``: outputs that differ only in it are training
     runs of one system. ``no_worse_than`` and ``detect`` are differences in the metric's unit, above 0: whether a
