@@ -118,7 +118,7 @@ def main() -> None:
             height = bottom["y"] + bottom["height"] - top["y"] + 2 * MARGIN
             clip = {"x": 0, "y": top["y"] - MARGIN, "width": WIDTH, "height": height, "scale": 1.5}
             session = page.context.new_cdp_session(page)  # Playwright itself writes no WebP
-            options = {"format": "webp", "quality": 65, "clip": clip, "captureBeyondViewport": True}
+            options = {"format": "webp", "quality": 45, "clip": clip, "captureBeyondViewport": True}
             shot = session.send("Page.captureScreenshot", options)
             (PICTURES / f"{make.__name__}.webp").write_bytes(base64.b64decode(shot["data"]))
 
