@@ -592,16 +592,18 @@ def against_baseline(
     return tests
 
 
-def optimism(sample: LineSample) -> float | None:
-    """Return by how much the best score of some systems would beat that of their mean loss if all were equally good.
+def optimism(sample: LineSample, tries: int | None = None) -> float | None:
+    """Return by how much the best score of as many equally good systems would beat that of their mean loss.
+
+    The sample has two or more of these systems, by default all; they show how far the losses of systems are apart.
 
     The mean losses of n equal systems, without what their lines have in common, are nearly normal, and the least of
     them lies Phi^-1((n - 3/8) / (n + 1/4)) standard deviations below their mean (Blom, "Statistical Estimates and
     Transformed Beta-Variables", 1958). Lines with an infinite loss are left out. None for fewer than three systems or
     two units, and for a metric that is not made from one mean loss.
     """
-    finite: Flags = np.logical_and.reduce(~sample.infinite, axis=1)
-    if not sample.is_of_mean_loss or sample.systems < MIN_TRIES or not finite.any():
+    tries, finite = tries or sample.systems, np.logical_and.reduce(~sample.infinite, axis=1)
+    if not sample.is_of_mean_loss or tries < MIN_TRIES or not finite.any():
         return None
     part = sample.select(finite, range(sample.systems))
     if part.units < 2:
@@ -609,7 +611,7 @@ def optimism(sample: LineSample) -> float | None:
     losses, units = part.statistics[0], np.arange(part.lines) if part.documents is None else part.documents
     own = losses - losses.mean(axis=1, keepdims=True)
     variance = float(np.mean([spread_of_mean(column, units).deviation ** 2 for column in own.T]))
-    least = NormalDist().inv_cdf((part.systems - 0.375) / (part.systems + 0.25))
+    least = NormalDist().inv_cdf((tries - 0.375) / (tries + 0.25))
     mean = float(losses.mean())
     best = max(0.0, mean - least * math.sqrt(variance * part.systems / (part.systems - 1)))
     of_mean, of_best = (part.metric.measure.formula([value * part.lines], part.lines) for value in (mean, best))

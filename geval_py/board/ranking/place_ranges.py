@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
@@ -21,6 +22,8 @@ from geval_py.board.submission import Entry, Standings, unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
 from geval_py.tables.numbers import difference, figure
+
+MAX_SPREAD = 20  # evaluations, whose lines show how far equally good ones are apart
 
 
 def compare_pairs(
@@ -59,6 +62,28 @@ def compare_pairs(
     for one, other in pairs:
         p_value = p_values.get((one, other), 1.0)
         yield {"one_id": one, "other_id": other, "p": p_value, "samples": settings.samples, "seed": settings.seed}
+
+
+def with_note_on_choice(connection: Connection, settings: BoardSettings, standings: Standings) -> Standings:
+    """Add a note on how good the best entry looks by chance; it tells of the lines, so their answers are public."""
+    from geval_py.explaining.statistics import optimism, sample_of
+
+    e, metric = evaluations.c, metric_of(settings.metric)
+    ranked = [entry.evaluation_id for entry in standings.entries if entry.place is not None]
+    query = select(e.reference, e.lines, e.losses, e.documents).where(e.id.in_(ranked[:MAX_SPREAD]))
+    rows = [row for row in connection.execute(query) if row.losses is not None]
+    if not standings.digits or len({(row.reference, row.lines) for row in rows}) != 1 or len(rows) < 2:
+        return standings
+    lines, statistics = rows[0].lines, [LineStatistics(unpack(row.losses, row.lines)) for row in rows]
+    documents = unpack_documents(rows[0].documents, lines)
+    sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
+    if not (seeming := optimism(sample, len(ranked))):
+        return standings
+    note = (
+        f"of {len(ranked)} equally good entries, the best would seem better than their mean by {figure(seeming, 2)} "
+        f"{metric.measure.unit}, by chance"
+    )
+    return replace(standings, notes=(*standings.notes, note))
 
 
 class Position(NamedTuple):

@@ -26,7 +26,7 @@ from geval_py.board.database.schema import (
     submitters,
 )
 from geval_py.board.database.store import Board
-from geval_py.board.ranking import disclosure, leaderboard, likeness
+from geval_py.board.ranking import disclosure, leaderboard, likeness, place_ranges
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
@@ -218,16 +218,18 @@ def loaded(board: Board, *, now: datetime, organiser: bool = False) -> Iterator[
     readme = os.path.join(settings.challenge, challenge.README_FILE)
     tables = [(test, name, own) for name, own in until.items() for test in own.tests]
 
+    def standings_of(test: Test, phase: str, own: BoardSettings) -> Standings:
+        standings = leaderboard.standings_on(connection, settings, test.name, phase=phase, now=now)
+        is_public = test.visible and not test.ladder
+        return place_ranges.with_note_on_choice(connection, own, standings) if is_public else standings
+
     with disclosure.disclosed(board, now) as connection:
         yield SiteView(
             settings=settings,
             metrics=names_of(settings.metrics),
             phase=phase,
             digits={(test.name, name): own.digits_of(test, now) for test, name, own in tables},
-            standings={
-                (test.name, name): leaderboard.standings_on(connection, settings, test.name, phase=name, now=now)
-                for test, name, _ in tables
-            },
+            standings={(test.name, name): standings_of(test, name, own) for test, name, own in tables},
             submissions=tuple(_submissions(connection, settings)),
             announcements=announcements_of(connection),
             readme=read_text(readme) if os.path.isfile(readme) else "",
