@@ -70,17 +70,23 @@ class Suite:
         return Evaluations(one for challenge in self.challenges for one in evaluate_all(challenge, test, **settings))
 
     def compare(
-        self, test: str = "test-A", *, baseline: Baseline = None, documents: DocumentsBy = None, **settings: Any
+        self,
+        test: str | Sequence[str] = "test-A",
+        *,
+        baseline: Baseline = None,
+        documents: DocumentsBy = None,
+        **settings: Any,
     ) -> PooledComparison:
-        """Compare the outputs that the challenges share, by their names, over all challenges.
+        """Compare the outputs of a test set, or of several, of each challenge, which are found by their names.
 
         ``baseline`` and ``documents`` are as in :func:`geval_py.compare`; the other arguments are those of
-        :func:`evaluate_all`. Raises its errors, and UsageError for fewer than two challenges, metrics that are not
-        made from one mean loss, and no output that two challenges share beside the baseline.
+        :func:`evaluate_all`. Raises its errors, and UsageError for fewer than two test sets, metrics that are not
+        made from one mean loss, and no output that two test sets share beside the baseline.
         """
         from geval_py.explaining.pooled import compare_sets
 
-        sets = [evaluate_all(challenge, test, **settings) for challenge in self.challenges]
+        tests = [test] if isinstance(test, str) else test
+        sets = [evaluate_all(challenge, one, **settings) for challenge in self.challenges for one in tests]
         return compare_sets(sets, baseline=baseline, documents=documents)
 
     def __repr__(self) -> str:

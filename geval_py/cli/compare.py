@@ -65,13 +65,12 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
         help="an output, as a name in DIR/NAME or a path; or a folder with out.tsv and out-*.tsv "
         "(default: those of the test set)",
     ),
-    table_options("test_name"),
     option(
-        "--challenge",
-        dest="challenges",
-        action="append",
-        default=[],
-        metavar="DIR",
+        "-t", "--test-name", dest="tests", action="append", default=[], metavar="NAME",
+        help="the test set's sub-directory (default: test-A); repeatable: differences are pooled over the test sets",
+    ),
+    option(
+        "--challenge", dest="challenges", action="append", default=[], metavar="DIR",
         help="the folder of a challenge; repeatable: differences are pooled over the challenges",
     ),
     *PLACES[1:],
@@ -105,25 +104,28 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
 )  # fmt: skip
 
 
-OF_ONE_CHALLENGE = (  # options that do not go with several challenges
-    *("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header", "vocabulary"),
+OF_ONE_TEST = (  # options that do not go with several test sets
+    *("expected_directory", "expected_file", "input_file", "in_header", "out_header", "vocabulary"),
     *("tokenizer", "runs", "no_worse_than", "detect", "precision", "names", "cluster"),
 )
 
 
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
-    folders, args.challenges = args.challenges, None
+    folders, tests, args.challenges = args.challenges, args.tests, None
     if len(folders) == 1:
         args.out_directory = folders[0]
+    args.test_name = tests[0] if tests else None
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
-    if len(folders) > 1:
-        if alone := [config.said_option(name) for name in OF_ONE_CHALLENGE if getattr(args, name, None) is not None]:
-            raise UsageError(message=f"{', '.join(alone)}: only with a single --challenge")
+    if len(folders) > 1 or len(tests) > 1:
+        single = [*OF_ONE_TEST, *(["out_directory"] if len(folders) > 1 else [])]
+        if alone := [config.said_option(name) for name in single if getattr(args, name, None) is not None]:
+            raise UsageError(message=f"{', '.join(alone)}: only with a single test set")
         if args.outputs:
-            raise UsageError(message="outputs of several challenges are found by their names: name none of them")
+            raise UsageError(message="outputs of several test sets are found by their names: name none of them")
         of_sets = {"documents": settings.documents_by, "metrics": args.alt_metrics or ()}
-        terminal.show(Suite(folders).compare(task.test_name, baseline=args.baseline, **of_sets), settings)
+        suite = Suite(folders or [task.out_directory])
+        terminal.show(suite.compare(tests or task.test_name, baseline=args.baseline, **of_sets), settings)
         return 0
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):

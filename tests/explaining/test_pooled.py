@@ -1,6 +1,7 @@
 """Differences pooled over test sets."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -66,6 +67,16 @@ def test_differences_of_outputs_of_one_name_are_pooled(folders, geval):
     assert out.splitlines()[1].startswith("out-better.tsv  2     -")
     document = json.loads(geval("compare", *words, "-t", "dev-0", "--baseline", "same", "--format", "json")[1])
     assert document["systems"][0]["difference"] == system.difference
+
+
+def test_test_sets_of_one_challenge_are_pooled(folders, geval):
+    os.rename(os.path.join(folders[1], "dev-0"), os.path.join(folders[0], "dev-1"))
+    tests = ["-t", "dev-0", "-t", "dev-1"]
+    status, out, _ = geval("compare", "--challenge", folders[0], *tests, "--baseline", "same", "--format", "json")
+    document = json.loads(out)
+    assert (status, document["sets"]) == (0, [f"{folders[0]}/dev-0/expected.tsv", f"{folders[0]}/dev-1/expected.tsv"])
+    compared = Suite(folders[:1]).compare(["dev-0", "dev-1"], baseline="same")
+    assert {"version": document["version"], **json.loads(json.dumps(compared.to_dict()))} == document
 
 
 def test_what_cannot_be_pooled(folders, tmp_path):

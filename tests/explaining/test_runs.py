@@ -216,14 +216,14 @@ def test_an_output_without_a_seed_is_noted(challenge, geval):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--detect", "1", "--runs", "seed"], "--runs, --detect: only with a single --challenge"),
-        (["--detect", "0"], "--detect: only with a single --challenge"),
-        (["-e", "x.tsv"], "-e: only with a single --challenge"),
-        (["out.tsv"], "outputs of several challenges are found by their names: name none of them"),
+        (["--detect", "1", "--runs", "seed"], "--runs, --detect: only with a single test set"),
+        (["--detect", "0"], "--detect: only with a single test set"),
+        (["-e", "x.tsv"], "-e: only with a single test set"),
+        (["out.tsv"], "outputs of several test sets are found by their names: name none of them"),
     ],
 )
-def test_what_several_challenges_do_not_take(challenge, geval, arguments, message):
-    pair = ["--challenge", "x", "--challenge", "y"]
+@pytest.mark.parametrize("pair", [["--challenge", "x", "--challenge", "y"], ["-t", "dev-0", "-t", "dev-1"]])
+def test_what_several_test_sets_do_not_take(challenge, geval, pair, arguments, message):
     assert geval("compare", *pair, *arguments) == (2, "", f"geval: {message}\n")
 
 
