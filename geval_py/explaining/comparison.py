@@ -78,9 +78,9 @@ SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no wid
 SCORE, DIFFERENCE, NOT_WORSE = "score [95 %]", "diff. [95 %]", "not worse"
 UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
 DROPPABLE = (  # where a terminal is too narrow, the last one first
-    *("infinite", "p rand", "group", DIFFERENCE, NOT_WORSE, "won", "lost", "p t", "p boot", "tied", "compared"),
-    *("score there", "runs"),
-)
+    "infinite", "p rand", "group", DIFFERENCE, NOT_WORSE, "won", "lost", "p t", "p boot", "tied", "compared",
+    "score there", "runs",
+)  # fmt: skip
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 
 
@@ -251,16 +251,15 @@ class Comparison(formats.Tabular):
         return any(system.compared for system in self.systems if system.name != self.baseline)
 
     @property
-    def first_test(self) -> str:
-        """What the column of the first test is called: by documents, and for many lines, nothing is resampled."""
-        intervals = [system.difference_interval for system in self.systems]
-        return "p t" if any(one is not None and one.samples is None for one in intervals) else "p boot"
-
-    @property
     def tests(self) -> list[str]:
-        """The columns of the tests: a t test by documents or runs has one p-value, which makes the groups, too."""
-        is_single = self.first_test == "p t" and (self.documents or self.runs) is not None
-        return [self.first_test] if is_single else [self.first_test, "p rand"]
+        """The columns of the tests: by documents or runs, and for many lines, t tests; nothing is resampled.
+
+        A t test by documents or runs has one p-value, which makes the groups, too.
+        """
+        intervals = [system.difference_interval for system in self.systems]
+        if all(one is None or one.samples is not None for one in intervals):
+            return ["p boot", "p rand"]
+        return ["p t", "p rand"] if (self.documents or self.runs) is None else ["p t"]
 
     def table(self) -> Table:
         """Return the table for people: a row per system.
@@ -317,7 +316,7 @@ class Comparison(formats.Tabular):
             "compared": str(system.compared),
             "score there": number(system.finite_score, system.interval),
             DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((difference or 0.0) > 0)}{versus}",
-            self.first_test: numbers.p_value_text(system.p_bootstrap),
+            self.tests[0]: numbers.p_value_text(system.p_bootstrap),
             "p rand": numbers.p_value_text(p),
             NOT_WORSE: no_worse and f"{'yes' if (system.p_no_worse or 0.0) < LEVEL else 'no'} ({no_worse})",
             **{name: share_text(getattr(system, name)) for name in ("won", "lost", "tied")},
@@ -346,7 +345,7 @@ class Comparison(formats.Tabular):
                 yield visible(f"{system.name}: {system.signature}")
 
     def legend(self) -> Iterator[str]:
-        drawn = f"; {self.samples} samples, seed {self.seed}" if self.first_test == "p boot" else ""
+        drawn = f"; {self.samples} samples, seed {self.seed}" if "p boot" in self.tests else ""
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
             f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}{drawn}."
@@ -446,10 +445,9 @@ def rank(
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
     rows: list[dict[str, Any]] = [
         {"name": names[n], "score": own_scores[n], "interval": own_intervals[n], "infinite": failures[n]}
+        | ({"runs": len(runs[n])} if runs else {})
         for n in range(count)
     ]
-    for n, one in enumerate(runs):
-        rows[n].update(runs=len(one))
     for n, (won, lost, tied) in enumerate(line_shares(sample, baseline)):
         if n != baseline:
             rows[n].update(won=won, lost=lost, tied=tied)
@@ -514,7 +512,7 @@ def rank(
 def _mean(runs: Sequence[LineStatistics]) -> LineStatistics:
     """Return the means of the statistics of a system's runs."""
     columns = (array("d", np.mean(columns, axis=0)) for columns in zip(*(run.columns for run in runs), strict=True))
-    return runs[0] if len(runs) == 1 else LineStatistics(columns=tuple(columns), classes=runs[0].classes)
+    return LineStatistics(columns=tuple(columns), classes=runs[0].classes)
 
 
 def equal_systems(systems: Iterable[LineStatistics]) -> list[tuple[int, ...]]:
@@ -590,7 +588,7 @@ def compare(
         baseline=index,
         samples=samples,
         seed=seed,
-        documents=None if grouped is None else grouped.of_line,
+        documents=grouped and grouped.of_line,
         runs=() if runs is None else members,
         no_worse_than=no_worse_than,
         detect=detect,
@@ -605,8 +603,8 @@ def compare(
         baseline=names[index],
         samples=samples,
         seed=seed,
-        documents=None if grouped is None else grouped.column,
-        compared_documents=None if grouped is None else grouped.count,
+        documents=grouped and grouped.column,
+        compared_documents=grouped and grouped.count,
         optimism=ranking.optimism,
         p_best=ranking.p_best,
         runs=runs,
@@ -648,12 +646,9 @@ def find_baseline(
             best = min if evaluations[0].scores[0].metric.measure.direction == "lower" else max
             return best(known, key=lambda n: evaluations[n].scores[0].value)
         return next((n for n, output in enumerate(outputs) if not set(DERIVED) & set(output.parameters)), 0)
-    try:
-        index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
-    except TypeError:
-        index = None
-    if index is None:
+    if isinstance(baseline, bool) or not isinstance(baseline, SupportsIndex):
         raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
+    index = operator.index(baseline)
     if not 0 <= index < len(outputs):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(outputs) - 1}")
     return index
@@ -677,7 +672,8 @@ def _notes(
         yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
-    pairs, files = math.comb(systems, 2), [evaluation.output for evaluation in evaluations]
+    files = [evaluation.output for evaluation in evaluations]
+    needed = samples_needed(math.comb(systems, 2))
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
@@ -713,10 +709,10 @@ def _notes(
         most = f"{'at most ' * (len(few) > 1)}{numbers.counted(max(few.values()), 'line')}"
         differ = f"{some_of(list(few))} and the baseline differ on {most}"
         yield f"{differ}: the interval of the difference may be too narrow"
-    if samples < samples_needed(pairs) and len(ranking.groups) == 1 and ranking.is_drawn:
+    if samples < needed and len(ranking.groups) == 1 and ranking.is_drawn:
         yield (
             f"with {samples} samples, no difference between two systems can be significant: use --samples "
-            f"{samples_needed(pairs)} or more"
+            f"{needed} or more"
         )
 
 

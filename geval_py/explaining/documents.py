@@ -15,7 +15,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -47,6 +47,7 @@ MAX_INPUT_BYTES = 1 << 25  # of a file that is read only to find such a column
 DocumentsBy: TypeAlias = "str | int | Collection[Hashable] | Literal[False] | None"
 
 
+@final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Documents:
     """The documents of some lines.

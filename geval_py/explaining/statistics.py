@@ -132,7 +132,7 @@ class LineSample:
     @property
     def lines(self) -> int:
         """The number of lines."""
-        return int(self.statistics.shape[1])
+        return len(self.members)
 
     @property
     def systems(self) -> int:
@@ -150,14 +150,17 @@ class LineSample:
         return self.document_count or self.lines
 
     @property
-    def spread_units(self) -> Integers | None:
-        """The number of each line's document, or the line's own if there are many; None if there are few.
+    def unit_of_line(self) -> Integers:
+        """The number of each line's document, or the line's own."""
+        return np.arange(self.lines) if self.documents is None else self.documents
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether intervals and tests follow from the spread of documents, or of many lines.
 
         Few lines are resampled, which sees how skewed their figures are; with many, both are the same.
         """
-        if self.documents is not None:
-            return self.documents if self.units > 1 else None
-        return np.arange(self.lines) if self.lines > (1 if self.runs else MANY) else None
+        return self.units > (MANY if self.documents is None and not self.runs else 1)
 
     @property
     def is_of_mean_loss(self) -> bool:
@@ -165,14 +168,9 @@ class LineSample:
         return self.metric.measure.of_losses and self.members.shape[1] == 1
 
     @property
-    def is_of_shares(self) -> bool:
-        """Whether a score is the share of single lines that are right: statistics are 1 for a miss, else 0."""
-        return self.is_of_mean_loss and not self.metric.measure.in_nats and self.documents is None
-
-    @property
     def are_drawn(self) -> bool:
         """Whether pairs are tested by samples, not by the figures of lines."""
-        return self.spread_units is None and not (self.is_of_mean_loss and self.documents is None)
+        return not self.has_spread and not (self.is_of_mean_loss and self.documents is None)
 
     @property
     def infinite(self) -> Flags:
@@ -276,6 +274,12 @@ class LineSample:
             figures[~infinite] = finite.lines * finite.scores(observed)[0, 0] - (finite.lines - 1) * without
         return None if np.isnan(figures).any() else figures
 
+    def spread(self, figures: Array, systems: Sequence[int], *, of_score: bool = False) -> Spread:
+        """Estimate the spread of the mean of finite figures, which are those of a system or differences of two."""
+        if self.runs:
+            return spread_of_runs(self, systems, of_score=of_score)
+        return spread_of_mean(figures, self.unit_of_line)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorpusSample(LineSample):
@@ -288,20 +292,17 @@ class CorpusSample(LineSample):
 
     def totals(self, blocks: Iterable[Array] | None = None) -> Totals:
         """Score the lines of each resample, each as often as its weight says."""
-        starts, of_line = self.lines * np.arange(self.systems), ... if self.documents is None else self.documents
-        scores = []
+        starts, scores = self.lines * np.arange(self.systems), []
         for weights in (row for block in blocks or [np.ones((1, self.units))] for row in block):
-            drawn = np.repeat(np.arange(self.lines), weights[of_line].astype(np.intp))
+            drawn = np.repeat(np.arange(self.lines), weights[self.unit_of_line].astype(np.intp))
             scores.append([self.score_of(drawn + start) for start in starts])
         return Totals(np.array(scores)[np.newaxis, :, :, np.newaxis], np.full((len(scores), 1), float(self.lines)))
 
     def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Callable[[Pair], Array]:
-        of_line = ... if self.documents is None else self.documents
-
         def differences(pair: Pair) -> Array:
             one, other = (np.arange(self.lines) + self.lines * system for system in pair)
             blocks = swap_weights(self.units, samples, seed, progress)
-            swaps = (weights[of_line] > 0 for block in blocks for weights in block)
+            swaps = (weights[self.unit_of_line] > 0 for block in blocks for weights in block)
             return np.array([
                 self.score_of(np.where(swap, other, one)) - self.score_of(np.where(swap, one, other))
                 for swap in swaps
@@ -365,21 +366,20 @@ def intervals(
     """
     check_sampling(samples, seed)
     computed: list[Interval | None] = [None] * sample.systems
-    by_spread = sample.units > 1 and (sample.spread_units is not None or sample.is_of_mean_loss)
+    by_spread = sample.units > 1 and (sample.has_spread or sample.is_of_mean_loss)
     measure, lines, count = sample.metric.measure, sample.lines, sample.document_count
     for n in range(sample.systems if by_spread and not (as_geval and sample.documents is None) else 0):
         figures = sample.line_figures(n)
         if figures is None:
             continue
         if not np.isfinite(figures).all():
-            infinite_ends = _ends_of_infinite(sample, figures)
-            if infinite_ends is None:
+            ends = _ends_of_infinite(sample, figures)
+            if ends is None:
                 continue
-            ends = infinite_ends
         elif sample.runs:
             mean, half = float(figures.mean()), spread_of_runs(sample, [n]).half_width
             ends = mean - half, mean + half
-        elif sample.is_of_shares:
+        elif sample.is_of_mean_loss and not measure.in_nats and sample.documents is None:  # 1 for a miss, else 0
             ends = interval_of_share(float(figures.mean()), lines)
         else:
             ends = interval_of_mean(figures, sample.documents)
@@ -409,9 +409,7 @@ def _ends_of_infinite(sample: LineSample, figures: Array) -> tuple[float, float]
     nearly normal.
     """
     units, finite = sample.units, figures[np.isfinite(figures)]
-    infinite = sample.lines - len(finite)
-    if sample.documents is not None:
-        infinite = len(np.unique(sample.documents[~np.isfinite(figures)]))
+    infinite = len(np.unique(sample.unit_of_line[~np.isfinite(figures)]))
     absent, tail = (1 - infinite / units) ** units, expanded_tail(units)
     if not sample.is_of_mean_loss or (absent > tail and (sample.documents is not None or units <= MANY)):
         return None
@@ -473,32 +471,23 @@ def pair_p_values(
                 continue
             own, others = figures[one], figures[other]
             if own is not None and others is not None:
-                spread = spread_of_runs(part, [one, other]) if part.runs else None
-                p_values[pair] = _p_of_lines(own, others, part.documents, spread)
+                change, noise = own - others, NOISE * (abs(float(own.sum())) + abs(float(others.sum())))
+                if part.documents is None and not part.runs:
+                    p_values[pair] = sign_flip_p_value(change, noise)
+                else:
+                    mean, spread = float(change.mean()), part.spread(change, [one, other])
+                    p_values[pair] = 1.0 if abs(mean) * part.lines <= noise else spread.p_value(mean)
                 continue
             differences = differences or part.exchanges(samples, seed, progress)
             exchanged, observed = differences((one, other)), values[one] - values[other]
             p_value = float(counted_p_value(exchanged, observed, NOISE * (abs(values[one]) + abs(values[other]))))
             if round(p_value * (samples + 1)) - 1 <= FEW_EXTREME and not isinstance(part, CorpusSample):
-                of_units = part.statistics[:, :, one] - part.statistics[:, :, other]
-                if part.documents is not None:
-                    of_units = np.array([np.bincount(part.documents, column) for column in of_units])
+                of_lines = part.statistics[:, :, one] - part.statistics[:, :, other]
+                of_units = np.array([np.bincount(part.unit_of_line, column) for column in of_lines])
                 units = int((of_units != 0.0).any(axis=0).sum())
                 p_value = min(p_value, exponential_tail(exchanged, abs(observed), units))
             p_values[pair] = p_value
     return p_values
-
-
-def _p_of_lines(own: Array, others: Array, documents: Integers | None, spread: Spread | None) -> float:
-    """Test the difference of two systems by their lines' figures, or by its spread over training runs, too."""
-    differences = own - others
-    noise = NOISE * (abs(float(own.sum())) + abs(float(others.sum())))
-    if spread is None:
-        if documents is None:
-            return sign_flip_p_value(differences, noise)
-        spread = spread_of_mean(differences, documents)
-    mean = float(differences.mean())
-    return 1.0 if abs(mean) * len(own) <= noise else spread.p_value(mean)
 
 
 def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
@@ -542,28 +531,22 @@ def against_baseline(
     """
     check_sampling(samples, seed)
     totals = sample.totals()
-    count, units, systems = sample.document_count, sample.spread_units, sample.systems
+    count, systems = sample.document_count, sample.systems
     figures: list[list[Array]] = []
-    for of_score in (False, True) if units is not None else ():
+    for of_score in (False, True) if sample.has_spread else ():
         columns = (sample.line_figures(n, of_score=of_score) for n in range(systems))
         figures.append([column for column in columns if column is not None])
     tests: list[BaselineTest] = []
-    if units is not None and all(len(columns) == systems for columns in figures):
-
-        def spread(system: int, of_line: Integers = units, *, of_score: bool) -> Spread:
-            if sample.runs:
-                return spread_of_runs(sample, [system, baseline], of_score=of_score)
-            return spread_of_mean(figures[of_score][system] - figures[of_score][baseline], of_line)
-
-        scores, base = sample.scores(totals)[0], figures[False][baseline]
-        for n, own in enumerate(figures[False]):
-            difference, of_difference = float(scores[n] - scores[baseline]), spread(n, of_score=True)
-            half = of_difference.half_width
-            change = float((own - base).mean())
-            if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
-                change = 0.0
+    if sample.has_spread and all(len(columns) == systems for columns in figures):
+        scores, base, losses = sample.scores(totals)[0], *(columns[baseline] for columns in reversed(figures))
+        for n, (loss, own) in enumerate(zip(*figures, strict=True)):
+            spread = sample.spread(own - base, [n, baseline], of_score=True)
+            change, difference, half = loss - losses, float(scores[n] - scores[baseline]), spread.half_width
+            mean = float(change.mean())
+            if abs(mean) <= NOISE * (abs(float(loss.mean())) + abs(float(losses.mean()))):
+                mean = 0.0
             ends = Interval(low=difference - half, high=difference + half, documents=count)
-            tests.append(BaselineTest(ends, spread(n, of_score=False).p_value(change), of_difference))
+            tests.append(BaselineTest(ends, sample.spread(change, [n, baseline]).p_value(mean), spread))
         return tests
     resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
     observed, values = sample.tested_values(totals), sample.tested_values(resampled)
@@ -575,7 +558,7 @@ def against_baseline(
     p_values = np.ones(systems) if sample.units == 1 else counted_p_value(shifted, observed_difference, noise)
     if 1 < sample.lines <= MIN_RESAMPLED and sample.is_of_mean_loss and sample.documents is None:
         changes = sample.statistics[0].T - sample.statistics[0, :, baseline]
-        by_t = [spread_of_mean(own, np.arange(sample.lines)).p_value(float(own.mean())) for own in changes]
+        by_t = [spread_of_mean(own, sample.unit_of_line).p_value(float(own.mean())) for own in changes]
         p_values = np.maximum(p_values, by_t)
     scores, tail = sample.scores(resampled), expanded_tail(sample.units)
     base = scores[:, [baseline]]
@@ -608,7 +591,7 @@ def optimism(sample: LineSample, tries: int | None = None) -> float | None:
     part = sample.select(finite, range(sample.systems))
     if part.units < 2:
         return None
-    losses, units = part.statistics[0], np.arange(part.lines) if part.documents is None else part.documents
+    losses, units = part.statistics[0], part.unit_of_line
     own = losses - losses.mean(axis=1, keepdims=True)
     variance = float(np.mean([spread_of_mean(column, units).deviation ** 2 for column in own.T]))
     least = NormalDist().inv_cdf((tries - 0.375) / (tries + 0.25))
@@ -818,7 +801,7 @@ def spread_of_runs(sample: LineSample, systems: Sequence[int], *, of_score: bool
     """
     if sample.units < 2:
         return Spread(math.inf, 1.0)
-    of_line = np.arange(sample.lines) if sample.documents is None else sample.documents
+    of_line = sample.unit_of_line
     difference, variances, shared, least = np.zeros(sample.lines), [], 0.0, math.inf
     for one in (sample.runs[n] for n in systems):
         runs = np.array([one.line_figures(n, of_score=of_score) for n in range(one.systems)], dtype=np.float64)
