@@ -16,16 +16,16 @@ without bins, and the parts of a Brier score; profiles, which say what the distr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.documents import choose_documents, notes_on_documents
-from geval_py.explaining.significance import NORMAL
+from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
+from geval_py.explaining.significance import NORMAL, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config, sources
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
@@ -42,9 +42,6 @@ from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from geval_py.explaining.documents import DocumentsBy
-    from geval_py.explaining.significance import Array, Flags, Integers
 
 
 BAND = (0.025, 0.975)  # the quantiles of what honest probabilities would show
@@ -118,10 +115,14 @@ class Calibration(Tabular):
 
     def points(self) -> dict[str, Points]:
         """Return the points of each part that has data, by the part's name."""
-        parts = {"all listed words": self.words, "the first guess": self.guess, "the rest": self.rest}
-        points = {name: part.bins for name, part in parts.items() if part}
-        sets = {SETS: self.sets, SETS_OF_GUESSES: self.sets_of_guesses}
-        return points | {name: one for name, one in sets.items() if one}
+        points = {
+            "all listed words": self.words and self.words.bins,
+            "the first guess": self.guess and self.guess.bins,
+            "the rest": self.rest and self.rest.bins,
+            SETS: self.sets,
+            SETS_OF_GUESSES: self.sets_of_guesses,
+        }
+        return {name: one for name, one in points.items() if one}
 
     def rows(self) -> Iterator[list[str]]:
         """Yield the cells of each point for people, after the name of its part."""
@@ -266,7 +267,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         vectors=int(vectors.sum()),
         signature=None if evaluation.signature is None else str(evaluation.signature),
         claim=_claim(statistics, documents_of(np.isfinite(statistics.column("loss")))),
-        documents=None if grouped is None else grouped.column,
+        documents=grouped and grouped.column,
         notes=tuple(
             notes_on_documents(
                 of_file,
@@ -274,7 +275,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
                 "intervals and ranges are computed by document, and the claim's interval is {} by line",
             )
         ),
-        words=words_reliability(statistics, None if grouped is None else grouped.of_line),
+        words=words_reliability(statistics, grouped and grouped.of_line),
         sets=None if vectors.all() else _sets(statistics, ~vectors, documents_of(~vectors)),
         **parts,
     )
@@ -317,17 +318,19 @@ def _sets(statistics: ProfileStatistics, lines: Flags, documents: Integers | Non
     if documents is not None:
         widths = np.maximum(widths, [spread_of_mean(share, documents).half_width for share in held])
     low, high = np.clip([levels - widths, levels + widths], 0, 1).tolist()
-    return Points(x=list(LEVELS), y=held.mean(axis=1).tolist(), low=low, high=high, n=[len(ahead)] * len(LEVELS))
+    return Points(list(LEVELS), held.mean(axis=1).tolist(), low, high, [len(ahead)] * len(LEVELS))
 
 
-def _widenings(columns: Iterable[Array], honest: Array, documents: Integers | None) -> Array:
-    """Return how many times as wide as the band of draws the interval of a column's sum is by document, at least 1.
+def _widenings(hits: Array, bins: Integers, whole: Array, honest: Array, documents: Integers | None) -> Array:
+    """Return how many times as wide as the band of draws the interval of a sum is by document, at least 1.
 
-    The columns are those of the bins, whose draws are ``honest`` (draws x bins), and that of all.
+    The sums are those of the ``hits`` in each of the ``bins``, whose draws are ``honest`` (draws x bins), and of the
+    ``whole``.
     """
     low, high = np.quantile(np.column_stack([honest, honest.sum(axis=1)]), BAND, axis=0)
     widths = np.zeros(len(low))
     if documents is not None:
+        columns = [*(hits * (bins == one) for one in range(honest.shape[1])), whole]
         widths[:] = [2 * len(column) * spread_of_mean(column, documents).half_width for column in columns]
     return np.asarray(np.maximum(1.0, widths / np.maximum(high - low, NOISE)))
 
@@ -335,8 +338,7 @@ def _widenings(columns: Iterable[Array], honest: Array, documents: Integers | No
 # Reliability in bins, and the calibration error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Points:
+class Points(NamedTuple):
     """Points of a chart, by rising ``x``: aligned lists.
 
     ``x`` is the probability, ``y`` what came true of it, ``low`` and ``high`` the 95 % band of y for honest
@@ -351,14 +353,13 @@ class Points:
 
     def to_dict(self) -> list[dict[str, float]]:
         """Return the points for JSON, one after the other."""
-        columns = asdict(self)
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return [dict(zip(self._fields, row, strict=True)) for row in zip(*self, strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per point, and the columns ``x``, ``y``, ``low``, ``high``, ``n``."""
         import pandas as pd
 
-        return pd.DataFrame(asdict(self))
+        return pd.DataFrame(self._asdict())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,8 +406,7 @@ class Forecasts:
         n, claimed, hits = (np.bincount(bins, column).astype(float) for column in columns)
         honest = np.array([np.bincount(bins, hits) for hits in self.draws()])
         residuals = outcomes - probabilities
-        of_bins = (residuals * (bins[places] == one) for one in range(len(n)))
-        wider = _widenings(chain(of_bins, [residuals]), honest, documents)
+        wider = _widenings(residuals, bins[places], residuals, honest, documents)
         self.bin_sums = n, claimed, hits, honest, wider
         self.wider = wider[bins]
 
@@ -442,11 +442,9 @@ def words_reliability(statistics: ProfileStatistics, documents: Integers | None)
     np.add.at(sums, bins, used)
     n, claimed, hits, *honest = sums.T
     listed, others, word_mass = (statistics.column(name) for name in ("listed", "rest", "word_mass"))
-    hit = listed if documents is None else bins[np.cumsum(is_used)[[bin_of(mass) for mass in word_mass]] - 1]
-    of_bins = (listed * (hit == one) for one in range(len(n)))
-    of_all = listed + others + statistics.column("vector")
-    draws = np.array(honest)
-    return reliability(n, claimed, hits, draws, _widenings(chain(of_bins, [of_all]), draws, documents))
+    hit = bins if documents is None else bins[np.cumsum(is_used)[[bin_of(mass) for mass in word_mass]] - 1]
+    of_all, draws = listed + others + statistics.column("vector"), np.array(honest)
+    return reliability(n, claimed, hits, draws, _widenings(listed, hit, of_all, draws, documents))
 
 
 def reliability(n: Array, claimed: Array, hits: Array, honest: Array, wider: Array) -> Reliability:
@@ -457,7 +455,7 @@ def reliability(n: Array, claimed: Array, hits: Array, honest: Array, wider: Arr
     x, y, low, high, counts = (column.tolist() for column in (claimed / n, hits / n, *ends, n.astype(int)))
     return Reliability(
         n=counts.pop(), claimed=x.pop(), found=y.pop(), low=low.pop(), high=high.pop(),
-        bins=Points(x=x, y=y, low=low, high=high, n=counts),
+        bins=Points(x, y, low, high, counts),
     )  # fmt: skip
 
 

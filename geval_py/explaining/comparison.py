@@ -594,8 +594,7 @@ def compare(
         detect=detect,
         progress=progress,
     )
-    singles = ((name, one[0]) for name, one in zip(names, members, strict=True) if len(one) == 1)
-    signatures = {name: evaluations[n].signature for name, n in singles}
+    signatures = {name: evaluations[n].signature for name, (n, *more) in zip(names, members, strict=True) if not more}
     return Comparison(
         **scores.head_of(evaluations[0]),
         lines=evaluations[0].line_count,
@@ -646,9 +645,12 @@ def find_baseline(
             best = min if evaluations[0].scores[0].metric.measure.direction == "lower" else max
             return best(known, key=lambda n: evaluations[n].scores[0].value)
         return next((n for n, output in enumerate(outputs) if not set(DERIVED) & set(output.parameters)), 0)
-    if isinstance(baseline, bool) or not isinstance(baseline, SupportsIndex):
+    try:
+        index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
+    except TypeError:
+        index = None
+    if index is None:
         raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
-    index = operator.index(baseline)
     if not 0 <= index < len(outputs):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(outputs) - 1}")
     return index

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -87,8 +87,7 @@ def folds_of(
 # The change on held-out lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(NamedTuple):
     """A mean difference of losses in nats, negative if the score improves, and its 95 % interval; may be infinite.
 
     The ends are NaN if all lines change alike: nothing then shows how far the true change may be.
@@ -110,7 +109,7 @@ class Change:
         return "leave it" if not taken else "take it" if self.high < 0.0 else "probably better"
 
     def to_dict(self) -> dict[str, float]:
-        return {name: ten_digits(getattr(self, name)) for name in ("mean", "low", "high", "p_value")}
+        return {name: ten_digits(value) for name, value in self._asdict().items()}
 
     def cells(self) -> tuple[str, str, str]:
         """Return the mean, the interval and the p-value as text."""
@@ -132,15 +131,15 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     fixed, broken = np.isinf(base) & ~np.isinf(losses), np.isinf(losses) & ~np.isinf(base)
     if fixed.any() or broken.any():
         end = math.inf if broken.any() else -math.inf
-        return Change(mean=end, low=-math.inf if fixed.any() else end, high=end, p_value=math.exp(min(0.0, end)))
+        return Change(end, low=-math.inf if fixed.any() else end, high=end, p_value=math.exp(min(0.0, end)))
     differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
     mean, lines = float(differences.mean()), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
     more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
-    half, p_value = spread.half_width, math.exp(min(0.0, mean * lines / more))
-    if half <= NOISE * abs(mean):  # the same NaN, so that equal changes compare equal
-        return Change(mean=mean, low=math.nan, high=math.nan, p_value=p_value)
-    return Change(mean=mean, low=mean - half, high=mean + half, p_value=p_value)
+    half = spread.half_width
+    # The same NaN, so that equal changes compare equal.
+    low, high = (math.nan, math.nan) if half <= NOISE * abs(mean) else (mean - half, mean + half)
+    return Change(mean, low, high, p_value=math.exp(min(0.0, mean * lines / more)))
 
 
 def score_of(score: MetricScore, losses: Array) -> float:

@@ -91,12 +91,12 @@ class ByLine(NamedTuple):
         columns = zip(figures, self.centres, self.scales, strict=True)
         apart = ((figure - centre) / scale for figure, centre, scale in columns)
         x = (1.0, *(min(max(figure, -MAX_FIGURE), MAX_FIGURE) for figure in apart))
-        places = [sum(map(operator.mul, weights, x)) for weights in (self.lambda_, self.nu)]
-        lambda_, nu = (
-            min(max(1.0 / (1.0 + math.exp(-place)), MIN_PART), MAX_PART) if place > -700.0 else MIN_PART
-            for place in places
-        )
-        return lambda_, nu
+
+        def part(weights: Sequence[float]) -> float:
+            place = max(-700.0, sum(map(operator.mul, weights, x)))  # the exponential is finite
+            return min(max(1.0 / (1.0 + math.exp(-place)), MIN_PART), MAX_PART)
+
+        return part(self.lambda_), part(self.nu)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return the numbers for JSON."""
@@ -144,10 +144,8 @@ class Parameters:
     @property
     def as_vectors(self) -> bool:
         """Whether a tuned line is written as masses of buckets, since its words would take more room."""
-        if not self.uses_words:
-            return False
         characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent)
-        return characters > VECTOR_CHARACTERS << self.bits
+        return self.uses_words and characters > VECTOR_CHARACTERS << self.bits
 
     def tune_lines(self, texts: Sequence[str], line: int) -> str:
         """Tune the one output line in a sequence; ``line`` is its number. Raises MalformedLineError without a path.
@@ -203,12 +201,10 @@ class Parameters:
         )
         if not (
             made.temperature > 0.0
-            and 0.0 <= made.lambda_ <= 1.0
-            and 0.0 <= made.nu <= 1.0
             and schemes.MIN_BITS <= made.bits <= schemes.MAX_BITS
             and all(map(wordprobs.is_listable, frequent))
             and sum(frequent.values()) <= 1.0 + 1e-9
-            and all(share >= 0.0 for share in frequent.values())
+            and all(0.0 <= part <= 1.0 for part in (made.lambda_, made.nu, *frequent.values()))
         ):
             raise ValueError("a parameter, a word or a share is out of range")
         return made

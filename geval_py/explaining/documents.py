@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, final
 import numpy as np
 
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.explaining.significance import LEVEL, MIN_TESTED_LINES, Array, Integers, beta_cdf, combined_p, holm
+from geval_py.explaining.significance import (
+    LEVEL,
+    MIN_TESTED_LINES,
+    Array,
+    Integers,
+    Interval,
+    beta_cdf,
+    combined_p,
+    holm,
+)
 from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
 from geval_py.reading.config import word_of
@@ -29,7 +38,6 @@ from geval_py.scoring.metrics.base import NOISE
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Interval
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 
@@ -111,9 +119,8 @@ def score_interval(score: MetricScore, *, documents: Documents | None = None, **
     The other arguments are those of :func:`geval_py.explaining.statistics.interval`, and so are the errors. Raises
     UsageError for a single document, too.
     """
-    several = None if documents is None else documents.of_score(score).several()
-    of_line = None if several is None else several.of_line
-    return interval(score.metric, score.statistics, documents=of_line, **drawn)
+    several = documents and documents.of_score(score).several()
+    return interval(score.metric, score.statistics, documents=several and several.of_line, **drawn)
 
 
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
@@ -124,22 +131,22 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     """
     reasons = []
     few_lines, decided_by_few = MAX_WARNED, ""
-    by_line = documents is None or documents.are_lines
+    several = None if documents is None or documents.are_lines else documents
     for score in all_scores:
-        lines, figures = score.statistics.lines, sample_of(score.metric, [score.statistics]).line_figures(0)
-        if by_line and score.metric.measure.in_nats and (lines < FEW_LINES or _is_of_few(figures)):
+        measure, lines = score.metric.measure, score.statistics.lines
+        figures = sample_of(score.metric, [score.statistics]).line_figures(0)
+        if several is None and measure.in_nats and (lines < FEW_LINES or _is_of_few(figures)):
             few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append("no interval can be computed from 1 line")
         if figures is None or not np.isfinite(figures).all():
             continue
-        measure = score.metric.measure
-        has_interval = by_line and measure.of_losses and not measure.in_nats  # Wilson's
+        has_interval = several is None and measure.of_losses and not measure.in_nats  # Wilson's
         if lines > 1 and not has_interval and np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
             what = "loss" if measure.of_losses else "score"
             reasons.append(f"no interval can be computed where all {lines} lines have the same {what}")
-        kept = None if documents is None or by_line else documents.of_score(score)
-        if kept is not None and kept.count > 1 and not decided_by_few:
+        kept = several and several.of_score(score)
+        if kept and kept.count > 1 and not decided_by_few:
             least = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
             if spread_of_mean(figures, kept.of_line).degrees < least:
                 decided_by_few = (
@@ -414,7 +421,7 @@ def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
 
     All kinds count alike, however many figures they have; few finite figures are left out.
     """
-    tested: list[list[list[tuple[float, float]]]] = []  # by kind, figures and column
+    tested: list[Array] = []  # by kind: figures x columns x (p-value, widening)
     for kind in kinds if columns else ():
         rows = []
         for figures in kind:
@@ -428,11 +435,11 @@ def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
                 p_value = alike_p(ranks, of_line)
                 row.append((p_value, widening(values, of_line) if p_value < POSSIBLY_ALIKE else 1.0))
             rows.append(row)
-        tested += [rows] if rows else []
+        tested += [np.array(rows)] if rows else []
     results = []
     for n in range(len(columns) if tested else 0):
-        p_values = [combined_p([row[n][0] for row in rows]) for rows in tested]
-        wider = max(row[n][1] for rows in tested for row in rows)
+        p_values = [combined_p(rows[:, n, 0].tolist()) for rows in tested]
+        wider = float(max(rows[:, n, 1].max() for rows in tested))
         results.append(_ColumnTest(min(1.0, len(tested) * min(p_values)), p_values[-1], wider))
     return results or [_ColumnTest()] * len(columns)
 

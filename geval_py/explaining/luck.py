@@ -19,7 +19,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.calibration import hashed_scheme, profile_of, reread, schemes_of
-from geval_py.explaining.significance import NORMAL
+from geval_py.explaining.significance import NORMAL, Array
 from geval_py.reading import schemes, sources
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
@@ -34,7 +34,6 @@ from geval_py.text import named, some_of, visible
 
 if TYPE_CHECKING:
     from geval_py.explaining.comparison import Comparison
-    from geval_py.explaining.significance import Array
 
 
 DEFAULT_SEEDS, MIN_SEEDS, MAX_SEEDS = 25, 2, 1000
