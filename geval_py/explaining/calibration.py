@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -220,8 +220,7 @@ def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = Non
     changed and are malformed.
     """
     schemes = calibration_schemes(schemes_of(evaluation))
-    again = reread(evaluation, schemes, sign=evaluation.signature is not None)
-    return calibration_of(again, documents=documents)
+    return calibration_of(reread(evaluation, schemes), documents=documents)
 
 
 def calibration_schemes(schemes: Sequence[evaluate.Named]) -> list[evaluate.Named]:
@@ -561,15 +560,15 @@ def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
 
 
 def reread(
-    evaluation: scores.ScoredOutput,
-    schemes: Sequence[evaluate.Named],
-    vocabulary: frozenset[str] = frozenset(),
-    *,
-    sign: bool = False,
+    evaluation: scores.ScoredOutput, schemes: Sequence[evaluate.Named], vocabulary: frozenset[str] = frozenset()
 ) -> scores.ScoredOutput:
-    """Score an output again, with other metrics; raises UsageError if it can be read only once."""
+    """Score an output again, with other metrics, and sign it if it was signed.
+
+    Raises UsageError if it can be read only once.
+    """
     if not sources.can_be_reread(evaluation.output.path):
         raise UsageError(message=f"{named(evaluation.output.path)} would have to be read again: write it to a file")
+    sign = evaluation.signature is not None
     return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 
 
@@ -580,7 +579,4 @@ def schemes_of(evaluation: scores.ScoredOutput) -> list[evaluate.Named]:
 
 def profile_of(evaluation: scores.ScoredOutput) -> ProfileStatistics:
     """Return the profile of an evaluation's first metric, which ``hashed.profiled`` made."""
-    statistics = evaluation.scores[0].statistics
-    if not isinstance(statistics, ProfileStatistics):
-        raise TypeError("the first metric has no profile")
-    return statistics
+    return cast(ProfileStatistics, evaluation.scores[0].statistics)

@@ -461,15 +461,13 @@ def rank(
     against = [(min(n, baseline), max(n, baseline)) for n in range(count) if n != baseline]
     for part, place, together in comparable_parts(sample, against):
         tests = against_baseline(part, place[baseline], samples=samples, seed=seed, progress=progress)
-        part_scores = own_scores
-        if part.lines < sample.lines:
-            own = part.scores(part.totals())[0].tolist()
-            part_scores = [own[place[n]] if n in place else math.nan for n in range(count)]
+        part_scores, is_whole = part.scores(part.totals())[0].tolist(), part.lines == sample.lines
+        score_of = {n: own_scores[n] if is_whole else part_scores[at] for n, at in place.items()}
         for pair in together:
             n, p_value = sum(pair) - baseline, p_values[pair]
-            rows[n].update(compared=part.lines, finite_score=part_scores[n])
+            rows[n].update(compared=part.lines, finite_score=score_of[n])
             if p_value is not None:
-                difference = part_scores[n] - part_scores[baseline]
+                difference = score_of[n] - score_of[baseline]
                 difference_interval, p_bootstrap, spread = tests[place[n]]
                 rows[n].update(
                     difference=None if math.isnan(difference) else difference,

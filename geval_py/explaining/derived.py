@@ -279,9 +279,7 @@ class Derived(NamedTuple):
             )
             if same or (os.path.lexists(path) and not force):
                 raise errors.ExistingFileError(path=path)
-        for source in self.sources:
-            if not can_be_reread(source):
-                raise errors.UsageError(message=f"{named(source)} has to be read more than once: give a file")
+        check_reread(self.sources)
 
     def check_lines(self, test: challenge.DataSet | None = None) -> int:
         """Return the number of lines.
@@ -332,6 +330,13 @@ class Derived(NamedTuple):
             file.write((json.dumps(kept, indent=2) + "\n").encode())
 
 
+def check_reread(paths: Iterable[str]) -> None:
+    """Raise UsageError for a path that can be read only once."""
+    for path in paths:
+        if not can_be_reread(path):
+            raise errors.UsageError(message=f"{named(path)} has to be read more than once: give a file")
+
+
 def kept_path(path: str) -> str:
     """Return the path of the file that is beside an output made by tuning or mixing, with its parameters."""
     return path.removesuffix(_compressed_ending(path)).removesuffix(OUTPUT_ENDING) + KEPT_ENDING
@@ -345,11 +350,12 @@ def set_tuned_on(output: Output) -> str | None:
     """Return the name of the test set that an output was tuned or mixed on, from the file beside it; None if none."""
     try:
         with open(kept_path(output.path), encoding="utf-8") as file:
-            document = json.load(file)
+            match json.load(file):
+                case {"test": str(name)}:
+                    return name
     except (OSError, ValueError, RecursionError):
-        return None
-    name = document.get("test") if isinstance(document, dict) else None
-    return name if isinstance(name, str) else None
+        pass
+    return None
 
 
 def derived_output(sources: Sequence[str], name: str, parameter: str, folder: str, header: str | None) -> Derived:

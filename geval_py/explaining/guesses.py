@@ -21,11 +21,11 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import derived
-from geval_py.reading import sources, splits
+from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.kernel import backends
-from geval_py.text import named, visible
+from geval_py.text import visible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,9 +114,7 @@ class Guesses:
         logs, lines, hits = self.entries
         powers = np.exp(logs / temperature)
         sums, moments = (np.bincount(lines, column, self.lines) for column in (powers, powers * logs))
-        hit_powers, hit_lines = powers[hits], lines[hits]
-        columns = hit_powers, hit_powers * logs[hits]
-        hit, hit_moment = (np.bincount(hit_lines, column, self.lines) for column in columns)
+        hit, hit_moment = (np.bincount(lines[hits], column[hits], self.lines) for column in (powers, powers * logs))
         with np.errstate(invalid="ignore", divide="ignore"):
             scale = np.where(sums > 0.0, (1.0 - self.rests) / sums, 0.0)
             mean = np.where(sums > 0.0, moments / sums, 0.0)
@@ -175,9 +173,7 @@ def read_guesses(
         return *columns, np.where(masses > 0.0, logs, MIN_LOGARITHM), marks
 
     split, path = evaluation.split, evaluation.output.path
-    for place in (path, split.expected):
-        if not sources.can_be_reread(place):
-            raise UsageError(message=f"{named(place)} has to be read more than once: give a file")
+    derived.check_reread([path, split.expected])
     with (
         LineReader(path, header=split.output_header) as outputs,
         LineReader(split.expected, header=split.output_header) as expected,

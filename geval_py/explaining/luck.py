@@ -182,8 +182,7 @@ def luck(
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     schemes = luck_schemes(schemes_of(evaluation), seeds, exact=bool(vocabulary))
-    again = reread(evaluation, schemes, vocabulary, sign=evaluation.signature is not None)
-    return luck_of(again, len(vocabulary))
+    return luck_of(reread(evaluation, schemes, vocabulary), len(vocabulary))
 
 
 def luck_schemes(schemes: Sequence[evaluate.Named], seeds: int, *, exact: bool) -> list[evaluate.Named]:

@@ -116,14 +116,14 @@ def compare_sets(
         of_file, _ = choose_documents(evaluations, documents)
         first = evaluations[0].scores[0]
         grouped = of_file and of_file.of_score(first).several()
-        sample = sample_of(first.metric, [evaluation.scores[0].statistics for evaluation in evaluations])
+        statistics = [evaluation.scores[0].statistics for evaluation in evaluations]
+        sample = sample_of(first.metric, statistics, grouped and grouped.of_line)
         if not sample.is_of_mean_loss:
             raise UsageError(message=f"{first.name} cannot be pooled: it is not made from one mean loss")
-        units = np.arange(sample.lines) if grouped is None else grouped.of_line
         for own, column in zip(names, sample.statistics[0].T, strict=True):
             differences: Array = column - sample.statistics[0, :, index]
             finite = np.isfinite(differences)
-            of_line = np.unique(units[finite], return_inverse=True)[1]
+            of_line = np.unique(sample.unit_of_line[finite], return_inverse=True)[1]
             if own != name and len(of_line) and of_line.max() > 0:
                 spread = spread_of_mean(differences[finite], of_line)
                 figures = [(float(differences[finite].mean()), spread.deviation)] if spread.deviation > 0.0 else []

@@ -452,10 +452,7 @@ def pair_p_values(
     test is a t test; by line, it is approximate randomisation, computed for a metric of the mean loss and for many
     lines. Other metrics draw ``samples``; if few are as extreme as the observed difference, the p-value is the lesser
     of the counted one and of the samples' tail.
-
-    Raises UsageError for fewer than one sample, or a seed below 0.
     """
-    check_sampling(samples, seed)
     pairs, failures = list(pairs), sample.infinite.sum(axis=0)
     sign = 1 if sample.metric.measure.direction == "lower" else -1
     p_values: dict[Pair, float | None] = dict.fromkeys(pairs)
@@ -529,7 +526,6 @@ def against_baseline(
     The statistics are finite. A single line, or document, tells nothing about the spread: p is 1, as that of the
     baseline.
     """
-    check_sampling(samples, seed)
     totals = sample.totals()
     count, systems = sample.document_count, sample.systems
     figures: list[list[Array]] = []
@@ -538,24 +534,23 @@ def against_baseline(
         figures.append([column for column in columns if column is not None])
     tests: list[BaselineTest] = []
     if sample.has_spread and all(len(columns) == systems for columns in figures):
-        scores, base, losses = sample.scores(totals)[0], *(columns[baseline] for columns in reversed(figures))
-        for n, (loss, own) in enumerate(zip(*figures, strict=True)):
-            spread = sample.spread(own - base, [n, baseline], of_score=True)
-            change, difference, half = loss - losses, float(scores[n] - scores[baseline]), spread.half_width
-            mean = float(change.mean())
-            if abs(mean) <= NOISE * (abs(float(loss.mean())) + abs(float(losses.mean()))):
-                mean = 0.0
+        scores, (base, base_scores) = sample.scores(totals)[0], (columns[baseline] for columns in figures)
+        for n, (own, own_scores) in enumerate(zip(*figures, strict=True)):
+            spread = sample.spread(own_scores - base_scores, [n, baseline], of_score=True)
+            changes, difference, half = own - base, float(scores[n] - scores[baseline]), spread.half_width
+            change = float(changes.mean())
+            if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
+                change = 0.0
             ends = Interval(low=difference - half, high=difference + half, documents=count)
-            tests.append(BaselineTest(ends, sample.spread(change, [n, baseline]).p_value(mean), spread))
+            tests.append(BaselineTest(ends, sample.spread(changes, [n, baseline]).p_value(change), spread))
         return tests
     resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
     observed, values = sample.tested_values(totals), sample.tested_values(resampled)
     observed_difference = observed - observed[:, [baseline]]
     shifted = (values - values[:, [baseline]]) - observed_difference
+    noise, p_values = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]])), np.ones(systems)
     if sample.units > 1:
-        shifted *= expansion(sample.units)
-    noise = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]]))
-    p_values = np.ones(systems) if sample.units == 1 else counted_p_value(shifted, observed_difference, noise)
+        p_values = counted_p_value(shifted * expansion(sample.units), observed_difference, noise)
     if 1 < sample.lines <= MIN_RESAMPLED and sample.is_of_mean_loss and sample.documents is None:
         changes = sample.statistics[0].T - sample.statistics[0, :, baseline]
         by_t = [spread_of_mean(own, sample.unit_of_line).p_value(float(own.mean())) for own in changes]
