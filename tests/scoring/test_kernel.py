@@ -5,6 +5,7 @@ import lzma
 import math
 from array import array
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import mmh3
@@ -130,6 +131,18 @@ def test_undecodable_bytes_become_replacement_characters(raw, kernel):
     for bits in (4, 16):
         want = kernel.bounded_losses(b"k" + clean + b"a:0.5 b:0.5\n", b"k" + clean + b"a\n", bits, 3)[0]
         assert kernel.bounded_losses(b"k" + raw + b"a:0.5 b:0.5\n", b"k" + raw + b"a\n", bits, 3)[0] == want
+
+
+@pytest.mark.parametrize("before", [0, 30], ids=["at the beginning", "across 32 bytes"])
+def test_all_short_sequences_of_bytes_become_what_python_decodes(before):
+    """All pairs of bytes, and all sequences of four that are the first or the last of the bytes with one meaning."""
+    edges = bytes.fromhex("41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff")
+    words = [*product(set(range(256)) - {*b"\n "}, repeat=2), *product(edges, repeat=4)]
+    raw = [b"x" * before + bytes(word) + b"y" for word in words]
+    expected = "".join(word.decode("utf-8", "replace") + "\n" for word in raw).encode()
+    losses = native.bounded_losses(b"".join(word + b":1\n" for word in raw), expected, 24, 1)[0]
+    assert len(losses) == len(words)
+    assert set(losses) == {0.0}
 
 
 CALLS = {"bounded_losses": (), "reseeded_losses": (3,), "score_lines": (), "line_profiles": (0,), "read_guesses": ()}
