@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-import geval_py.reading.lines as line_reading
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
 from geval_py.reading.lines import Bytes, LineReader, end_of_lines, read_lines_between, whole_lines
 from geval_py.reading.sources import ListedRows
@@ -147,7 +146,7 @@ def _numbered(
 
 
 class Threads:
-    """Workers that are so many threads of this process, by default one a core."""
+    """Workers that are threads of this process: so many, by default one a core, but no more than there are ranges."""
 
     is_local = True
 
@@ -155,18 +154,18 @@ class Threads:
         self.concurrency = count or available_cores()
 
     def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
-        is_small = outputs.size is not None and outputs.size <= 4 * line_reading.BLOCK_BYTES  # threads start later
-        has_work_beside = self.concurrency > 1 or outputs.source.compression is not None
-        if is_small or not has_work_beside or backends.choose_backend() == "python":  # which holds the GIL
+        threads = self.concurrency if outputs.size is None else min(self.concurrency, outputs.size // RANGE_BYTES)
+        is_idle = threads < (2 if outputs.source.compression is None else 1)  # this thread unpacks
+        if is_idle or backends.choose_backend() == "python":  # which holds the GIL
             for block in number(_read(outputs)):
                 yield block, work((block,))
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        pool = ThreadPoolExecutor(self.concurrency)
+        pool = ThreadPoolExecutor(threads)
 
         def in_pool(function: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[Item, Any]]:
-            return in_order(lambda item: pool.submit(function, item).result, items, ahead=self.concurrency)
+            return in_order(lambda item: pool.submit(function, item).result, items, ahead=threads)
 
         try:
             yield from in_pool(lambda block: work((block,)), number(_read(outputs, in_pool)))

@@ -1,6 +1,7 @@
 """Two files side by side, in blocks: what a block holds, the order of errors, and the threads that work."""
 
 import threading
+import time
 import weakref
 
 import pytest
@@ -147,6 +148,19 @@ def test_the_work_is_done_in_threads(threads, is_here, files):
     seen = {thread for _, thread in mapped(files(b":1\n" * 500), lambda _: threading.get_ident(), threads)}
     assert (threading.get_ident() in seen) == is_here
     assert not is_here or len(seen) == 1
+
+
+@pytest.mark.parametrize(("lines", "most"), [(4, 2), (7, 3), (500, 8)])
+def test_a_small_file_has_no_more_threads_than_ranges(lines, most, files):
+    """A range is a megabyte; here 6 bytes, two lines."""
+    before, counts = threading.active_count(), []
+
+    def work(_):
+        time.sleep(0.005)
+        counts.append(threading.active_count() - before)
+
+    list(mapped(files(b":1\n" * lines), work, 8))
+    assert 1 <= max(counts) <= most
 
 
 def test_progress(files):
