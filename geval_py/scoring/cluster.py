@@ -4,14 +4,16 @@
     workers:             count ─┘                                   └─> work
 
 An output is cut into pieces, and each thread of a worker has a share of them or, in a small cluster, a few. A share
-is two tasks, since a task costs the client and the scheduler milliseconds: one counts the lines of each piece, one
-works on them. The client sees no line of the output; a worker sees its pieces, and the expected words that go with
-them. Each of the two tasks reads the pieces: a plain file on the worker's machine comes from the system's cache the
-second time. So any worker can do any task, and Dask moves no text.
+is two tasks: one counts the lines of each piece, one works on them. Tasks are sent, and their results fetched, in
+batches, since each message costs the client and the scheduler milliseconds. The client sees no line of the output; a
+worker sees its pieces, and the expected words that go with them. Each of the two tasks reads the pieces: a plain file
+on the worker's machine comes from the system's cache the second time. So any worker can do any task, and Dask moves
+no text.
 """
 
 from __future__ import annotations
 
+import operator
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import groupby
 from pkgutil import resolve_name
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -30,6 +33,7 @@ from geval_py.scoring.kernel import backends
 from geval_py.text import named, without_credentials
 from geval_py.version import __version__, installs
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10
@@ -41,6 +45,7 @@ MAX_LINES = 1 << 20  # of a task that works, whose expected words and losses the
 MAX_PIECE_BYTES = 1 << 28
 READ_BYTES, REMOTE_READ_BYTES = 1 << 21, 1 << 24  # that a worker reads at a time
 AHEAD_A_THREAD = 2  # shares under way
+MAX_BATCH = 100  # tasks that are sent together; in a small cluster fewer, an eighth of its threads
 _NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # expected words may well be megabytes
 _LOCAL_SETTINGS = {  # profiling costs processor time, and a piece that is stolen is read twice
     "distributed.worker.profile.enabled": False,
@@ -124,17 +129,15 @@ class Cluster:
         Raises DataError, a MalformedLineError after the blocks before it, and ClusterError.
         """
 
-        def submit(job: Sequence[Block]) -> Callable[[], list[Result | MalformedLineError]]:
-            # Dask chooses the worker that has what a task is given: the one that counted, and has read the pieces.
-            _, counted = job[0].where
-            pieces = [block.where[0] for block in job]
-            blocks = [block._replace(where=None) for block in job]
-            wait: Callable[[], Any] = self._submit(partial(work_on, pieces, blocks, work), counted).result
-            return wait
+        def task_of(job: Sequence[Block]) -> tuple[Callable[..., Any], Any]:
+            pieces, blocks = [block.where[0] for block in job], [block._replace(where=None) for block in job]
+            return partial(work_on, pieces, blocks, work), job[0].where[1]
 
-        jobs, ahead = _jobs(number(self._counted(outputs))), AHEAD_A_THREAD * self.threads
+        shares = groupby(number(self._counted(outputs)), lambda block: block.where[1])
+        # Where lines are short and many, a share is several jobs.
+        jobs = (job for _, share in shares for job in _grouped(share, lambda block: block.lines, MAX_LINES))
         with self._watched(outputs):
-            for job, results in in_order(submit, jobs, ahead=ahead):
+            for job, _, results in self._batched(jobs, task_of, lambda job: sum(block.lines for block in job)):
                 for block, result in zip(job, results, strict=False):
                     if isinstance(result, MalformedLineError):
                         raise result
@@ -143,7 +146,7 @@ class Cluster:
 
     def digest(self, outputs: LineReader) -> Callable[[], str | None]:
         """Let a worker read the output from its beginning to its end: a digest cannot be put together from parts."""
-        future = self._submit(digest_of, absolute(outputs.path), outputs.header)
+        future = self.client.submit(digest_of, absolute(outputs.path), outputs.header, pure=False, retries=RETRIES)
 
         def wait() -> str | None:
             with self._watched(outputs):
@@ -153,10 +156,36 @@ class Cluster:
 
         return wait
 
-    def _submit(self, function: Callable[..., object], *arguments: object) -> Any:
-        """Send a task. Dask looks for Futures in lists, item by item, but not in what a partial function holds."""
-        with import_module("dask").config.set(_NO_WARNING):
-            return self.client.submit(function, *arguments, pure=False, retries=RETRIES)
+    def _batched(
+        self,
+        items: Iterable[Item],
+        task_of: Callable[[Item], tuple[Any, ...]],
+        lines_of: Callable[[Item], int] = lambda _: 0,
+    ) -> Iterator[tuple[Item, Any, Any]]:
+        """Yield each item, in order, with the Future and the result of its task.
+
+        ``task_of`` returns a function to call without arguments or, so that Dask chooses the worker that has counted
+        and read the pieces, with the result of a Future, and this Future. Dask looks for Futures in lists, item by
+        item, but not in what a partial function holds.
+        """
+        most = min(-(-self.threads // 8), MAX_BATCH)
+
+        def submit(batch: Sequence[Item]) -> Callable[[], Iterator[tuple[Item, Any, Any]]]:
+            with import_module("dask").config.set(_NO_WARNING):
+                tasks = zip(*map(task_of, batch), strict=True)
+                futures = self.client.map(operator.call, *tasks, pure=False, retries=RETRIES)
+
+            def wait() -> Iterator[tuple[Item, Any, Any]]:
+                results = self.client.gather(dict(enumerate(futures)), errors="skip")
+                for place, (item, future) in enumerate(zip(batch, futures, strict=True)):
+                    result = results.get(place)
+                    yield item, future, future.result() if result is None else result  # or raise its error
+
+            return wait
+
+        batches = _grouped(items, lambda item: max(lines_of(item) / MAX_LINES, 1 / most), 1)
+        for _, rows in in_order(submit, batches, ahead=AHEAD_A_THREAD * self.threads // most):
+            yield from rows
 
     def _counted(self, outputs: LineReader) -> Iterator[Block]:
         """Yield the lines of an output that workers count, each with their piece and the Future that counted it."""
@@ -166,12 +195,13 @@ class Cluster:
         shares = self.threads * max(min(MAX_SHARES // self.threads, SHARES_A_THREAD), 1)
         share_bytes = min(max(-(-size // shares), MIN_SHARE_BYTES), MAX_SHARE_BYTES)
 
-        def submit(share: Sequence[Piece]) -> Callable[[], tuple[Any, list[int]]]:
-            future = self._submit(partial(count, share))
-            return lambda: (future, future.result())
+        def task_of(share: Sequence[Piece]) -> tuple[Callable[[], list[int]]]:
+            return (partial(count, share),)
 
-        ahead = AHEAD_A_THREAD * self.threads
-        for share, (future, counts) in in_order(submit, _shares(outputs, share_bytes), ahead=ahead):
+        pieces = _pieces(outputs, min(share_bytes, MAX_PIECE_BYTES))
+        for share, future, counts in self._batched(
+            _grouped(pieces, lambda piece: (piece.stop or piece.size) - piece.start, share_bytes), task_of
+        ):
             while True:
                 for piece, lines in zip(share, counts, strict=False):
                     if lines:
@@ -179,7 +209,8 @@ class Cluster:
                 share = share[len(counts) :]
                 if not share:
                     break
-                future, counts = submit(share)()  # what could not be read raises its error, after the lines before it
+                # What could not be read raises its error, after the lines before it.
+                ((_, future, counts),) = self._batched([share], task_of)
         _check_unchanged(outputs)
 
     @contextmanager
@@ -233,52 +264,42 @@ class Piece(NamedTuple):
     max_bytes: int | None = None
 
 
-def _shares(outputs: LineReader, share_bytes: int) -> Iterator[list[Piece]]:
-    """Yield the pieces of each share: one after the other, as many as are not too large together."""
-    share: list[Piece] = []
-    size = before = 0
+def _pieces(outputs: LineReader, piece_bytes: int) -> Iterator[Piece]:
+    """Yield the pieces of an output."""
+    before = 0
     while True:
         source = outputs.source
         file_size = source.size or state_at(source.path)[2]
         is_whole = source.compression is not None or isinstance(source.path, VirtualFile)
         first = 0 if is_whole else outputs.offset
-        step = max(file_size, 1) if is_whole else min(share_bytes, MAX_PIECE_BYTES)
-        for start in range(first, max(file_size, 1) if is_whole else file_size, step):
-            stop = min(start + step, file_size)
-            if share and size + stop - start > share_bytes:
-                yield share
-                share, size = [], 0
-            size += stop - start
-            share.append(
-                Piece(
-                    path=absolute(source.path), name=source.path, start=start, stop=None if is_whole else stop,
-                    first=first, size=file_size, header=outputs.header, position=before + stop,
-                    max_bytes=outputs.max_bytes,
-                )
+        for start in (0,) if is_whole else range(first, file_size, piece_bytes):
+            stop = file_size if is_whole else min(start + piece_bytes, file_size)
+            yield Piece(
+                path=absolute(source.path), name=source.path, start=start, stop=None if is_whole else stop,
+                first=first, size=file_size, header=outputs.header, position=before + stop,
+                max_bytes=outputs.max_bytes,
             )  # fmt: skip
         before += file_size
         if not outputs.next_part():
             break
-    if share:
-        yield share
 
 
-def _jobs(blocks: Iterator[Block]) -> Iterator[list[Block]]:
-    """Yield the blocks of each share or, where lines are short and many, of parts of it."""
-    job: list[Block] = []
+def _grouped(items: Iterable[Item], size_of: Callable[[Item], float], most: float) -> Iterator[list[Item]]:
+    """Yield items in lists whose sizes add up to ``most`` or that hold one item; an error after those before it."""
+    group, size = list[Item](), 0.0
     try:
-        for block in blocks:
-            is_full = job and sum(one.lines for one in job) + block.lines > MAX_LINES
-            if job and (is_full or block.where[1] is not job[0].where[1]):
-                yield job
-                job = []
-            job.append(block)
+        for item in items:
+            if group and size + size_of(item) > most:
+                yield group
+                group, size = [], 0.0
+            group.append(item)
+            size += size_of(item)
     except GevalError:
-        if job:
-            yield job
+        if group:
+            yield group
         raise
-    if job:
-        yield job
+    if group:
+        yield group
 
 
 # What a worker does

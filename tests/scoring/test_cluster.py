@@ -120,20 +120,19 @@ def test_a_worker_is_killed_while_it_counts(of_share, runs, tmp_path, monkeypatc
     write_much(tmp_path)
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=METRICS))
     want = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Threads(1)).line_losses
-    submit = Cluster._submit
     for run in range(runs):
         with opened_cluster("local", 2) as client, monkeypatch.context() as patch:
             cut(patch, 10_000, of_share)
             todo = [partial(kill_a_worker, client, run)]
 
-            def killing(self, function, *arguments, todo=todo):
-                future = submit(self, function, *arguments)
+            def killing(*arguments, todo=todo, send=client.map, **keywords):
+                futures = send(*arguments, **keywords)
                 if todo:
-                    future.result()
+                    client.gather(futures)
                     todo.pop()()
-                return future
+                return futures
 
-            patch.setattr(Cluster, "_submit", killing)
+            patch.setattr(client, "map", killing)
             found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Cluster.of(client))
             assert not todo
         assert found.line_losses == want

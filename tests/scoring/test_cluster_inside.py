@@ -84,25 +84,29 @@ def test_few_lines_and_many_workers(text, workers, cluster, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
-def test_a_share_is_two_tasks(workers, cluster, tmp_path, monkeypatch):
+def test_a_share_is_two_tasks_that_are_sent_in_batches(workers, cluster, tmp_path, monkeypatch):
     """However many ranges and parts it has; a task that scores has hardly more than MAX_LINES."""
-    sent = []
-    submit = cluster.client.submit
-    monkeypatch.setattr(
-        cluster.client,
-        "submit",
-        lambda function, *more, **how: sent.append(function.func.__name__) or submit(function, *more, **how),
-    )
+    sent, batches = [], []
+    send = cluster.client.map
+
+    def sending(call, tasks, *more, **how):
+        sent.extend(task.func.__name__ for task in tasks)
+        batches.append(len(tasks))
+        return send(call, tasks, *more, **how)
+
+    monkeypatch.setattr(cluster.client, "map", sending)
     split = written(tmp_path, b"".join(LINES))
     cut(monkeypatch, 40, 10_000)
     evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=cluster)
     assert sorted(sent) == ["count", "work_on"]
     sent.clear()
+    batches.clear()
     shares = -(-(tmp_path / "out.tsv").stat().st_size // 400)
     cut(monkeypatch, 40, 10)
     several = replace(cluster, threads=workers)
     evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=several)
     assert sorted(sent) == ["count"] * shares + ["work_on"] * shares
+    assert set(batches[:-1]) == {1 if workers < 9 else 7}  # of 50 workers
 
 
 def test_no_warning_of_many_expected_words(cluster, tmp_path):
