@@ -107,18 +107,15 @@ class LiveSite:
                 self._building.terminate()
             self._keeper.join(0.2)
 
+    def is_current(self) -> bool:
+        """Return whether the site is of the present phase."""
+        return self._built is not None and self._built[0] == self._live.board().settings.phase_of(self._clock())
+
     def wait(self) -> bool:
         """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`; return whether it is."""
-        phase = self._live.board().settings.phase_of(self._clock())
-
-        def is_current() -> bool:
-            return self._built is not None and self._built[0] == phase
-
-        if not is_current():
-            self._asked.set()
-            with self._changed:
-                self._changed.wait_for(is_current, BUILD_SECONDS)
-        return is_current()
+        self._asked.set()
+        with self._changed:
+            return self._changed.wait_for(self.is_current, BUILD_SECONDS)
 
     def _keep(self) -> None:
         """Build the site when it is out of date; in between, leave the cores to those that score."""

@@ -50,6 +50,19 @@ def test_no_page_of_an_earlier_phase_is_served_after_its_deadline(browser, clock
     assert (answer.status_code, answer.text[:5], answer.text != "site-1") == (200, "site-", True)
 
 
+def test_an_unchanged_page_is_not_sent_again(browser, clock):
+    """Its ETag is that of its bytes, and a new site is never answered from memory of an earlier one."""
+    tag = browser.get("/").headers["etag"]
+    for tags in (tag, f'"other", W/{tag}'):
+        answer = browser.get("/", headers={"If-None-Match": tags})
+        assert (answer.status_code, answer.text, answer.headers["etag"]) == (304, "", tag)
+        assert answer.headers["cache-control"] == "no-cache"
+    clock.wait(days=1)
+    answer = browser.get("/", headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.text, answer.headers["etag"] != tag) == (200, "site-2", True)
+    assert browser.get("/missing.html", headers={"If-None-Match": "*"}).status_code == 404
+
+
 def test_after_a_change_a_site_is_built_after_a_rest_and_after_a_deadline_at_once(
     sqlite_board, browser, clock, monkeypatch
 ):
