@@ -645,7 +645,7 @@ def sign_flip_p_value(differences: Array, noise: float = 0.0) -> float:
     if total + noise / largest >= float(sizes.sum()) * (1 - NOISE):  # all signs are the same
         return max(2.0 ** (1 - count), MIN_P_VALUE)
     steps = sizes / sizes[-1]
-    if np.allclose(steps, np.rint(steps), rtol=0.0, atol=NOISE):  # sums are 2 steps apart: a continuity correction
+    if (np.abs(steps - np.rint(steps)) <= NOISE).all():  # sums are 2 steps apart: a continuity correction
         total -= float(sizes[-1])
         if total <= 0.0:
             return 1.0

@@ -130,10 +130,13 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
         yield connection
 
 
-def refresh(connection: Connection, settings: BoardSettings, now: datetime) -> None:
-    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions."""
+def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, max_pairs: float = math.inf) -> None:
+    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions.
+
+    If more than ``max_pairs`` of a table are to be compared, as after a change of the seed, the next reader does it.
+    """
     disclose(connection, settings, now)
-    complete(connection, settings, now)
+    complete(connection, settings, now, max_pairs)
     mark_changed(connection)
 
 
@@ -370,7 +373,7 @@ def _climb(
 # Stored comparisons
 
 
-def complete(connection: Connection, settings: BoardSettings, now: datetime) -> None:
+def complete(connection: Connection, settings: BoardSettings, now: datetime, max_pairs: float = math.inf) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
     by = order.GROUPINGS[settings.entries]
     for phase, own in settings.by_phase.items():
@@ -380,7 +383,9 @@ def complete(connection: Connection, settings: BoardSettings, now: datetime) -> 
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MAX_COMPARED))
                 missing = order.missing_pairs(connection, own, ids)
-                if missing:
+                if len(missing) > max_pairs:
+                    connection.execute(update(board).values(disclosed_with=""))
+                elif missing:
                     connection.execute(
                         insert(comparisons), list(place_ranges.compare_pairs(connection, own, missing))
                     )

@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select
 from sqlalchemy.types import TypeEngine
 
 from geval_py.board.database.schema import SCORED, Moment, board, comparisons, submissions
@@ -150,16 +150,10 @@ def made_with(settings: BoardSettings, now: datetime) -> str:
 def missing_pairs(
     connection: Connection, settings: BoardSettings, evaluations: Collection[int]
 ) -> list[tuple[int, int]]:
-    """Return the pairs of some evaluations that were not compared; usually those with a new evaluation."""
-    c, among = comparisons.c, are_among(settings, evaluations)
-    number = connection.execute(select(func.count()).select_from(comparisons).where(among)).scalar()
-    ids = select(c.one_id).where(among).union(select(c.other_id).where(among))
-    old = set(connection.execute(ids).scalars())
-    pairs = combinations(sorted(evaluations), 2)
-    if number == len(old) * (len(old) - 1) // 2:  # all pairs of old ones: there may be too many to read
-        return [] if len(old) == len(evaluations) else [pair for pair in pairs if not old.issuperset(pair)]
-    stored = {tuple(row) for row in connection.execute(select(c.one_id, c.other_id).where(among)).all()}
-    return [pair for pair in pairs if pair not in stored]
+    """Return the pairs of some evaluations that were not compared."""
+    query = select(comparisons.c.one_id, comparisons.c.other_id).where(are_among(settings, evaluations))
+    stored = set(map(tuple, connection.execute(query)))
+    return [pair for pair in combinations(sorted(evaluations), 2) if pair not in stored]
 
 
 def p_values(

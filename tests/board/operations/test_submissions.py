@@ -13,13 +13,14 @@ from sqlalchemy import select
 from geval_py.board import site
 from geval_py.board.database import store as blobs
 from geval_py.board.database.schema import blobs as stored_blobs
-from geval_py.board.database.schema import disclosures, evaluations, files, outputs, scores, submissions
+from geval_py.board.database.schema import comparisons, disclosures, evaluations, files, outputs, scores, submissions
 from geval_py.board.exports import export
 from geval_py.board.intake.identity import unopened_digest
 from geval_py.board.operations import submissions as moderating
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
+from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.submission import RejectedError
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.version import __version__
@@ -34,6 +35,19 @@ links: [{title: code, url: "https://example.org/code"}]
 def stored(board):
     with board.reading() as connection:
         return connection.execute(select(submissions).order_by(submissions.c.id)).all()
+
+
+def test_an_added_submission_does_not_compare_all_pairs(sqlite_board, submission, monkeypatch):
+    """Where many comparisons are missing, the next reader makes them."""
+    board = replace(sqlite_board, settings=replace(sqlite_board.settings, seed=7))
+    monkeypatch.setattr(moderating, "MAX_COMPARED", 0)
+    for number, name in enumerate(("Ann", "Bob", "Cid")):
+        add(board, str(submission(name, 0.2 + 0.2 * number)), now=NOW)
+        with board.reading() as connection:
+            assert not connection.execute(select(comparisons)).all()
+    assert [entry.place for entry in standings(board, now=NOW).entries] == [1, 2, 3]
+    with board.reading() as connection:
+        assert len(connection.execute(select(comparisons)).all()) == 3
 
 
 def with_quota(board, most, zone="UTC"):
