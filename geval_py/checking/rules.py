@@ -269,7 +269,7 @@ RULES = (
         "W214", "no-guess", "lines have only a rest",
         "All words have the same probability on such a line, so its loss is ln 1024. CalibrationError has no guess "
         "to compare with the answer, and is 0, the best value, for such lines.",
-        "List at least the most frequent words with their frequencies.",
+        "List at least the most frequent words, each with its relative frequency, a number from 0 to 1.",
         ((kernel.REST_ALONE, 0),),
     ),
     Rule(
@@ -503,7 +503,7 @@ def rules_table(rules: Sequence[Rule] = RULES) -> Table:
 def explanation(rule: Rule) -> str:
     """Return the text of ``--explain`` for a rule."""
     lines = [f"{rule.code} {rule.name} ({rule.severity})", f"  {rule.summary}", "", rule.why, rule.fix]
-    if rule.fixable:
+    if rule.fixable and "--fix" not in rule.fix:
         lines.append("geval check --fix corrects it where there is only one possible correction.")
     if rule.needs_answers:
         lines.append("This rule needs the answers of the test set.")

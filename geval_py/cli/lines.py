@@ -59,9 +59,9 @@ def show_features(task: Task, settings: Settings) -> None:
         lines = len(scores) - undefined
     if len(features):
         if settings.distinct:
-            note(f"together, these explain {features.columns['explained'][-1]:.1%} of how lines differ")
+            note(f"together, these explain {features.columns['explained'][-1]:.1%} of the variance between lines")
     elif settings.distinct:
-        note("no feature is shown: none explains more of how lines differ than chance does")
+        note("no feature is shown: none explains a significant part of the variance between lines")
     elif lines < 2:
         note(f"no feature is shown: there {'is 1 line' if lines else 'are 0 lines'} to rank, and it takes 2")
     elif settings.min_frequency > 1:

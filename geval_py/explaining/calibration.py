@@ -161,12 +161,12 @@ class Calibration(Tabular):
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each part: what the output claims, and what came true."""
 
-        def shares(part: Reliability | None, things: str, should: str, did: str) -> Iterator[str]:
+        def shares(part: Reliability | None, things: str, expected: str, did: str) -> Iterator[str]:
             if part is not None:
                 figures = part.claimed, part.found, part.low, part.high
                 claimed, true, low, high = (f"{fixed(100 * share, 1)} %" for share in figures)
                 verdict = "within the calibrated range" if part.is_honest else f"calibrated range: {low} to {high}"
-                yield f"Of {part.n} {things}, {claimed} {should}, and {true} {did} ({verdict})."
+                yield f"Of {part.n} {things}, {claimed} {expected}, and {true} {did} ({verdict})."
 
         claim, error, corp = self.claim, self.guess_error, self.corp
         if claim.lines:
@@ -185,13 +185,12 @@ class Calibration(Tabular):
             yield f"This leaves out {counted(claim.infinite, 'line')} with an infinite loss."
         if self.vectors:
             yield f"What follows leaves out {counted(self.vectors, 'line')} of buckets, which list no words."
-        yield from shares(self.words, "listed words", "should have been right", "were")
-        yield from shares(self.guess, "first guesses", "should have been right", "were")
+        yield from shares(self.words, "listed words", "were expected to be right", "were")
+        yield from shares(self.guess, "first guesses", "were expected to be right", "were")
         if error is not None:
             yield (
-                f"The first guess's calibration error is {fixed(error.ece, 3)}; that of calibrated guesses is "
-                f"{fixed(error.honest, 3)} on average. Without the part due to chance, it is "
-                f"{fixed(error.debiased, 3)} (root mean square)."
+                f"The first guess's calibration error is {fixed(error.ece, 3)} (calibrated guesses: "
+                f"{fixed(error.honest, 3)} on average, at most {fixed(error.honest_high, 3)} in 95 % of cases)."
             )
         if corp is not None:
             yield (
@@ -199,10 +198,11 @@ class Calibration(Tabular):
                 f"(calibrated guesses: {fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + "
                 f"uncertainty {fixed(corp.uncertainty, 3)}."
             )
-        yield from shares(self.rest, "lines with a guess", "should not have listed the word", "did not")
+        yield from shares(self.rest, "lines with a guess", "were expected not to list the answer", "did not")
         every_line = "The smallest sets of 50, 80 and 90 % hold the word on {}, {} and {} % of the lines."
         guessed = (
-            "A line that lists no words reaches each level; of the {n} lines with a guess, they hold {}, {} and {} %."
+            "A line that lists no words reaches every level. The sets hold the word on {}, {} and {} % of the {n} "
+            "other lines."
         )
         for sets, sentence in ((self.sets, every_line), (self.sets_of_guesses, guessed)):
             if sets:

@@ -361,7 +361,7 @@ class Comparison(formats.Tabular):
                 "from the mean of its runs on each line; intervals and tests allow for other runs."
             )
             if shares := self._range("run_share", share_text):
-                yield f"{shares} of a difference's variance is due to training runs: more lines do not reduce it."
+                yield f"{shares} of a difference's variance is due to training runs. More lines do not reduce it."
         if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
             yield Legend(
@@ -400,7 +400,7 @@ class Comparison(formats.Tabular):
             margin = f"worse than the baseline by less than {self.no_worse_than:g}{self.unit_text}, or better"
             yield Legend(([NOT_WORSE], f"{margin} (one-sided test with its p-value, 5 % level)"))
         if detectable := self._range("least_detectable", lambda value: numbers.figure(value, 2)):
-            meaning = "a true difference of this size is significant in 80 % of such test sets"
+            meaning = "a true difference of this size would be significant in about 80 % of such test sets"
             yield f"Least detectable difference: {detectable}{self.unit_text} ({meaning})."
         if self.detect is not None and (needed := self._range("lines_needed", lambda value: f"{value:,.0f}")):
             needed += " such lines (inf: only more training runs help)" if "inf" in needed else " such lines"

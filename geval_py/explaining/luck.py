@@ -153,8 +153,8 @@ class HashCollisionReport(formats.Tabular):
         what = f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}"
         yield Legend(((), what), (["seeds"], f"the mean of {first.seeds} other seeds"))
         yield Legend(
-            (["sd"], "of one score's loss, in nats a word"),
-            (["z"], "by how many of them the loss is above the mean"),
+            (["sd"], "the standard deviation of the loss between seeds, in nats a word"),
+            (["z"], "the loss minus its mean over the other seeds, divided by sd"),
         )
         yield ""
         for name, luck in zip(self.names, self.outputs, strict=True):
@@ -279,14 +279,14 @@ class NearTie(NamedTuple):
 def notes_on_ties(ties: Sequence[NearTie]) -> Iterator[str]:
     """Yield a note on the near ties of a comparison, if there are some; it names a few of them."""
     what = "closer than the effect of hashing"
-    shares = [f"{numbers.fixed(100 * tie.turned, 0)} %" for tie in ties]
+    counts = [round(tie.turned * DEFAULT_SEEDS) for tie in ties]
     if len(ties) == 1:
         pair = f"{visible(ties[0].first)} and {visible(ties[0].second)}"
-        yield f"{pair} are {what}: {shares[0]} of seeds would reverse their order"
+        yield f"{pair} are {what}: {counts[0]} of {DEFAULT_SEEDS} other seeds reverse their order"
     elif ties:
-        each = [f"{tie.first} and {tie.second} ({share})" for tie, share in zip(ties, shares, strict=True)]
-        pairs = f"{len(ties)} pairs of neighbours are {what}"
-        yield f"{pairs}; these shares of seeds would reverse their order: {some_of(each, MAX_NAMED_TIES)}"
+        each = [f"{tie.first} and {tie.second} ({count})" for tie, count in zip(ties, counts, strict=True)]
+        pairs = f"{len(ties)} pairs of neighbours are {what}, each with the number of {DEFAULT_SEEDS} other seeds"
+        yield f"{pairs} that reverse it: {some_of(each, MAX_NAMED_TIES)}"
 
 
 def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:

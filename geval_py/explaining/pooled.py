@@ -79,7 +79,7 @@ class PooledComparison(formats.Tabular):
             f"the baseline is {self.baseline}."
         )
         yield f"diff.: how much the {what} differs from the baseline's, pooled over the sets (DerSimonian and Laird)."
-        yield "I²: the share of the spread of the sets' differences that is not chance."
+        yield "I²: the estimated share of the variation between the sets that is not due to the choice of lines."
 
 
 def pool(differences: Sequence[float], deviations: Sequence[float]) -> tuple[float, float, float]:

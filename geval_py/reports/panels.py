@@ -215,7 +215,7 @@ def comparison_panel(report: Report) -> Panel | None:
     first = others[0]
     if first.least_detectable is not None and first.least_detectable < math.inf:
         detectable = f"{figure(first.least_detectable)}{comparison.unit_text}"
-        sentences.append(f"A true difference of {detectable} would be significant in 80 % of such test sets.")
+        sentences.append(f"A true difference of {detectable} would be significant in about 80 % of such test sets.")
     intervals = (one.difference_interval for one in others if one.difference_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)

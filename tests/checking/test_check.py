@@ -442,7 +442,9 @@ def test_explain(geval):
     assert out.startswith(
         "W204 no-rest-mass (warning)\n  no probability is left for other words\n\nA word that is not listed has the probability 0"
     )
-    assert out.endswith("\ngeval check --fix corrects it where there is only one possible correction.\n")
+    assert out.endswith("such as `:0.01`; --fix --rest-mass 0.01 adds it.\n")
+    sentence = "\ngeval check --fix corrects it where there is only one possible correction.\n"
+    assert geval("check", "--explain", "W202")[1].endswith(sentence)
     assert "This rule needs the answers of the test set." in geval("check", "--explain", "w301")[1]
     message = "geval: there is no rule `X\\x1b`\n  geval check --rules lists them\n"
     assert geval("check", "--explain", "X\x1b") == (2, "", message)

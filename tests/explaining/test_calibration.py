@@ -103,7 +103,7 @@ def test_sets_with_and_without_lines_that_list_no_words():
     assert with_guess.y[:2] == [0, 0]
     assert found.sets.y[:2] == pytest.approx([0.25, 0.4])
     assert (
-        "A line that lists no words reaches each level; of the 2 lines with a guess, they hold 0.0, 0.0 and 0.0 %."
+        "A line that lists no words reaches every level. The sets hold the word on 0.0, 0.0 and 0.0 % of the 2 other lines."
     ) in list(found.sentences())
     assert "the smallest sets, on lines with a guess" in str(found)
     assert calibrated(["a:0.9 :0.1"], ["c"]).sets_of_guesses is None

@@ -186,9 +186,12 @@ def test_distinct_on_the_command_line(challenge, run):
     frame = evaluate(challenge, "dev-0").worst_features(distinct=True)
     assert (status, [line.split("\t")[0] for line in out.splitlines()]) == (0, frame["feature"].tolist())
     assert out.startswith("exp:hard\t15\t")
-    assert err == f"geval: note: together, these explain {frame['explained'].iloc[-1]:.1%} of how lines differ\n"
+    assert (
+        err
+        == f"geval: note: together, these explain {frame['explained'].iloc[-1]:.1%} of the variance between lines\n"
+    )
     (challenge / "dev-0/out.tsv").write_text(":1\n" * 60)
-    nothing = "geval: note: no feature is shown: none explains more of how lines differ than chance does\n"
+    nothing = "geval: note: no feature is shown: none explains a significant part of the variance between lines\n"
     assert run("--distinct") == (0, "", nothing)
     refused = "geval: distinct features are single ones, not pairs: leave out --cartesian\n"
     assert run("--distinct", "--cartesian") == (2, "", refused)

@@ -154,11 +154,11 @@ def test_one_note_tells_of_all_near_ties():
     ties = [NearTie(first=f"out-{n}.tsv", second=f"out-{n + 1}\x1b.tsv", turned=0.1 * n) for n in range(1, 6)]
     assert list(notes_on_ties([])) == []
     assert list(notes_on_ties(ties[:1])) == [
-        r"out-1.tsv and out-2\x1b.tsv are closer than the effect of hashing: 10 % of seeds would reverse their order"
+        r"out-1.tsv and out-2\x1b.tsv are closer than the effect of hashing: 2 of 25 other seeds reverse their order"
     ]
     assert list(notes_on_ties(ties)) == [
-        "5 pairs of neighbours are closer than the effect of hashing; these shares of seeds would reverse their order: "
-        r"out-1.tsv and out-2\x1b.tsv (10 %), out-2.tsv and out-3\x1b.tsv (20 %), out-3.tsv and out-4\x1b.tsv (30 %) "
+        "5 pairs of neighbours are closer than the effect of hashing, each with the number of 25 other seeds that reverse it: "
+        r"out-1.tsv and out-2\x1b.tsv (2), out-2.tsv and out-3\x1b.tsv (5), out-3.tsv and out-4\x1b.tsv (8) "
         "and 2 more"
     ]
 

@@ -184,7 +184,7 @@ def test_the_command(challenge, geval):
         "Outputs that differ only in seed are training runs of one system. Its score is computed from the mean of its "
         "runs on each line; intervals and tests allow for other runs.\n" in out
     )
-    assert "of a difference's variance is due to training runs: more lines do not reduce it.\n" in out
+    assert "of a difference's variance is due to training runs. More lines do not reduce it.\n" in out
     assert (
         "not worse: worse than the baseline by less than 0.5 words, or better (one-sided test with its p-value, "
         "5 % level).\n" in out
