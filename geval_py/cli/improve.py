@@ -31,6 +31,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output, only_output, own_names, unique_names
 from geval_py.scoring import evaluate, scores
+from geval_py.scoring.kernel.rewriting import Recipe
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
 
@@ -209,7 +210,7 @@ def run_mix(args: argparse.Namespace) -> None:
     if is_text:
         score.show_of_task(task, mixture, settings)
     if mixture.taken or args.force:
-        written = _write(plans, mixture.mixing.mix_lines, mixture.kept())
+        written = _write(plans, mixture.mixing, mixture.kept())
     elif is_text:
         terminal.note("nothing is written, since the mixture is not significantly better; --force writes it")
     if not is_text:
@@ -263,14 +264,14 @@ def _write_tuned(
         test: derived.tuned_output(parameters, path, challenge[test].directory, kept.get("header"))
         for test, (path,) in sources.items()
     }
-    return _write(_planned(challenge, tuned, force=force), parameters.tune_lines, kept)
+    return _write(_planned(challenge, tuned, force=force), parameters, kept)
 
 
-def _write(plans: Plans, make: derived.LineMaker, kept: Mapping[str, Any]) -> list[str]:
+def _write(plans: Plans, recipe: Recipe, kept: Mapping[str, Any]) -> list[str]:
     """Write the new outputs, and the parameters that are kept beside them; return the paths."""
     for new, lines in plans:
         with terminal.ProgressBar("lines", unit="items") as progress:
-            new.write(make, kept, progress=partial(progress, size=lines))
+            new.write(recipe, kept, progress=partial(progress, size=lines))
     return [new.path for new, _ in plans]
 
 

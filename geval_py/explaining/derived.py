@@ -9,19 +9,20 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from geval_py import errors
-from geval_py.reading import challenge, compression, rewriting, schemes, splits, wordprobs
-from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading import challenge, compression, schemes, splits, wordprobs
+from geval_py.reading import rewriting as files
+from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, find_file
+from geval_py.scoring.kernel import backends, rewriting
 from geval_py.text import named, some_of, visible
 
-LineMaker: TypeAlias = Callable[[Sequence[str], int], str]  # from a line of each source, and its number
 Shares: TypeAlias = Mapping[
     str, float
 ]  # of words in all answers, the most frequent first; each above 0, at most 1 in all
@@ -129,12 +130,18 @@ class Parameters:
     frequent: Shares = field(default_factory=dict)
     bits: int = schemes.DEFAULT_BITS
     by_line: ByLine | None = None
+    weights: ClassVar[tuple[float, ...]] = ()
 
     @property
     def numbers(self) -> dict[str, Any]:
         """All numbers by their names, for JSON."""
         by_line = {} if self.by_line is None else {BY_LINE: self.by_line.to_dict()}
         return {"temperature": self.temperature, "lambda": self.lambda_, "nu": self.nu} | by_line
+
+    @property
+    def tuning(self) -> tuple[float, ...]:
+        """All numbers in a row, as the native kernel takes them."""
+        return (self.temperature, self.lambda_, self.nu, *chain(*(self.by_line or ())))
 
     @property
     def uses_words(self) -> bool:
@@ -147,7 +154,7 @@ class Parameters:
         characters = sum(len(word) + ENTRY_CHARACTERS for word in self.frequent)
         return self.uses_words and characters > VECTOR_CHARACTERS << self.bits
 
-    def tune_lines(self, texts: Sequence[str], line: int) -> str:
+    def rewrite_line(self, texts: Sequence[str], line: int) -> str:
         """Tune the one output line in a sequence; ``line`` is its number. Raises MalformedLineError without a path.
 
         The line of a vector is a vector, and so is any line with so many frequent words that it is shorter as one.
@@ -234,8 +241,10 @@ class Mixing:
     weights: tuple[float, ...]
     frequent: Shares = field(default_factory=dict)
     bits: int = schemes.DEFAULT_BITS
+    tuning: ClassVar[tuple[float, ...]] = ()
+    as_vectors: ClassVar[bool] = False
 
-    def mix_lines(self, texts: Sequence[str], line: int) -> str:
+    def rewrite_line(self, texts: Sequence[str], line: int) -> str:
         """Return the mixture of one line of each output; ``line`` is its number in the files.
 
         Raises MalformedLineError, without a path, for the first malformed text.
@@ -306,27 +315,34 @@ class Derived(NamedTuple):
         return counts[first]
 
     def write(
-        self, make: LineMaker, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
+        self, recipe: rewriting.Recipe, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
     ) -> None:
         """Write the lines, compressed by the path's ending, and ``kept``, the parameters, as JSON beside them.
 
-        Each file is written whole or not at all; ``progress`` is called with the number of each line. Raises
+        Each file is written whole or not at all; ``progress`` is called with the number of lines written. Raises
         MalformedLineError and UsageError.
         """
         codec = compression.compression_by_ending(self.path)
         with ExitStack() as stack:
-            file = stack.enter_context(rewriting.written_whole(self.path, compression=codec))
-            readers = [stack.enter_context(closing(read_lines(path, header=self.header))) for path in self.sources]
-            for number, texts in enumerate(zip(*readers, strict=True), 1):
+            file = stack.enter_context(files.written_whole(self.path, compression=codec))
+            first, *others = (stack.enter_context(LineReader(path, header=self.header)) for path in self.sources)
+            written = 0
+            while True:
+                block = first.block()
+                lines = backends.count_lines(block)
+                blocks = [block, *(reader.take(lines or 1) for reader in others)]
+                if not any(blocks):
+                    break
                 try:
-                    line = make(texts, number)
+                    file.write(backends.rewrite_lines(blocks, written + 1, recipe))
                 except errors.MalformedLineError as error:
+                    texts = [decode_lines(block)[error.line - written - 1] for block in blocks]
                     error.path = self.sources[texts.index(error.text)]
                     raise
-                file.write(f"{line}\n".encode())
+                written += lines
                 if progress is not None:
-                    progress(number)
-        with rewriting.written_whole(kept_path(self.path)) as file:
+                    progress(written)
+        with files.written_whole(kept_path(self.path)) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
 
 

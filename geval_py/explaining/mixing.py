@@ -157,7 +157,7 @@ class Mixture(formats.Tabular):
         derived = mixed_output(paths, where, self.header, [TRAIN] if self.words else [])
         derived.check_free(force)
         derived.check_lines()
-        derived.write(self.mixing.mix_lines, self.kept())
+        derived.write(self.mixing, self.kept())
         return derived.path
 
 
@@ -233,19 +233,19 @@ def best_weights(losses: Array) -> Array:
 
     Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal.
     """
-    outputs = losses.shape[1]
-    least = losses.min(axis=1, keepdims=True)
-    kept = np.isfinite(least[:, 0])
-    masses = np.exp(least[kept] - losses[kept])  # relative to the line's greatest mass, which changes no weight
-    weights: Array = np.full(outputs, 1 / outputs)
-    before = -np.inf
+    least = losses.min(axis=1)
+    kept = np.isfinite(least)
+    # Relative to the line's greatest mass, which changes no weight; outputs x lines, for fast sums.
+    masses = np.exp(least[kept] - losses[kept].T.copy())
+    parts, before = np.empty_like(masses), -np.inf
+    weights: Array = np.full(len(masses), 1 / len(masses))
     for _ in range(MAX_STEPS if kept.any() else 0):
-        parts = masses * weights
-        sums = parts.sum(axis=1)
+        np.multiply(masses, weights[:, np.newaxis], out=parts)
+        sums = parts.sum(axis=0)
         gained = float(np.log(sums).mean())
         if gained - before < MIN_STEP:
             break
-        weights, before = (parts / sums[:, np.newaxis]).mean(axis=0), gained
+        weights, before = np.divide(parts, sums, out=parts).mean(axis=1), gained
     rounded: Array = weights.round(DIGITS)
     rounded[rounded.argmax()] += 1.0 - rounded.sum()
     return rounded

@@ -182,7 +182,7 @@ class Tuning(Tabular):
             raise errors.UsageError(message="no parameter makes the output significantly better: leave it as it is")
         tuned = derived.tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
         tuned.check_free(force)
-        tuned.write(self.parameters.tune_lines, self.kept())
+        tuned.write(self.parameters, self.kept())
         return tuned.path
 
 

@@ -172,8 +172,8 @@ def test_words_mixed_with_a_vector_are_a_vector():
     """Whichever comes first."""
     mixing = Mixing(weights=(0.5, 0.5), bits=1)
     for texts in (["a:0.5 :0.5", "-1 -1"], ["-1 -1", "a:0.5 :0.5"], ["-1 -1", "-1 -1"]):
-        assert len(mixing.mix_lines(texts, 1).split(" ")) == 2
-        assert ":" not in mixing.mix_lines(texts, 1)
+        assert len(mixing.rewrite_line(texts, 1).split(" ")) == 2
+        assert ":" not in mixing.rewrite_line(texts, 1)
 
 
 @pytest.mark.parametrize("at_fault", [0, 1, 2])
@@ -184,6 +184,6 @@ def test_the_output_at_fault_is_named(at_fault, tmp_path):
     mixture = mixed_output(paths, str(tmp_path / "mixed"), None)
     (tmp_path / "mixed").mkdir()
     with pytest.raises(MalformedLineError) as caught:
-        mixture.write(Mixing(weights=(0.5, 0.25, 0.25)).mix_lines, {})
+        mixture.write(Mixing(weights=(0.5, 0.25, 0.25)), {})
     assert (caught.value.path, caught.value.line) == (paths[at_fault], 2)
     assert list((tmp_path / "mixed").iterdir()) == []

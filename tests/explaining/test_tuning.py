@@ -128,7 +128,7 @@ PARAMETERS = st.builds(
 @example("the:1", "the", Parameters(temperature=2.0, frequent=THE), 1)
 def test_a_tuned_line_has_the_loss_that_the_formula_says(text, answer, parameters, line):
     """Specification, section 4: (1 - lambda) z + r' nu u, and the rest; and what it says sums to 1."""
-    tuned = parameters.tune_lines([text], line)
+    tuned = parameters.rewrite_line([text], line)
     kernel_masses = reference_guesses(text, answer, parameters, line)
     (loss,) = hashed_log_losses([tuned], [answer], first_line=line)
     assert math.exp(-loss) == pytest.approx(kernel_masses, rel=2e-5, abs=1e-12)

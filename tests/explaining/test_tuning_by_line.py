@@ -123,7 +123,7 @@ def test_a_tuned_line_has_the_loss_that_was_computed(tmp_path_factory, by_line, 
     guesses = read_guesses(evaluation, frequent, keep_entries=True)
     parameters = Parameters(temperature=temperature, frequent=frequent, bits=4, by_line=by_line)
     assert parameters.as_vectors == many
-    tuned = (parameters.tune_lines([text], number) for number, text in enumerate(TEXTS, 1))
+    tuned = (parameters.rewrite_line([text], number) for number, text in enumerate(TEXTS, 1))
     (folder / "dev-0/new.tsv").write_text("".join(f"{line}\n" for line in tuned))
     tuned = evaluate(folder, "dev-0", out="new.tsv")
     losses, some = guesses.losses(parameters), np.array([1, 4])

@@ -30,15 +30,16 @@ if TYPE_CHECKING:
         reseeded_losses,
         score_lines,
     )
+    from geval_py.scoring.kernel.rewriting import rewrite_lines
     from geval_py.scoring.kernel.tokens import TokenTable, take_column
 
 __all__ = [  # the functions of a backend
     "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "exact_sum", "format_entries",
-    "isotonic", "line_profiles", "pack_words", "read_guesses", "reseeded_losses", "row_losses", "score_lines",
-    "take_column",
+    "isotonic", "line_profiles", "pack_words", "read_guesses", "reseeded_losses", "rewrite_lines", "row_losses",
+    "score_lines", "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
-PYTHON = ("reference", "profile", "tokens", "listed_rows", "packed_words")  # the last one imports numpy
+PYTHON = ("reference", "profile", "tokens", "listed_rows", "rewriting", "packed_words")  # the last one imports numpy
 
 
 @cache

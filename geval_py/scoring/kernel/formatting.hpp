@@ -23,16 +23,18 @@ namespace {
 constexpr std::size_t MAX_DIGITS = 32;  // of a number, with sign, point and exponent
 
 // Writes a finite number with the fewest digits that read back the same, as Python's repr does, but no ".0" and no "-0".
-char* write_number(char* to, double value) {
+// With a precision, it writes as many significant digits at most, as the format %g does.
+char* write_number(char* to, double value, int precision = 0) {
     value += 0.0;
 #if defined(GEVAL_TO_CHARS)
+    if (precision) return std::to_chars(to, to + MAX_DIGITS, value, std::chars_format::general, precision).ptr;
     const double size = std::fabs(value);
     const bool plain = (size >= 1e-4 && size < 1e16) || value == 0;
     return std::to_chars(to, to + MAX_DIGITS, value, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
 #elif defined(GEVAL_WITHOUT_PYTHON)  // for the fuzzers; more digits than are needed
-    return to + std::snprintf(to, MAX_DIGITS, "%.17g", value);
+    return to + std::snprintf(to, MAX_DIGITS, "%.*g", precision ? precision : 17, value);
 #else
-    char* digits = PyOS_double_to_string(value, 'r', 0, 0, nullptr);  // needs the GIL
+    char* digits = PyOS_double_to_string(value, precision ? 'g' : 'r', precision, 0, nullptr);  // needs the GIL
     if (!digits) throw std::bad_alloc();
     const std::size_t length = std::strlen(digits);
     std::memcpy(to, digits, length);

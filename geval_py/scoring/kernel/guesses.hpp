@@ -39,11 +39,16 @@ class GuessList {
                 malformed = static_cast<std::ptrdiff_t>(i);
                 return true;
             }
-            const std::size_t before = masses.size();
-            flags & VECTOR ? add_vector(line) : line.probabilities_ ? add_probabilities(line) : add_logarithms(line);
-            counts.push_back(static_cast<std::int64_t>(masses.size() - before));
+            add(line, flags & VECTOR);
         }
         return outputs.begin == outputs.end;
+    }
+
+    // Adds the entries of a line that was read.
+    void add(const Line& line, bool vector) {
+        const std::size_t before = masses.size();
+        vector ? add_vector(line) : line.probabilities_ ? add_probabilities(line) : add_logarithms(line);
+        counts.push_back(static_cast<std::int64_t>(masses.size() - before));
     }
 
   private:

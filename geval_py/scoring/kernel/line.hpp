@@ -255,6 +255,7 @@ class Line {
     const Numbers& rests() const { return rests_; }
     const std::vector<std::uint32_t>& numbers() const { return numbers_; }
     const std::vector<Hashed>& words() const { return distinct_; }
+    const std::vector<Text>& listed() const { return listed_; }  // of all entries; for entries and seeds
     std::uint32_t expected_word() const { return expected_word_; }
 
     // The greatest loss that any of the lines read could have had, with a word whose bucket has no more than its share
@@ -300,7 +301,7 @@ class Line {
         if (thorough || whole) words_.clear();
         if (whole) numbers_.clear(), distinct_.clear(), expected_word_ = NO_WORD;
         if (marking) entries_.clear();
-        if (keeping) listed_.clear();
+        if (marking || keeping) listed_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -313,7 +314,7 @@ class Line {
             }
             if (std::isinf(value)) return false;
             values_.add(value);
-            if (keeping) listed_.push_back(word);
+            if (marking || keeping) listed_.push_back(word);
             least = std::min(least, value), most = std::max(most, value);
             total += value;
             if (thorough) {

@@ -15,6 +15,7 @@
 #include "formatting.hpp"
 #include "guesses.hpp"
 #include "profile.hpp"
+#include "rewriting.hpp"
 #include "seeds.hpp"
 #include "text.hpp"
 
@@ -124,6 +125,46 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
         return nullptr;
     }
     return array_of(sums);
+}
+
+PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
+    PyObject* blocks;
+    Buffer words, shares, weights, tuning;
+    int bits;
+    unsigned long long first_line;
+    if (!PyArg_ParseTuple(arguments, "O!Ky*y*y*y*i", &PyTuple_Type, &blocks, &first_line, &words.view, &shares.view,
+                          &weights.view, &tuning.view, &bits) ||
+        !check_bits(bits))
+        return nullptr;
+    const auto count = static_cast<std::size_t>(PyTuple_Size(blocks)), numbers = length_of<double>(tuning);
+    std::vector<Buffer> buffers(count);
+    std::vector<Text> outputs;
+    for (std::size_t i = 0; i < count; ++i) {
+        PyObject* block = PyTuple_GetItem(blocks, static_cast<Py_ssize_t>(i));
+        if (PyObject_GetBuffer(block, &buffers[i].view, PyBUF_SIMPLE) < 0) return nullptr;
+        outputs.push_back(buffers[i].text());
+    }
+    const std::size_t sources = length_of<double>(weights), sharing = length_of<double>(shares);
+    if (count_lines(words.text()) != sharing || (numbers ? count != 1 : sources != count + (sharing != 0)) ||
+        (numbers && numbers != TUNING_NUMBERS && numbers != TUNING_NUMBERS + BY_LINE_NUMBERS))
+        return raise_value_error("the numbers do not fit together");
+    std::string lines;
+    Py_ssize_t written = 0;
+    bool complete = true;
+    if (!without_gil([&] {
+            std::string copy(words.text().begin, words.text().end);
+            const Recipe recipe{numbers_of<double>(weights), numbers_of<double>(shares), padded(copy),
+                                numbers ? numbers_of<double>(tuning) : nullptr, numbers > TUNING_NUMBERS};
+            Rewriter rewriter(recipe, count, bits);
+            const auto has_lines = [](Text text) { return text.begin != text.end; };
+            while (complete && std::any_of(outputs.begin(), outputs.end(), has_lines)) {
+                complete = rewriter.rewrite(outputs, first_line + static_cast<std::uint64_t>(written), lines);
+                written += complete;
+            }
+        }))
+        return nullptr;
+    PyObject* text = PyBytes_FromStringAndSize(lines.data(), static_cast<Py_ssize_t>(lines.size()));
+    return Py_BuildValue("(Nn)", text, complete ? -1 : written);
 }
 
 PyObject* format_entries(PyObject*, PyObject* arguments) {

@@ -37,6 +37,9 @@ PyMethodDef METHODS[] = {
     {"sort_tokens", of_tokens<true>, METH_VARARGS, "sort_tokens(table, numbers) -> the numbers in the order of the tokens"},
     {"take_column", take_column, METH_VARARGS, "take_column(text, column) -> a cell of each line, each ended by LF"},
     {"count_tokens", count_tokens, METH_O, "count_tokens(table) -> how many there are"},
+    {"rewrite_lines", rewrite_lines, METH_VARARGS,
+     "rewrite_lines(outputs, first_line, words, shares, weights, tuning, bits) -> (the new lines, the index of the first line "
+     "that the twin must rewrite or -1)"},
     {"format_entries", format_entries, METH_VARARGS, "format_entries(words, numbers, least, most) -> the output line"},
     {"pack_words", pack_words, METH_VARARGS, "pack_words(words) -> the lines as words that can be hashed fast"},
     {"array_losses", array_losses, METH_VARARGS,

@@ -16,6 +16,7 @@ from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 if TYPE_CHECKING:
     from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import EntryMasses
+    from geval_py.scoring.kernel.rewriting import Recipe
 
 
 def __getattr__(name: str) -> Any:
@@ -42,6 +43,22 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     from geval_py.scoring.kernel.reference import EntryMasses
 
     return EntryMasses(*_native.read_guesses(outputs, expected, bits, first_line))
+
+
+def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> bytes:
+    """See :func:`geval_py.scoring.kernel.rewriting.rewrite_lines`."""
+    written, done = b"", 0
+    if not recipe.as_vectors:
+        words = "".join(f"{word}\n" for word in recipe.frequent).encode()
+        columns = recipe.frequent.values(), recipe.weights, recipe.tuning
+        shares, weights, tuning = (array("d", column) for column in columns)
+        written, done = _native.rewrite_lines(tuple(outputs), first_line, words, shares, weights, tuning, recipe.bits)
+    if done >= 0:  # a line of buckets, or a malformed one
+        from geval_py.scoring.kernel import rewriting
+
+        rest = [b"".join(bytes(block).split(b"\n", done)[done:]) for block in outputs]
+        written += rewriting.rewrite_lines(rest, first_line + done, recipe)
+    return written
 
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:

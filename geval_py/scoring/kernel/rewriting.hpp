@@ -1,0 +1,208 @@
+// Lines of outputs, mixed or tuned: the fast twin of rewriting.py, for lines of words.
+//
+// Sums are taken in the twin's order.
+
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exact_sum.hpp"
+#include "formatting.hpp"
+#include "guesses.hpp"
+
+namespace {
+
+constexpr double REST_OFFSET = 0.001, MIN_PART = 1e-6, MAX_PART = 1 - 1e-6, MAX_FIGURE = 4;
+constexpr std::size_t TUNING_NUMBERS = 3, FIGURES = 4, BY_LINE_NUMBERS = 2 * FIGURES + 2 * (FIGURES + 1);
+
+// How lines are rewritten. Without tuning, the weights are those of the outputs and, last, of the frequent words.
+struct Recipe {
+    const double *weights, *shares;
+    Text words;              // frequent ones, as lines, padded, with as many shares
+    const double* tuning;    // the temperature, lambda, nu and, if they depend on the line, the numbers of ByLine; or null
+    bool by_line;
+};
+
+class Rewriter {
+  public:
+    Rewriter(const Recipe& recipe, std::size_t outputs, int bits) : recipe_(recipe), guesses_(outputs) {
+        for (std::size_t i = 0; i < outputs; ++i) lines_.push_back(std::make_unique<Line>(bits, Purpose::entries));
+        for (Text words = recipe.words; words.begin != words.end;) frequent_.push_back(take_line(words));
+        for (std::size_t i = 0; i < frequent_.size(); ++i) shared_ += recipe.shares[i];
+    }
+
+    // Rewrites the next line of each output, whose texts begin there; false for a line that the twin has to rewrite.
+    bool rewrite(std::vector<Text>& outputs, std::uint64_t number, std::string& to) {
+        static const char NOTHING[PADDING] = {};
+        const auto seed = static_cast<std::uint32_t>(number);
+        words_.clear(), sums_.clear();
+        double rest = 0;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            if (outputs[i].begin == outputs[i].end) return false;
+            unsigned flags;
+            const Text text = take_line(outputs[i]);
+            lines_[i]->score(text, outputs[i].end, {NOTHING, NOTHING}, NOTHING + PADDING, seed, flags);
+            if (flags & (MALFORMED | VECTOR)) return false;
+            GuessList& guesses = guesses_[i];
+            guesses.masses.clear(), guesses.hits.clear(), guesses.rests.clear(), guesses.counts.clear();
+            guesses.add(*lines_[i], false);
+            double of_line = guesses.rests[0], to_words = 0;
+            if (recipe_.tuning) to_words = tune(guesses.masses, of_line);
+            if (!add(lines_[i]->listed(), guesses.masses, seed, recipe_.tuning ? 1 : recipe_.weights[i])) return false;
+            if (recipe_.tuning && to_words != 0 && !add_frequent(to_words, seed)) return false;
+            rest += recipe_.tuning ? of_line - to_words * shared_ : recipe_.weights[i] * of_line;
+        }
+        if (!recipe_.tuning && !frequent_.empty()) {
+            const double weight = recipe_.weights[outputs.size()];
+            if (!add_frequent(weight, seed)) return false;
+            rest += weight * std::max(0.0, 1 - shared_);
+        }
+        return write(rest, to);
+    }
+
+  private:
+    struct Sum {
+        Text word;
+        double mass, part;  // in all, and of the line that is being added
+        char digits[MAX_DIGITS + PADDING];
+        std::size_t length;
+    };
+
+    // Tunes the masses of entries and the rest; returns the mass that goes to the frequent words.
+    double tune(std::vector<double>& masses, double& rest) const {
+        double lambda = recipe_.tuning[1], nu = recipe_.tuning[2], greatest = 0, total = 0;
+        for (double mass : masses) greatest = std::max(greatest, mass);
+        if (recipe_.by_line) {
+            const double* numbers = recipe_.tuning + TUNING_NUMBERS;
+            const double figures[FIGURES] = {std::log(rest + REST_OFFSET), greatest,
+                                             std::log1p(static_cast<double>(masses.size())), masses.empty() ? 1.0 : 0.0};
+            double places[2] = {numbers[2 * FIGURES], numbers[3 * FIGURES + 1]};
+            for (std::size_t i = 0; i < FIGURES; ++i) {
+                const double apart = (figures[i] - numbers[i]) / numbers[FIGURES + i];
+                const double x = std::min(std::max(apart, -MAX_FIGURE), MAX_FIGURE);
+                places[0] += numbers[2 * FIGURES + 1 + i] * x, places[1] += numbers[3 * FIGURES + 2 + i] * x;
+            }
+            for (double& place : places)
+                place = place > -700 ? std::min(std::max(1 / (1 + std::exp(-place)), MIN_PART), MAX_PART) : MIN_PART;
+            lambda = places[0], nu = places[1];
+        }
+        double scale = 1 - lambda;
+        if (recipe_.tuning[0] != 1 && greatest != 0) {
+            const double power = 1 / recipe_.tuning[0];
+            for (double& mass : masses) total += mass = std::pow(mass / greatest, power);
+            scale = scale * (1 - rest) / total;
+        }
+        for (double& mass : masses) mass = scale * mass;
+        rest = (1 - lambda) * rest + lambda;
+        return rest * nu;
+    }
+
+    // Adds the masses of a line's entries, those of equal words first, by a weight.
+    bool add(const std::vector<Text>& words, const std::vector<double>& masses, std::uint32_t seed, double weight) {
+        touched_.clear();
+        std::size_t i = 0;
+        for (Text word : words) {
+            if (!word.size()) continue;
+            Sum* sum = sum_of(word, seed);
+            if (!sum) return false;
+            if (sum->part < 0) sum->part = 0, touched_.push_back(static_cast<std::size_t>(sum - sums_.data()));
+            sum->part += masses[i++];
+        }
+        for (std::size_t number : touched_) sums_[number].mass += weight * sums_[number].part, sums_[number].part = -1;
+        return true;
+    }
+
+    bool add_frequent(double mass, std::uint32_t seed) {
+        for (std::size_t i = 0; i < frequent_.size(); ++i) {
+            Sum* sum = sum_of(frequent_[i], seed);
+            if (!sum) return false;
+            sum->mass += mass * recipe_.shares[i];
+        }
+        return true;
+    }
+
+    // The sum of a word; null if another word seems to be the same.
+    Sum* sum_of(Text word, std::uint32_t seed) {
+        const std::uint32_t number = words_.add(word, murmur3(word, seed));
+        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0, -1, {}, 0});
+        const Text other = sums_[number].word;
+        return std::equal(word.begin, word.end, other.begin, other.end) ? &sums_[number] : nullptr;
+    }
+
+    // The twin of wordprobs.line_of_masses.
+    bool write(double rest, std::string& to) {
+        sums_.push_back({{nullptr, nullptr}, rest, 0, {}, 0});
+        Expansion rounded;
+        Sum* largest = nullptr;
+        double of_largest = 0;
+        for (Sum& sum : sums_) {
+            sum.length = 0;
+            if (!(sum.mass > 0)) continue;
+            const double value = write_mass(sum);
+            rounded.add(value);
+            if (!largest || sum.mass > largest->mass) largest = &sum, of_largest = value;
+        }
+        if (!largest) return false;
+        write_digits(*largest, 1 - (rounded.rounded() - of_largest), 12);
+        for (const Sum& sum : sums_) {
+            if (!sum.length) continue;
+            if (sum.word.size()) to.append(sum.word.begin, sum.word.size());
+            (to += ':').append(sum.digits, sum.length) += ' ';
+        }
+        to.back() = '\n';
+        return true;
+    }
+
+    // Writes a mass with six significant digits, as the format %.6g does; returns what they read back as.
+    static double write_mass(Sum& sum) {
+        int places = 5;
+        double scaled = sum.mass * 1e5;
+        while (scaled < 1e5 && places < 22) scaled = sum.mass * EXACT_POWERS_OF_TEN[++places];
+        const double whole = std::floor(scaled + 0.5);
+        if (sum.mass >= 1 || scaled < 1e5 || whole >= 1e6 || std::fabs(std::fabs(scaled - whole) - 0.5) < 1e-6) {
+            write_digits(sum, sum.mass, 6);  // a rare case, or perhaps the middle between two numbers of six digits
+            double value = 0;
+            read_number(sum.digits, value);
+            return value;
+        }
+        char digits[8], *to = sum.digits;
+        const char* end = std::to_chars(digits, digits + 8, static_cast<int>(whole)).ptr;
+        while (end[-1] == '0') --end;
+        const int exponent = places - 5;
+        if (exponent < 5) {
+            to = std::fill_n(to, exponent + 1, '0');
+            sum.digits[1] = '.';
+            to = std::copy(static_cast<const char*>(digits), end, to);
+        } else {
+            *to++ = digits[0];
+            if (end != digits + 1) *to++ = '.';
+            to = std::copy(static_cast<const char*>(digits) + 1, end, to);
+            *to++ = 'e', *to++ = '-', *to++ = static_cast<char>('0' + exponent / 10);
+            *to++ = static_cast<char>('0' + exponent % 10);
+        }
+        sum.length = static_cast<std::size_t>(to - sum.digits);
+        return whole / EXACT_POWERS_OF_TEN[places];
+    }
+
+    static void write_digits(Sum& sum, double number, int precision) {
+        char* end = write_number(sum.digits, number, precision);
+        *end = '\0';
+        sum.length = static_cast<std::size_t>(end - sum.digits);
+    }
+
+    const Recipe& recipe_;
+    std::vector<Text> frequent_;
+    double shared_ = 0;
+    std::vector<std::unique_ptr<Line>> lines_;
+    std::vector<GuessList> guesses_;
+    WordSet words_;
+    std::vector<Sum> sums_;
+    std::vector<std::size_t> touched_;
+};
+
+}  // namespace

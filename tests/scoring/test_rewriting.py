@@ -1,0 +1,84 @@
+"""Rewritten lines are the same from both kernels, to the byte: mixed, and tuned in every way."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from profiles import examples
+
+from geval_py import errors
+from geval_py.explaining.derived import ByLine, Mixing, Parameters
+from geval_py.scoring.kernel import native, rewriting
+
+WORD = st.sampled_from(["", "", "a", "b", "ą", "ka:lo", "antidisestablishment", "\x00", "c\r", "the"])
+NUMBER = st.one_of(
+    st.floats(0, 1).map(repr),
+    st.floats(-30, 2).map("{:.4f}".format),
+    st.sampled_from(["0", "1", "1e-300", "0.1", "x"]),
+)
+PROBABILITY = st.floats(0, 1).map(repr)
+LINE = st.one_of(
+    *(
+        st.lists(st.tuples(WORD, n).map(":".join), min_size=1, max_size=6).map(" ".join)
+        for n in (NUMBER, PROBABILITY)
+    ),
+    st.sampled_from(["-1 -1", "-1 -2 -3 -4", "a:0.5  b:0.5", "", "a:0.0999997 b:0.9000003", "a:0.5 b:0.25 :0.25"]),
+)
+SHARES = st.sampled_from([{}, {"the": 0.25, "a": 0.125}, {"b": 1.0}])
+BY_LINE = ByLine(
+    (-1.0, 0.5, 1.0, 0.0), (1.0, 0.3, 0.5, 1.0), (0.1, 0.2, -3.0, 1.0, 0.5), (-2.0, 1.0, 0.5, 0.0, 800.0)
+)
+TUNED = st.builds(
+    Parameters,
+    temperature=st.sampled_from([1.0, 0.3, 2.5]),
+    lambda_=st.sampled_from([0.0, 0.05, 1.0]),
+    nu=st.sampled_from([0.0, 0.3]),
+    frequent=SHARES,
+    bits=st.just(2),
+    by_line=st.sampled_from([None, BY_LINE]),
+)
+MIXED = st.builds(
+    lambda frequent, bits: Mixing(weights=(0.6, 0.3, *[0.1] * bool(frequent)), frequent=frequent, bits=bits),
+    SHARES,
+    st.sampled_from([2, 10]),
+)
+
+
+def rewritten(backend, blocks, recipe):
+    try:
+        return backend.rewrite_lines(blocks, 7, recipe)
+    except errors.MalformedLineError as error:
+        return str(error)
+
+
+@settings(deadline=None, max_examples=examples(300))
+@given(lines=st.lists(st.tuples(LINE, LINE), max_size=4), tuned=TUNED, mixed=MIXED)
+def test_both_backends_write_the_same(lines, tuned, mixed):
+    first, second = ("".join(f"{pair[place]}\n" for pair in lines).encode() for place in range(2))
+    for blocks, recipe in (([first], tuned), ([first, second], mixed)):
+        assert rewritten(native, blocks, recipe) == rewritten(rewriting, blocks, recipe)
+
+
+@settings(deadline=None, max_examples=examples(300))
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(0, 1),
+            st.floats(0, 1).map(lambda x: float(f"{x:.6g}")),
+            st.integers(1, 999999).map(lambda n: (n + 0.5) / 2**20),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_masses_of_all_sizes_are_written_the_same(masses):
+    total = sum(masses) or 1.0
+    block = " ".join(f"w{n}:{mass / total**0.5!r}" for n, mass in enumerate(masses)).encode() + b"\n"
+    recipe = Mixing(weights=(0.7, 0.3))
+    blocks = [block, b"b:0.5 :0.5\n"]
+    assert rewritten(native, blocks, recipe) == rewritten(rewriting, blocks, recipe)
+
+
+@pytest.mark.parametrize("backend", [native, rewriting])
+def test_outputs_of_different_lengths(backend):
+    with pytest.raises(ValueError, match="argument 2 is longer than argument 1"):
+        backend.rewrite_lines([b"a:1\n", b"a:1\nb:1\n"], 1, Mixing(weights=(0.5, 0.5)))
