@@ -59,11 +59,21 @@ class Data(NamedTuple):
         return self.folder / "expected.tsv"
 
 
-def make_lexicon(chance: random.Random) -> list[str]:
-    """Make 60,000 different words of two to eleven letters."""
+LATIN = "etaoinshrdlucmfwyp"
+# Words of two to eleven letters, in Chinese of two to four; every eighth Polish letter is not ASCII.
+SCRIPTS = {
+    "ASCII": LATIN,
+    "Polish": "aieozwnrcsytkdpmljugbhaieozwnrcsytkdpmljugbh" + "łęąóżś",
+    "Russian": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъ",
+    "Chinese": "".join(map(chr, range(0x4E00, 0x4E00 + 2500))),
+}
+
+
+def make_lexicon(chance: random.Random, letters: str = LATIN) -> list[str]:
+    """Make 60,000 different words."""
     lexicon: dict[str, None] = {}
     while len(lexicon) < 60_000:
-        lexicon["".join(chance.choices("etaoinshrdlucmfwyp", k=chance.randint(2, 11)))] = None
+        lexicon["".join(chance.choices(letters, k=chance.randint(2, 4 if letters[0] == "一" else 11)))] = None
     return list(lexicon)
 
 
@@ -77,20 +87,20 @@ def written(value: float, digits: Digits) -> str:
     return repr(value) if digits is None else f"{value:.{digits}f}"
 
 
-def skewed_sample(chance: random.Random, lexicon: list[str], words: int) -> list[str]:
+def skewed_sample(chance: random.Random, shares: list[float], lexicon: list[str], words: int) -> list[str]:
     """Draw different words, the n-th with a share of 1/n: so lines have the frequent ones in common."""
-    shares = list(accumulate(1 / n for n in range(1, len(lexicon) + 1)))
     drawn: dict[str, None] = {}
     while len(drawn) < words:
         drawn |= dict.fromkeys(chance.choices(lexicon, cum_weights=shares, k=words))
     return list(drawn)[:words]
 
 
-def make_unit(words: int, digits: Digits, *, skewed: bool = False) -> tuple[bytes, bytes, int]:
+def make_unit(words: int, digits: Digits, *, skewed: bool = False, letters: str = LATIN) -> tuple[bytes, bytes, int]:
     """Make about 8 MB of different lines: outputs, expected words, number of lines."""
     chance = random.Random(f"{SEED} {words} {digits}")
-    lexicon = make_lexicon(chance)
-    sample = partial(skewed_sample, chance) if skewed else chance.sample
+    lexicon = make_lexicon(chance, letters)
+    shares = list(accumulate(1 / n for n in range(1, len(lexicon) + 1)))
+    sample = partial(skewed_sample, chance, shares) if skewed else chance.sample
     lines, expected, size = [], [], 0
     while size < UNIT_BYTES:
         weights = [chance.random() ** 3 for _ in range(words)]
@@ -99,7 +109,7 @@ def make_unit(words: int, digits: Digits, *, skewed: bool = False) -> tuple[byte
         entries = [f"{word}:{written(w / total, digits)}" for word, w in zip(listed, weights, strict=True)]
         lines.append(f"{' '.join(entries)} :{written(1 - 1 / 1.1, digits)}\n")
         expected.append(chance.choice(lexicon) + "\n")
-        size += len(lines[-1])
+        size += len(lines[-1].encode())
     return "".join(lines).encode(), "".join(expected).encode(), len(lines)
 
 
@@ -279,6 +289,21 @@ def measure_geval(table: Table, binary: str, megabytes: int) -> None:
     table.row((1000, 17), "GEval", data, best(lambda: run_command(words, data.folder), 1), memory)
 
 
+def measure_scripts(times: int) -> None:
+    """Compare the kernel alone on words in several scripts, in processor time, by turns."""
+    units = {name: make_unit(20, None, skewed=True, letters=letters) for name, letters in SCRIPTS.items()}
+    speeds = dict.fromkeys(units, 0.0)
+    for _ in range(4 * times):
+        for name, (unit, expected, _) in units.items():
+            start = time.process_time()
+            native.bounded_losses(unit, expected, 10, 1)
+            speeds[name] = max(speeds[name], len(unit) / 1e6 / (time.process_time() - start))
+    for name, speed in speeds.items():
+        high = sum(byte > 0x7F for byte in units[name][0]) / len(units[name][0])
+        ratio = speeds["ASCII"] / speed
+        print(f"native kernel alone, {name}, {high:.0%} not ASCII: {speed:.0f} MB/s, {ratio:.2f} x the time of ASCII")
+
+
 def measure_growth(table: Table, sizes: list[int], times: int) -> None:
     """Show how the time of the whole command grows with the size, start-up aside."""
     empty = make_data(20, 6, 0)
@@ -320,6 +345,7 @@ def main() -> None:
     for words in (20, 1000, 50_000):
         for digits in (None, 6, 17):
             measure_kind(table, words, digits, megabytes, times)
+    measure_scripts(times)
     measure_compressed(table, megabytes, times)
     measure_check(48 if quick else 250, times)
     if binary := os.environ.get("GEVAL_BINARY"):
