@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain, compress, islice
-from operator import attrgetter
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
 from geval_py.cli.terminal import ProgressBar, note, workers_at
@@ -156,12 +155,7 @@ def show_lines(task: Task, settings: Settings) -> None:
         rows = (row for row in rows if row.differs)
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
-        value = attrgetter("difference" if others else "score")
-
-        def nan_last(row: line_by_line.ScoredLine) -> tuple[bool, float]:
-            return math.isnan(value(row)) != greatest_first, value(row)
-
-        rows = sorted(rows, key=nan_last, reverse=greatest_first)
+        rows = line_by_line.sort_lines(rows, greatest_first=greatest_first)
     below = ""
     if (top := _top(settings)) is not None:
         rest = iter(rows)

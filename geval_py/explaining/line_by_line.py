@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import marshal
+import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from operator import attrgetter
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError, UsageError
@@ -71,6 +75,31 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
         line._replace(difference=difference, other=beside)
         for line, difference, beside in zip(lines, differences, others, strict=True)
     )
+
+
+def sort_lines(lines: Iterable[ScoredLine], *, greatest_first: bool) -> Iterator[ScoredLine]:
+    """Yield lines by their score or, beside another output, by the difference; equals in order, and NaN last.
+
+    Meanwhile they are in a temporary file: a million lines would take a gigabyte of memory.
+    """
+    figures, starts = array("d"), array("q", [0])
+    with TemporaryFile() as file:
+        for line in lines:
+            figures.append(line.score if line.other is None else line.difference)
+            data = marshal.dumps([(*side[:3], *side.item) for side in (line, line.other) if side])
+            starts.append(starts[-1] + file.write(data))
+        known = (place for place, figure in enumerate(figures) if not math.isnan(figure))
+        places = sorted(known, key=figures.__getitem__, reverse=greatest_first)
+        places += (place for place, figure in enumerate(figures) if math.isnan(figure))
+        file.flush()
+        for place in places:
+            file.raw.seek(starts[place])
+            (number, score, loss, *texts), *others = marshal.loads(file.raw.read(starts[place + 1] - starts[place]))
+            other = None
+            for n, value, nats, *of_other in others:
+                other = ScoredLine(n, value, nats, items.ScoredItem(*of_other))
+            difference = 0.0 if other is None else figures[place]
+            yield ScoredLine(number, score, loss, items.ScoredItem(*texts), difference, other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -366,7 +366,7 @@ class Text:
         """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
         if self.path is None:
             return repeat("")
-        return (line for block in self.blocks() for line in decode_lines(block))
+        return chain.from_iterable(map(decode_lines, self.blocks()))
 
     def blocks(self) -> Iterable[bytes]:
         """Return the bytes of an existing file as blocks of whole lines; raises as :meth:`lines`."""

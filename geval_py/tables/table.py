@@ -84,7 +84,7 @@ class Table:
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
         for row in self.cells():
-            yield "\t".join(map(escapes.tab_text, row)) + "\n"
+            yield "\t".join([cell.replace("\t", "<tab>") for cell in row]) + "\n"
 
     def text(self, *, header: bool = True) -> Iterator[str]:
         """Write columns of equal width, two spaces apart; all are flush left, since numbers differ in decimals."""
