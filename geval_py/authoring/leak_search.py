@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from geval_py.reading.lines import LineReader, decode_lines, read_lines
 from geval_py.scoring.blocks import Progress
 
 Numbers: TypeAlias = NDArray[np.int64]
+Places: TypeAlias = NDArray[np.int32]
 Hashes: TypeAlias = NDArray[np.uint64]
 Runs: TypeAlias = tuple[Hashes, Numbers]  # hashes of runs, and where these begin among the words
 
@@ -34,6 +36,7 @@ NEAR_DUPLICATE = 0.2  # of an item's n-grams of MIN_NGRAM words
 MIN_SENTENCE = 8  # words; of 6 and 7, 4 of 3,329 stood in two chapters of seven novels, of 8 or more none
 SAMPLED = 4  # one n-gram of MIN_NGRAM words in so many shows whether windows overlap
 BLOCK_BYTES = 8_000_000
+MAX_KEPT_WORDS = 1 << 18
 UNKNOWN = 0  # the word of a gap whose answer is not known
 MAX_BITMAP_BITS = 24
 _BASE = 0x9E3779B97F4A7C15 | 3
@@ -59,15 +62,16 @@ def skeleton(text: str) -> str:
 class Vocabulary(dict[str, int]):
     """Numbers words: twice a number of the skeleton without outer punctuation, plus 1 at the end of a sentence.
 
-    ``documents`` numbers documents by their names.
+    It keeps some words, and all skeletons.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._numbers: dict[str, int] = {}
-        self.documents: dict[str, int] = {}
 
     def __missing__(self, word: str) -> int:
+        if len(self) >= MAX_KEPT_WORDS:
+            self.clear()
         plain = _OUTER_PUNCTUATION.sub("", skeleton(word)) or word
         number = self._numbers.setdefault(plain, len(self._numbers) + 1)  # 0 is UNKNOWN
         self[word] = 2 * number + bool(_SENTENCE_END.search(word))
@@ -111,10 +115,8 @@ class PartFiles(NamedTuple):
         return None if self.expected is None else list(read_lines(self.expected, header=self.expected_header))
 
 
-def read_items(
-    files: PartFiles, vocabulary: Vocabulary, progress: Progress | None = None, *, whole: bool = False
-) -> Iterator[Items]:
-    """Read the items of a part, block by block (an empty one of an empty part), or as one block that is ``whole``.
+def read_items(files: PartFiles, vocabulary: Vocabulary, progress: Progress | None = None) -> Iterator[Items]:
+    """Read the items of a part, block by block; an empty part has an empty block.
 
     ``progress`` is called after each block with the number of bytes read and the file's size. Raises DataError, also
     if there are more or fewer answers than items.
@@ -123,7 +125,7 @@ def read_items(
     lines = 0
     with LineReader(files.path, header=files.header) as reader:
         while True:
-            data = b"".join(iter(reader.block, b"")) if whole else reader.block(BLOCK_BYTES)
+            data = reader.block(BLOCK_BYTES)
             if not data and lines:
                 break
             texts = decode_lines(data)
@@ -133,7 +135,7 @@ def read_items(
             lines += len(texts)
             if progress is not None and reader.source.size:
                 progress(reader.source.position or 0, reader.source.size)
-            if whole or not data:
+            if not data:
                 break
     if answers is not None and len(answers) != lines:
         raise LineCountError(
@@ -163,9 +165,9 @@ def number_items(
             numbers.append(number_of(answer) if answer else UNKNOWN)
             numbers.extend(map(number_of, right.split()))
         starts.append(len(numbers))
-        groups.append(vocabulary.documents.setdefault(group, len(vocabulary.documents)))
+        groups.append(hash(group))
     words, *others = (np.array(values, dtype=np.int64) for values in (numbers, starts, gaps, groups))
-    return Items(words, *others, first_line=first_line, texts=texts)
+    return Items(words, *others, first_line=first_line)
 
 
 def one_item(words: Numbers) -> Items:
@@ -180,41 +182,42 @@ def mixed(values: Hashes) -> Hashes:
     return values ^ (values >> np.uint64(31))
 
 
+def _codes(words: Numbers) -> Hashes:
+    return mixed(((words >> 1).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+
+
 class Items:
     """Items as numbered words, one item after another, and the hashes of their runs of words.
 
     Item n has the words from ``starts[n]`` to ``starts[n + 1]``, and a gap at ``gaps[n]``, -1 for none; ``groups``
-    numbers its document. ``first_line`` is the number of the first item's line, ``texts`` are the lines.
+    has a hash of its document. ``first_line`` is the number of the first item's line.
     """
 
     def __init__(
-        self,
-        words: Numbers,
-        starts: Numbers,
-        gaps: Numbers,
-        groups: Numbers,
-        *,
-        first_line: int = 1,
-        texts: Sequence[str] = (),
+        self, words: Numbers, starts: Numbers, gaps: Numbers, groups: Numbers, *, first_line: int = 1
     ) -> None:
-        self.words, self.starts, self.gaps, self.groups = words, starts, gaps, groups
-        self.first_line, self.texts = first_line, texts
-        self.item_of = np.repeat(np.arange(len(self)), np.diff(starts))
-        self._codes = mixed(((words >> 1).astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+        self.words, self.starts, self.gaps, self.groups, self.first_line = words, starts, gaps, groups, first_line
+        lengths = np.diff(starts)
+        self.item_of = np.repeat(np.arange(len(self), dtype=np.int32), lengths)
+        longest = int(lengths.max(initial=0))
         self._powers, self._inverses = (
-            np.multiply.accumulate(np.array([1, *[base] * len(words)], dtype=np.uint64)) for base in (_BASE, _INVERSE)
+            np.multiply.accumulate(np.array([1, *[base] * longest], dtype=np.uint64)) for base in (_BASE, _INVERSE)
         )
-        self._sums = np.zeros(len(words) + 1, dtype=np.uint64)
-        np.cumsum(self._codes * self._powers[:-1], out=self._sums[1:])
-        self._unknown = np.zeros(len(words) + 1, dtype=np.int64)
+        self._sums = np.zeros(len(words) + 1, dtype=np.uint64)  # the exponents count from the item's start
+        np.cumsum(_codes(words) * self._powers[self._place_in_item(np.arange(len(words)))], out=self._sums[1:])
+        self._unknown = np.zeros(len(words) + 1, dtype=np.int32)
         np.cumsum(words >> 1 == UNKNOWN, out=self._unknown[1:])
+
+    def _place_in_item(self, places: Numbers) -> Numbers:
+        """Return the places of words in their items; one behind the last word counts as its item's."""
+        return places - self.starts[self.item_of[np.minimum(places, len(self.words) - 1)]]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def runs(self, starts: Numbers, ends: Numbers) -> Hashes:
         """Return the hashes of the runs from ``starts`` to ``ends``, the ends not included."""
-        return mixed((self._sums[ends] - self._sums[starts]) * self._inverses[starts])
+        return mixed((self._sums[ends] - self._sums[starts]) * self._inverses[self._place_in_item(starts)])
 
     def whole(self) -> Hashes:
         """Return the hash of each item, whatever its answer."""
@@ -222,8 +225,8 @@ class Items:
         sums = self._sums[ends] - self._sums[starts]
         with_gap = self.gaps >= 0
         gaps = self.gaps[with_gap]
-        sums[with_gap] += (_GAP - self._codes[gaps]) * self._powers[gaps]
-        return mixed(sums * self._inverses[starts])
+        sums[with_gap] += (_GAP - _codes(self.words[gaps])) * self._powers[self._place_in_item(gaps)]
+        return mixed(sums)
 
     def ngrams(self, n: int) -> Runs:
         """Return the runs of n known words inside an item."""
@@ -273,7 +276,11 @@ class Items:
         """Return the same items with gaps that are not known."""
         words = self.words.copy()
         words[self.gaps[self.gaps >= 0]] = UNKNOWN
-        return Items(words, self.starts, self.gaps, self.groups)
+        return Items(words, self.starts, self.gaps, self.groups, first_line=self.first_line)
+
+    def around_gaps(self, shapes: Sequence[tuple[int, int]] = AROUND) -> Runs:
+        """Return the words around the gaps."""
+        return self.around(self.gaps[self.gaps >= 0], shapes)
 
 
 class Sought:
@@ -283,17 +290,25 @@ class Sought:
     ``by_document``, runs in more than MAX_DOCUMENTS documents are phrases, and count as not found.
     """
 
-    def __init__(self, items: Items, runs: Runs, *, by_document: bool = False) -> None:
-        self._items, self._places, self._by_document = items, runs[1], by_document
-        self.values, first, self.inverse, counts = np.unique(
-            runs[0], return_index=True, return_inverse=True, return_counts=True
+    def __init__(self, blocks: Sequence[Items], runs: Iterable[Runs], *, by_document: bool = False) -> None:
+        self._by_document, self._size = by_document, sum(map(len, blocks))
+        hashes, owners, words = [], [], []
+        for items, (of_block, places) in zip(blocks, runs, strict=True):
+            here = items.item_of[places]
+            hashes.append(of_block)
+            owners.append(here + np.int32(items.first_line - 1))
+            words.append((places - items.starts[here]).astype(np.int32))
+        self._items, self._words = np.concatenate(owners), np.concatenate(words)  # of each run
+        self.values, first, inverse, counts = np.unique(
+            np.concatenate(hashes), return_index=True, return_inverse=True, return_counts=True
         )
-        self._owner = np.where(counts == 1, items.item_of[runs[1][first]], -1)  # the item, if only one has the run
+        self.inverse = inverse.astype(np.int32)
+        self._owner = np.where(counts == 1, self._items[first], -1)  # the item, if only one has the run
         bits = min(len(self.values).bit_length() + 4, MAX_BITMAP_BITS)  # at most one in sixteen is set
         self._shift = np.uint64(64 - bits)
         self._bitmap = np.zeros(1 << bits, dtype=bool)
         self._bitmap[self.values >> self._shift] = True
-        self._lines, self._sources = np.zeros((2, len(self.values)), dtype=np.int64)
+        self._lines, self._sources = np.zeros((2, len(self.values)), dtype=np.int32)
         self._documents: list[Numbers] = []  # pairs of a run and a document
 
     def find(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
@@ -308,7 +323,7 @@ class Sought:
         places, here = self.find(runs[0])
         others = items.item_of[runs[1][places]]
         if in_same:
-            differ = self._owner[here] != others
+            differ = self._owner[here] != others + items.first_line - 1
             here, others = here[differ], others[differ]
         new = self._lines[here] == 0
         self._lines[here[new][::-1]] = items.first_line + others[new][::-1]  # the first of the items wins
@@ -316,7 +331,7 @@ class Sought:
         if self._by_document and len(here):
             self._documents.append(np.unique(np.stack((here, items.groups[others])), axis=1))
 
-    def lines(self) -> Numbers:
+    def lines(self) -> Places:
         """Return, for each run, the first line that has it; 0 if none has."""
         lines = self._lines.copy()
         if self._documents:
@@ -328,35 +343,37 @@ class Sought:
         """Return, by item, the place in words of the first run that was found, its line and its source."""
         lines, sources = self.lines(), self._sources[self.inverse]
         runs = np.flatnonzero(lines)
-        items, first = np.unique(self._items.item_of[self._places[runs]], return_index=True)
+        items, first = np.unique(self._items[runs], return_index=True)
         return {
-            item: (int(self._places[run] - self._items.starts[item]), int(lines[run]), int(sources[run]))
+            item: (int(self._words[run]), int(lines[run]), int(sources[run]))
             for item, run in zip(items.tolist(), runs[first].tolist(), strict=True)
         }
 
     def near_duplicates(self) -> Numbers:
         """Return the items with more than NEAR_DUPLICATE of their runs found."""
-        items = self._items.item_of[self._places]
-        counts = np.bincount(items, minlength=len(self._items))
-        hits = np.bincount(items[self.lines() > 0], minlength=len(self._items))
+        counts = np.bincount(self._items, minlength=self._size)
+        hits = np.bincount(self._items[self.lines() > 0], minlength=self._size)
         return np.flatnonzero(hits > NEAR_DUPLICATE * counts)
 
 
 class EvaluatedPart:
-    """A part other than train: its items, and their runs of words that are searched for elsewhere."""
+    """A part other than train: its items in blocks, and their runs of words that are searched for elsewhere."""
 
-    def __init__(self, files: PartFiles, items: Items) -> None:
-        self.files, self.items = files, items
-        lengths = np.diff(items.starts)
+    def __init__(self, files: PartFiles, blocks: Sequence[Items]) -> None:
+        self.files, self.blocks, self.size = files, blocks, sum(map(len, blocks))
+        lengths = np.concatenate([np.diff(items.starts) for items in blocks])
         low = np.percentile(lengths, LENGTH_PERCENTILE) if len(lengths) else 0
         self.n = int(np.clip(low, MIN_NGRAM, MAX_NGRAM))  # shorter runs are phrases
-        gaps = items.gaps[items.gaps >= 0]
-        self.gaps = Sought(items, items.around(gaps))
-        self.gaps_in_sets = Sought(items, items.around(gaps, AROUND_OR_BESIDE))
-        self.gaps_in_public = Sought(items, items.around(gaps))
-        self.ngrams = Sought(items, items.ngrams(self.n), by_document=True)
-        self.short_ngrams = Sought(items, items.ngrams(MIN_NGRAM))
-        self.sentences = Sought(items, items.sentences())
+        self.gaps = Sought(blocks, map(Items.around_gaps, blocks))
+        self.gaps_in_sets = Sought(blocks, (items.around_gaps(AROUND_OR_BESIDE) for items in blocks))
+        self.ngrams = Sought(blocks, (items.ngrams(self.n) for items in blocks), by_document=True)
+        self.short_ngrams = Sought(blocks, (items.ngrams(MIN_NGRAM) for items in blocks))
+        self.sentences = Sought(blocks, map(Items.sentences, blocks))
+
+    @cached_property
+    def gaps_in_public(self) -> Sought:
+        """The words around the gaps, which are searched for in public files."""
+        return Sought(self.blocks, map(Items.around_gaps, self.blocks))
 
 
 def search_train(parts: Sequence[EvaluatedPart], train: Items) -> None:

@@ -222,10 +222,7 @@ def find_leaks(
     codes = {rule.code for rule in LEAK_RULES} if rules is None else rules
     vocabulary = Vocabulary()
     evaluated = [
-        EvaluatedPart(files, items)
-        for files in sources
-        if files.part != TRAINING_SET
-        for items in read_items(files, vocabulary, whole=True)
+        EvaluatedPart(files, list(read_items(files, vocabulary))) for files in sources if files.part != TRAINING_SET
     ]
     leaks = Leaks(codes, {part.files.path: part for part in evaluated})
     paths = [files.path for files in sources]
@@ -242,13 +239,17 @@ def find_leaks(
                 search_train(evaluated, items)
         parts.append((sources[0], np.concatenate(hashes), np.concatenate(groups)))
         _find_overlaps(paths[0], np.concatenate(ngrams), np.concatenate(owners), len(parts[0][1]), leaks)
-    parts += [(part.files, part.items.whole(), part.items.groups) for part in evaluated]
+    for part in evaluated:
+        hashes, groups = [items.whole() for items in part.blocks], [items.groups for items in part.blocks]
+        parts.append((part.files, np.concatenate(hashes), np.concatenate(groups)))
     _compare_items(parts, leaks)
     for part in evaluated:
         for other in sorted(evaluated, key=lambda other: other is not part):
-            items = other.items.without_answers() if other is part else other.items
-            around, source = items.around(shapes=AROUND_OR_BESIDE), paths.index(other.files.path)
-            part.gaps_in_sets.search(items, around, source, in_same=other is part)
+            source = paths.index(other.files.path)
+            for block in other.blocks:
+                items = block.without_answers() if other is part else block
+                around = items.around(shapes=AROUND_OR_BESIDE)
+                part.gaps_in_sets.search(items, around, source, in_same=other is part)
         _compare_texts(part, leaks, paths)
     leaks.sum_up({files.path: len(hashes) for files, hashes, _ in parts}, max_places)
     if "E401" in codes:
@@ -288,6 +289,16 @@ class Leaks:
 
     def sum_up(self, sizes: dict[str, int], max_places: int) -> None:
         """Make a problem of the items with the same rule and part; ``sizes`` are the numbers of items."""
+        texts: dict[str, dict[int, str]] = {}  # the lines that are shown
+        for path, part in self._evaluated.items():
+            shown = {
+                item
+                for (of, _), items in self._items.items()
+                if of == path
+                for item, *_ in items[: max_places or None]
+            }
+            lines = enumerate(read_lines(path, header=part.files.header) if shown else ())
+            texts[path] = {item: line for item, line in lines if item in shown}
         for (path, code), items in self._items.items():
             if code not in self._rules:
                 continue
@@ -295,9 +306,8 @@ class Leaks:
             for item, message, word in items[: max_places or None]:
                 column, text = 1, ""
                 if path in self._evaluated:
-                    part = self._evaluated[path]
-                    text = part.items.texts[item]
-                    column = column_of(text, part.files, word)
+                    text = texts[path][item]
+                    column = column_of(text, self._evaluated[path].files, word)
                 places.append(Place(item + 1, column, "", visible(message), text))
             rule, share = self._rules[code], min(1.0, len(items) / sizes[path])
             self.problems.append(
@@ -342,14 +352,14 @@ def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Le
 
 def _are_many(count: int, part: EvaluatedPart, share: float) -> bool:
     """Whether so many gaps of a part are more than texts repeat: a share of them, and not just a few."""
-    return count > max(FEW, share * len(part.items))
+    return count > max(FEW, share * part.size)
 
 
 def _compare_texts(part: EvaluatedPart, leaks: Leaks, paths: Sequence[str]) -> None:
     """Add the items whose gaps can be read in the sets or in train, and those that share runs of words with train."""
     path = part.files.path
     readable = part.gaps_in_sets.by_item()
-    if len(readable) > SOME_READABLE * max(1, len(part.items)):
+    if len(readable) > SOME_READABLE * max(1, part.size):
         code = "E404" if _are_many(len(readable), part, MANY_READABLE) else "W404"
         for item, (place, line, source) in readable.items():
             where = "" if paths[source] == path else f" of {paths[source]}"
@@ -484,6 +494,8 @@ def _search_public(
 
     def search(path: str, text: str) -> str:
         """Search a text for gaps; return how answers stand in it, "" if they do not."""
+        if not parts:
+            return ""
         item = one_item(vocabulary.numbers(text.replace("\\n", " ").split()))
         around = item.around()
         for part in parts:
@@ -507,7 +519,7 @@ def _search_public(
                 leaks.add_file("E401", name, "its text equals the answers of a hidden set")
             elif message := search(name, text):
                 leaks.add_file("E401", name, message)
-    for files in sources:
+    for files in sources if keys else ():
         for name, cells in other_columns(files):
             words = vocabulary.numbers(cells)
             for key in keys:
@@ -522,7 +534,7 @@ def _search_public(
         if _are_many(len(readable), part, MANY_IN_TEXTS):
             (most, _), *others = Counter(source for _, _, source in readable.values()).most_common()
             more = f" and {len(others)} other texts" if others else ""
-            share = f"{len(readable) / len(part.items):.0%} of the gaps of {part.files.part}"
+            share = f"{len(readable) / part.size:.0%} of the gaps of {part.files.part}"
             leaks.add_file("E401", searched[most], f"{share} can be read in this file{more}")
     for path in dict.fromkeys(budget.unread):
         leaks.add_file("W412", path, "it is too large or damaged, and was not compared with the answers")
@@ -545,7 +557,7 @@ class AnswerKey:
         self._runs: list[Sought] = []
         if self._n <= min(MAX_RUN, len(answers)):
             orders = map(one_item, (self._words, self._words[::-1]))
-            self._runs = [Sought(item, item.ngrams(self._n)) for item in orders]
+            self._runs = [Sought([item], [item.ngrams(self._n)]) for item in orders]
         kinds = sorted(set(map(str.casefold, answers)), key=len)[-len(answers) // 2 :]
         self._probes = [(word, skeleton(word)) for word in kinds[:: max(1, len(kinds) // PROBES)]]
 
@@ -747,8 +759,9 @@ def other_columns(files: PartFiles, max_items: int | None = None) -> Iterator[tu
     others = [n for n in range(len(files.names)) if n not in (files.left, files.right)]
     if files.is_text or not files.has_gap or not others:
         return
-    rows = [line.split("\t") for line in islice(read_lines(files.path, header=files.header), max_items)]
     for number in others:
+        lines = islice(read_lines(files.path, header=files.header), max_items)
+        rows = (line.split("\t", number + 1) for line in lines)
         yield files.names[number], [row[number] if number < len(row) else "" for row in rows]
 
 

@@ -404,7 +404,7 @@ def test_runs_with_an_unknown_word_have_no_hash():
 def test_the_length_of_a_run(lengths, n):
     starts = np.cumsum([0, *lengths])
     files = PartFiles(part="dev-0", path="in.tsv")
-    assert EvaluatedPart(files, items_of([1] * int(starts[-1]), starts)).n == n
+    assert EvaluatedPart(files, [items_of([1] * int(starts[-1]), starts)]).n == n
 
 
 def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
