@@ -248,7 +248,7 @@ def evaluate_with_texts(
         task,
         split,
         select_schemes(task)[:1],
-        texts="files" if for_mode else "memory",
+        texts="files",
         raw_filters=for_mode,
         sign=not for_mode or settings.format not in UNSIGNED,
         workers=workers or Threads(settings.threads),

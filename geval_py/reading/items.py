@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, count, repeat
+from collections.abc import Collection, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 
@@ -25,26 +25,6 @@ class ScoredItem(NamedTuple):
     input: str
     expected: str
     output: str
-
-
-class ItemColumns:
-    """The texts of items as aligned lists, which are made sooner than so many items; an item is made if asked for.
-
-    ``width`` is the number of columns of the widest input; 1 without any item.
-    """
-
-    def __init__(self, inputs: list[str], expected: list[str], outputs: list[str]) -> None:
-        self.inputs, self.expected, self.outputs = inputs, expected, outputs
-        self.width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
-
-    def __len__(self) -> int:
-        return len(self.outputs)
-
-    def __getitem__(self, place: int) -> ScoredItem:
-        return ScoredItem(self.inputs[place], self.expected[place], self.outputs[place])
-
-    def __iter__(self) -> Iterator[ScoredItem]:
-        return map(ScoredItem, self.inputs, self.expected, self.outputs)
 
 
 def lines_of(texts: Sequence[str]) -> bytes:

@@ -172,7 +172,7 @@ def _against_references(report: Report) -> str:
         references.append(("the word frequencies of train", value))
     if metric.name == "Accuracy" and report.words_of_train:
         word, _ = report.words_of_train.most_common(1)[0]
-        share = sum(answer == word for answer in report.items.expected) / len(report.values)
+        share = sum(answer == word for answer in report.expected) / len(report.values)
         references.append((f"the commonest word of train, `{short(word)}`, on each line", share))
     if report.baselines:
         best = min if score.direction == "lower" else max
@@ -402,7 +402,7 @@ _GROUP_METHODS = {
 
 def length_panel(report: Report) -> Panel:
     """Return the panel on the length of words."""
-    grouping = losses.group_by_range(map(len, report.items.expected), losses.LENGTHS)
+    grouping = losses.group_by_range(map(len, report.expected), losses.LENGTHS)
     rows = report.rows(grouping)
     return _rows_panel(
         report, "length", "Are long words harder?", rows, "characters",
@@ -415,7 +415,7 @@ def frequency_panel(report: Report) -> Panel | None:
     counts = report.words_of_train
     if not counts:
         return None
-    rows = report.rows(losses.group_by_range(map(counts.__getitem__, report.items.expected), losses.FREQUENCIES))
+    rows = report.rows(losses.group_by_range(map(counts.__getitem__, report.expected), losses.FREQUENCIES))
     first, lines = rows[0], len(report.values)
     seen = {"never": "never seen", "once": "seen once"}.get(first.label, f"seen {first.label} times")
     lost = ""
@@ -431,7 +431,7 @@ def frequency_panel(report: Report) -> Panel | None:
 
 def expected_panel(report: Report) -> Panel | None:
     """Return the panel on hard answers; None if they, or their first columns, do not divide the lines."""
-    grouping = losses.group_by_text([expected.partition("\t")[0] for expected in report.items.expected])
+    grouping = losses.group_by_text([expected.partition("\t")[0] for expected in report.expected])
     if grouping is None:
         return None
     questions = {
@@ -514,14 +514,20 @@ def features_panel(report: Report) -> Panel | None:
         rows.append(ChartRow(name, value, low, high, lines=lines, note=f"q {q}", colour=BAD))
         cells.append((short(name, 60), lines, *own, q, share))
     finding, sentence = "", "No word or shape of a word is significantly more common in bad lines."
+    lines_of_all, lines_of_sample, of_sample, drawn = len(report.values), len(report.sample), "", ""
+    if lines_of_sample < lines_of_all:
+        of_sample = " of the sample"
+        whole_documents = "" if report.documents is None else ", whole documents,"
+        drawn = f" The sample is {lines_of_sample:,} of the {lines_of_all:,} lines{whole_documents} drawn at random."
     if names and of_losses:
-        those = f"the {counts[0]:,} lines with {short(names[0])}"
+        those = f"the {counts[0]:,} lines{of_sample} with {short(names[0])}"
         finding = f"If {those} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
         together = "Together, those below explain" if len(names) > 1 else "That explains"
         sentence = f"{finding} {together} {percent(explained[-1])} of the variance of the loss."
     elif names:
         finding = sentence = (
-            f"The {counts[0]:,} lines with {short(names[0])} have a mean score of {figure(rows[0].value)}; "
+            f"The {counts[0]:,} lines{of_sample} with {short(names[0])} have a mean score of "
+            f"{figure(rows[0].value)}; "
             f"that of all lines is {figure(report.mean)}."
         )
     if of_losses:
@@ -540,7 +546,7 @@ def features_panel(report: Report) -> Panel | None:
             [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)], cells
         ),
         method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
-        f"explains most of what those before it left open{method}",
+        f"explains most of what those before it left open{method}{drawn}",
     )  # fmt: skip
 
 

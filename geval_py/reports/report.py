@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +31,7 @@ from geval_py.explaining.statistics import interval
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds, Fields
-from geval_py.reading.items import ItemColumns, ScoredItem, column_names, lines_of
+from geval_py.reading.items import ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ACCENT, ChartRow
@@ -41,12 +41,15 @@ from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.escapes import short
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array
+    from geval_py.explaining.significance import Array, Integers
     from geval_py.scoring.blocks import Progress
 
 
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
+MAX_LINES = 200_000  # whose features are ranked; of more lines, those of a sample
+SAMPLED_LINES = 100_000
+MIN_DOCUMENTS = 30  # of a sample
 SAMPLES = 300  # of the lines of a group, for its interval
 SHUFFLES = 20  # times that lines are dealt out to documents at random
 
@@ -104,11 +107,40 @@ class Report:
         self.notes = (*(widened or ()), *notes_on_intervals(self._of_file, [self.score]))
 
     @cached_property
-    def items(self) -> ItemColumns:
-        """The texts of the scored lines; those of distributions over words as the metric's flags leave them."""
-        prepare = (preparation_of(self.score.scheme) if self.of_losses else None) or str
-        inputs, expected, outputs = self.evaluation.scored_sides()
-        return ItemColumns(list(inputs), list(map(prepare, expected)), list(map(prepare, outputs)))
+    def _prepare(self) -> Callable[[str], str]:
+        """What the flags of a metric of distributions over words make of a line."""
+        return (preparation_of(self.score.scheme) if self.of_losses else None) or str
+
+    def read_items(self, places: Integers) -> Iterator[ScoredItem]:
+        """Yield the texts of some scored lines, in their order.
+
+        Those of distributions over words are as the metric's flags leave them.
+        """
+        chosen = np.zeros(len(self.values), np.bool_)
+        chosen[places] = True
+        flags = chosen.tolist()
+        inputs, expected, outputs = (compress(side, flags) for side in self.evaluation.scored_sides())
+        return map(ScoredItem, inputs, map(self._prepare, expected), map(self._prepare, outputs))
+
+    @cached_property
+    def expected(self) -> list[str]:
+        """The answers of the scored lines, as in :meth:`read_items`."""
+        _, expected, _ = self.evaluation.scored_sides()
+        return list(map(self._prepare, expected))
+
+    @cached_property
+    def sample(self) -> Integers:
+        """The places of the lines whose features are ranked: all or, of more than MAX_LINES, some whole documents."""
+        lines = len(self.values)
+        if lines <= MAX_LINES:
+            return np.arange(lines)
+        of_line = np.arange(lines) if self.documents is None else self.documents.of_line
+        sizes = np.bincount(of_line)
+        order = np.random.default_rng(config.DEFAULT_SEED).permutation(len(sizes))
+        before = np.cumsum(sizes[order]) - sizes[order]
+        return np.flatnonzero(
+            np.isin(of_line, order[(before < SAMPLED_LINES) | (np.arange(len(order)) < MIN_DOCUMENTS)])
+        )
 
     @cached_property
     def interval(self) -> Interval:
@@ -126,8 +158,8 @@ class Report:
     def outcomes(self) -> losses.Outcomes:
         """What became of each line of a metric with losses."""
         if self.is_hashed and not self._has_buckets:
-            return losses.classify(*map(profile_of(self._profiled).column, losses.PROFILED))
-        return losses.outcomes_of(self.items)
+            return self._of_profiles[0]
+        return losses.outcomes_of(self.read_items(np.arange(len(self.values))))
 
     def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
         """Return the figures of groups of lines with their 95 % intervals, by documents if a group has several.
@@ -164,9 +196,12 @@ class Report:
         """
         if self.evaluation.split.input is None:
             return []
-        text = lines_of(self.items.inputs)
+        inputs = list(next(self.evaluation.scored_sides()))
+        width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
+        text = lines_of(inputs)
+        del inputs
         columns: list[tuple[str, losses.Grouping]] = []
-        for column, name in enumerate(column_names(self.items.width, self.evaluation.split.in_header, set())):
+        for column, name in enumerate(column_names(width, self.evaluation.split.in_header, set())):
             grouping = losses.group_by_text(backends.take_column(text, column).decode().split("\n")[:-1])
             if grouping is not None and len(columns) < MAX_COLUMNS:
                 columns.append((f"column {name}" if name == str(column + 1) else name, grouping))
@@ -174,15 +209,16 @@ class Report:
 
     @cached_property
     def features(self) -> WorstFeatures:
-        """At most ten words and shapes of words that together explain the bad lines, the best first."""
+        """At most ten words and shapes of words that together explain the bad lines of the sample, the best first."""
         fields, kinds = Fields(self.evaluation.split.in_header), FeatureKinds(word_shapes=True)
+        values, items = self.values[self.sample], self.read_items(self.sample)
         return ranked_features(
-            lambda known: collect(compress(self.items, known.tolist()), fields, kinds),
-            np.where(np.isfinite(self.values), self.values, np.nan),
+            lambda known: collect(compress(items, known.tolist()), fields, kinds),
+            np.where(np.isfinite(values), values, np.nan),
             worst_is_greatest=self.worst_is_greatest,
             least=MIN_LINES,
-            losses=self.values if self.of_losses else None,
-            documents=self.documents,
+            losses=values if self.of_losses else None,
+            documents=self.documents and self.documents.only(self.sample),
             distinct=True,
             most=MAX_FEATURES,
         )
@@ -194,8 +230,10 @@ class Report:
         """
         numbers = self.evaluation.line_numbers or range(1, self.evaluation.line_count + 1)
         badness = self.values if self.worst_is_greatest else -self.values
-        for place in losses.worst_and_best(badness, self.outcomes if self.of_losses else None).tolist():
-            value, item = float(self.values[place]), self.items[place]
+        places = losses.worst_and_best(badness, self.outcomes if self.of_losses else None)
+        items = dict(zip(np.sort(places).tolist(), self.read_items(places), strict=True))
+        for place in places.tolist():
+            value, item = float(self.values[place]), items[place]
             if self.of_losses:
                 yield numbers[place], exp(value), losses.example_of(item), losses.Outcome(self.outcomes.codes[place])
             else:
@@ -208,22 +246,25 @@ class Report:
         Both are None for a metric that is not hashed, and luck for lines of buckets, which hold for one seed of the
         hash, and without a finite line.
         """
-        if not self.is_hashed:
-            return None, None
-        calibration = calibration_of(self._profiled, documents=self.column)
-        luck = None if self._has_buckets else luck_of(self._profiled, 0)
-        return calibration, luck if luck is not None and luck.lines else None
+        return self._of_profiles[1:] if self.is_hashed else (None, None)
 
     @cached_property
     def _has_buckets(self) -> bool:
-        return not all(":" in output for output in self.items.outputs)
+        *_, outputs = self.evaluation.scored_sides()
+        return not all(":" in output for output in map(self._prepare, outputs))
 
     @cached_property
-    def _profiled(self) -> ScoredOutput:
-        """The output of a hashed metric, read again: the profiles of lines and, without buckets, other seeds."""
+    def _of_profiles(self) -> tuple[losses.Outcomes, Calibration, Luck | None]:
+        """What is made of a hashed metric's output, read again: profiles of lines and, without buckets, other seeds.
+
+        The profiles themselves, which are large, are not kept. Outcomes of buckets are of no use.
+        """
         schemes = schemes_of(self.evaluation)
         of_luck = [] if self._has_buckets else luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]
-        return reread(self.evaluation, [*calibration_schemes(schemes), *of_luck])
+        profiled = reread(self.evaluation, [*calibration_schemes(schemes), *of_luck])
+        outcomes = losses.classify(*map(profile_of(profiled).column, losses.PROFILED))
+        luck = None if self._has_buckets else luck_of(profiled, 0)
+        return outcomes, calibration_of(profiled, documents=self.column), luck if luck and luck.lines else None
 
     @cached_property
     def unigram(self) -> float | None:

@@ -84,7 +84,7 @@ def test_figures_of_groups_are_perplexities_whatever_the_unit(metric):
     own, other = (
         Report(evaluate(GAZETTE, "dev-0", out="unigram", metrics=name)) for name in (metric, "PerplexityHashed")
     )
-    grouping = group_by_range(map(len, other.items.expected), LENGTHS)
+    grouping = group_by_range(map(len, other.expected), LENGTHS)
     figures = [[(row.value, row.low, row.high) for row in report.rows(grouping)] for report in (own, other)]
     assert np.array(figures[0], float) == pytest.approx(np.array(figures[1], float), nan_ok=True)
 

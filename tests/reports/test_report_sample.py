@@ -1,0 +1,47 @@
+"""The features of a report on many lines are those of a sample of whole documents, and say the same."""
+
+import random
+
+import numpy as np
+import pytest
+
+from geval_py import evaluate
+from geval_py.reports import report as reports
+from geval_py.reports.panels import features_panel
+from geval_py.reports.report import Report
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory):
+    """An output whose lines with "storm" are bad, and those with "wind" half as bad, in 200 documents of 20 lines."""
+    folder, chance = tmp_path_factory.mktemp("weather"), random.Random(1)
+    (folder / "dev-0").mkdir()
+    (folder / "config.txt").write_text("--metric PerplexityHashed --in-header in-header.tsv\n")
+    (folder / "in-header.tsv").write_text("FileId\tLeft\tRight\n")
+    rows = []
+    for line in range(4000):
+        word = chance.choice(["storm", "wind", "rain", "snow", "sun"])
+        mass = {"storm": 0.05, "wind": 0.2}.get(word, 0.4) + 0.1 * chance.random()
+        rows.append((f"doc-{line // 20}\tthe {word}\tcame", "now", f"now:{mass:.4f} then:0.2 :0.1"))
+    for name, column in zip(("in", "expected", "out"), zip(*rows, strict=True), strict=True):
+        (folder / f"dev-0/{name}.tsv").write_text("".join(f"{text}\n" for text in column))
+    return evaluate(folder, "dev-0")
+
+
+def test_a_sample_says_the_same(evaluation, monkeypatch):
+    whole = Report(evaluation, documents="FileId")
+    assert len(whole.sample) == 4000
+    assert "sample" not in features_panel(whole).method
+    monkeypatch.setattr(reports, "MAX_LINES", 2000)
+    monkeypatch.setattr(reports, "SAMPLED_LINES", 1000)
+    sampled = Report(evaluation, documents="FileId")
+    lines = sampled.sample
+    assert len(lines) == 1000
+    assert len(np.unique(lines // 20)) == 50
+    assert sampled.features.names == whole.features.names == ["in<Left>:storm", "in<Left>:wind"]
+    gains = [report.features.columns["gain"] for report in (whole, sampled)]
+    assert gains[0] == pytest.approx(gains[1], abs=0.03)
+    panel = features_panel(sampled)
+    assert " lines of the sample with `storm` in Left were no worse" in panel.sentence
+    assert panel.method.endswith(" The sample is 1,000 of the 4,000 lines, whole documents, drawn at random.")
+    assert (sampled.score, sampled.interval) == (whole.score, whole.interval)
