@@ -32,7 +32,7 @@ def test_the_level_and_the_coverage_where_the_systems_are_the_same():
     p_values, covered = [], 0
     for trial in range(TRIALS):
         sample = sample_of_losses(PERPLEXITY, draw(rng))
-        interval, bootstrap = against_baseline(sample, 0, samples=SAMPLES, seed=trial)[1]
+        interval, bootstrap, _ = against_baseline(sample, 0, samples=SAMPLES, seed=trial)[1]
         randomisation = pair_p_values(sample, [(0, 1)], samples=SAMPLES, seed=trial)[0, 1]
         p_values.append((bootstrap, randomisation))
         covered += interval.low <= 0 <= interval.high
@@ -71,7 +71,7 @@ def test_the_difference_by_document(documents):
         losses, labels = draw_documents(rng, documents)
         systems = list(map(column, losses.T))
         by_document, by_line = (sample_of(LOG_LOSS, systems, documents) for documents in (labels, None))
-        found, p_bootstrap = against_baseline(by_document, 0, samples=1000, seed=trial)[1]
+        found, p_bootstrap, _ = against_baseline(by_document, 0, samples=1000, seed=trial)[1]
         covered += found.low <= 0 <= found.high
         p_values.append(
             (
@@ -110,7 +110,7 @@ def test_the_bootstrap_agrees_with_scipy(losses):
     theirs = stats.bootstrap(
         losses.T, mean_difference, paired=True, n_resamples=MANY, batch=1000, method="percentile", rng=1
     )
-    ours, our_p = against_baseline(sample_of_losses(LOG_LOSS, losses[:, ::-1]), 0, samples=MANY, seed=2)[1]
+    ours, our_p, _ = against_baseline(sample_of_losses(LOG_LOSS, losses[:, ::-1]), 0, samples=MANY, seed=2)[1]
     print(f"\ninterval [{ours.low:.4f}, {ours.high:.4f}], scipy {np.round(theirs.confidence_interval, 4)}")
     width = ours.high - ours.low
     assert list(theirs.confidence_interval) == pytest.approx([ours.low, ours.high], abs=0.02 * width)
