@@ -16,9 +16,9 @@ without bins, and the parts of a Brier score; profiles, which say what the distr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -315,22 +315,30 @@ def _sets(statistics: ProfileStatistics, lines: Flags, documents: Integers | Non
     held = np.clip((levels[:, np.newaxis] - ahead) / reached, 0, 1)
     widths = NORMAL * np.sqrt(levels * (1 - levels) / len(ahead))
     if documents is not None:
-        widths = np.maximum(widths, [spread_of_mean(share, documents).half_width for share in held])
+        residuals = held - levels[:, np.newaxis]
+        widths = np.maximum(widths, [_half_width(column, documents) / len(ahead) for column in residuals])
     low, high = np.clip([levels - widths, levels + widths], 0, 1).tolist()
     return Points(list(LEVELS), held.mean(axis=1).tolist(), low, high, [len(ahead)] * len(LEVELS))
 
 
-def _widenings(hits: Array, bins: Integers, whole: Array, honest: Array, documents: Integers | None) -> Array:
-    """Return how many times as wide as the band of draws the interval of a sum is by document, at least 1.
+def _half_width(residuals: Array, documents: Integers) -> float:
+    """Return half the width of the range of a sum of residuals by document.
 
-    The sums are those of the ``hits`` in each of the ``bins``, whose draws are ``honest`` (draws x bins), and of the
-    ``whole``.
+    Those of honest probabilities have the mean 0, so their variance is that around 0, not around their own mean.
+    """
+    sums = np.bincount(documents, residuals)
+    return NORMAL * math.sqrt(float(sums @ sums))
+
+
+def _widenings(residuals: Iterable[Array], honest: Array, documents: Integers | None) -> Array:
+    """Return how many times as wide as the band of draws the range of a sum is by document, at least 1.
+
+    The residuals are those of each bin, whose draws are ``honest`` (draws x bins), and those of all.
     """
     low, high = np.quantile(np.column_stack([honest, honest.sum(axis=1)]), BAND, axis=0)
-    widths = np.zeros(len(low))
-    if documents is not None:
-        columns = [*(hits * (bins == one) for one in range(honest.shape[1])), whole]
-        widths[:] = [2 * len(column) * spread_of_mean(column, documents).half_width for column in columns]
+    if documents is None:
+        return np.ones(len(low))
+    widths = [2 * _half_width(column, documents) for column in residuals]
     return np.asarray(np.maximum(1.0, widths / np.maximum(high - low, NOISE)))
 
 
@@ -405,7 +413,8 @@ class Forecasts:
         n, claimed, hits = (np.bincount(bins, column).astype(float) for column in columns)
         honest = np.array([np.bincount(bins, hits) for hits in self.draws()])
         residuals = outcomes - probabilities
-        wider = _widenings(residuals, bins[places], residuals, honest, documents)
+        of_bins = (residuals * (bins[places] == one) for one in range(len(n)))
+        wider = _widenings(chain(of_bins, [residuals]), honest, documents)
         self.bin_sums = n, claimed, hits, honest, wider
         self.wider = wider[bins]
 
@@ -441,9 +450,10 @@ def words_reliability(statistics: ProfileStatistics, documents: Integers | None)
     np.add.at(sums, bins, used)
     n, claimed, hits, *honest = sums.T
     listed, others, word_mass = (statistics.column(name) for name in ("listed", "rest", "word_mass"))
-    hit = bins if documents is None else bins[np.cumsum(is_used)[[bin_of(mass) for mass in word_mass]] - 1]
-    of_all, draws = listed + others + statistics.column("vector"), np.array(honest)
-    return reliability(n, claimed, hits, draws, _widenings(listed, hit, of_all, draws, documents))
+    hit = listed if documents is None else bins[np.cumsum(is_used)[[bin_of(mass) for mass in word_mass]] - 1]
+    of_bins = (listed * (hit == one) - claimed[one] / len(listed) for one in range(len(n)))
+    of_all, draws = listed + others + statistics.column("vector") - 1, np.array(honest)
+    return reliability(n, claimed, hits, draws, _widenings(chain(of_bins, [of_all]), draws, documents))
 
 
 def reliability(n: Array, claimed: Array, hits: Array, honest: Array, wider: Array) -> Reliability:

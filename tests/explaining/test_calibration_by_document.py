@@ -47,10 +47,7 @@ def outside(calibrated):
     ids=["alike", "independent", "unequal"],
 )  # fmt: skip
 @pytest.mark.parametrize("trials", [20, pytest.param(1000, marks=pytest.mark.long)])
-def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials, request):
-    if sizes[0] != sizes[-1] and trials > 100:
-        few = "the t test by CR2 itself rejects 7 to 8 % with five degrees of freedom, as docs/calibration.md says"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=few))
+def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials):
     rng = np.random.default_rng(1)
     by_document, by_line, bins = Counter(), Counter(), []
     for _ in range(trials):
