@@ -24,7 +24,7 @@ from starlette.responses import (
     RedirectResponse,
     Response,
 )
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import ASGIApp
 
@@ -47,7 +47,7 @@ PAGES = StaticFiles()
 def application(server: ServerContext) -> ASGIApp:
     """Return the application of a server."""
     handlers = dict.fromkeys((HTTPException, GevalError, OSError), failed)  # OSError: a full disk
-    app = Starlette(routes=ROUTES, exception_handlers=handlers)
+    app = Starlette(routes=[Mount(server.path, routes=ROUTES)], exception_handlers=handlers)
     app.state.server = server
     return guard(app, is_secure=server.is_secure)
 
@@ -137,7 +137,7 @@ def sign_out(visit: Visit) -> Response:
     """End the session."""
     server = visit.server
     accounts.end(visit.connection, accounts.SESSION, visit.request.cookies.get(server.cookie, ""))
-    answer = RedirectResponse("/", 303)
+    answer = RedirectResponse(f"{server.path}/", 303)
     server.set_cookie(answer, server.cookie, "", 0)
     return answer
 
@@ -151,7 +151,9 @@ async def put_upload(request: Request) -> Response:
     account = await run_in_threadpool(server.account, request, changes=True)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
     accepted = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
-    return JSONResponse({**accepted, "state": f"/api/uploads/{accepted['number']}"}, 200 if accepted["note"] else 201)
+    return JSONResponse(
+        {**accepted, "state": f"{server.path}/api/uploads/{accepted['number']}"}, 200 if accepted["note"] else 201
+    )
 
 
 async def upload_form(request: Request) -> Response:
@@ -175,7 +177,7 @@ async def upload_form(request: Request) -> Response:
 
         test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
         accepted = await _receive(server, account, name, test, chunks(), dry=dry)
-    return RedirectResponse(f"/me/uploads/{accepted['number']}", 303)
+    return RedirectResponse(f"{server.path}/me/uploads/{accepted['number']}", 303)
 
 
 async def _receive(
@@ -252,12 +254,12 @@ async def failed(request: Request, error: Exception) -> Response:
         is_too_often = isinstance(error, TooOftenError | QuotaError)
         status = 429 if is_too_often else 403 if isinstance(error, RefusedError) else 422
         reason = str(error).replace("\n ", ";")
-    if request.url.path.startswith(("/api/", "/upload/")):
+    server = server_of(request)
+    if request.url.path.removeprefix(server.path).startswith(("/api/", "/upload/")):
         return JSONResponse({"error": reason}, status)
     if status == 401:
-        return RedirectResponse("/sign-in", 303)
-    page = server_of(request).page
-    return await run_in_threadpool(page, "failure", "That did not work", status, reason=reason)
+        return RedirectResponse(f"{server.path}/sign-in", 303)
+    return await run_in_threadpool(server.page, "failure", "That did not work", status, reason=reason)
 
 
 POST, BOTH = ["POST"], ["GET", "POST"]

@@ -38,7 +38,7 @@ HEADERS = {
 }
 FORM_BYTES = 65_536  # of a form without a file
 HTTPS_ALONE = "max-age=31536000"
-COOKIE, SECURE_COOKIE = "geval", "__Host-geval"
+COOKIE, PATH_COOKIE, HOST_COOKIE = "geval", "__Secure-geval", "__Host-geval"  # a __Host- cookie has no path
 FAILURES_AN_HOUR = 100  # of links and tokens from one address
 ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
 NOT_FOUND = "There is no such page."
@@ -53,6 +53,7 @@ class ServerContext:
         self.clock = clock or (lambda: datetime.now(UTC))
         self.live = LiveBoard(folder)
         self.url = (url or self.board().settings.url).rstrip("/")
+        self.path = urlsplit(self.url).path  # below which all pages are
         self.site = LiveSite(self.live, place, self.clock)
         self.key = signed_receipts.signing_key(folder)
         self.place = place
@@ -61,7 +62,7 @@ class ServerContext:
         self.reporting = asyncio.Semaphore(1)
         self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
         self.is_secure = self.url.startswith("https://")
-        self.cookie = SECURE_COOKIE if self.is_secure else COOKIE
+        self.cookie = COOKIE if not self.is_secure else PATH_COOKIE if self.path else HOST_COOKIE
         self.sign_in_cookie = f"{self.cookie}-sign-in"
 
     def board(self) -> Board:
@@ -70,7 +71,7 @@ class ServerContext:
 
     def own_address(self, request: Request, path: str) -> str:
         """Return the public address of a path."""
-        return (self.url or str(request.base_url).rstrip("/")) + path
+        return (self.url or f"{request.url.scheme}://{request.url.netloc}") + path
 
     # Who asks
 
@@ -136,7 +137,13 @@ class ServerContext:
         phase = settings.phase_of(self.clock())
         test = settings.in_phase(phase).tests[0].name
         links = Addresses(settings, phase).sections(test, phase)
-        frame = {"root": "/", "settings": settings, "links_of": lambda _: links, "updated": None, "served": True}
+        frame = {
+            "root": f"{self.path}/",
+            "settings": settings,
+            "links_of": lambda _: links,
+            "updated": None,
+            "served": True,
+        }
         text = render(f"{template}.html", title=title, section=template, policy=PAGE_POLICY, **frame, **values)
         return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
@@ -144,7 +151,7 @@ class ServerContext:
         """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""
         session = accounts.issue(connection, accounts.SESSION, self.clock(), account_id=account.id)
         accounts.log(connection, account.name, how, now=self.clock())
-        answer = RedirectResponse("/me", 303)
+        answer = RedirectResponse(f"{self.path}/me", 303)
         self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)
         if outdated:
             self.set_cookie(answer, outdated, "", 0)
@@ -152,7 +159,8 @@ class ServerContext:
 
     def set_cookie(self, answer: Response, name: str, value: str, seconds: int) -> None:
         """Set a cookie that no script reads and no other site sends; for 0 ``seconds`` delete it."""
-        answer.set_cookie(name, value, seconds, path="/", secure=self.is_secure, httponly=True, samesite="lax")
+        path = self.path or "/"
+        answer.set_cookie(name, value, seconds, path=path, secure=self.is_secure, httponly=True, samesite="lax")
 
 
 def server_of(request: Request) -> ServerContext:
@@ -199,7 +207,7 @@ def visited(
             board, now = server.board(), server.clock()
             with board.writing() if changes else board.reading() as connection:
                 visit = Visit(server, request, form, account, connection, board, now)
-                return answer(visit) or RedirectResponse(back, 303)
+                return answer(visit) or RedirectResponse(server.path + back, 303)
 
         return await run_in_threadpool(run)
 

@@ -35,9 +35,9 @@ Asked = TypeVar("Asked")
 
 async def start(request: Request) -> Response:
     """Send a browser to the provider. Only links of this site and bookmarks may begin that."""
-    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        return RedirectResponse("/sign-in", 303)
     server, provider = server_of(request), _provider(request)
+    if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        return RedirectResponse(f"{server.path}/sign-in", 303)
     await run_in_threadpool(server.count_try, request, "sign-ins", STARTS_AN_HOUR)
     kept: dict[str, Any] = {}
     request.scope["session"] = kept
@@ -65,7 +65,7 @@ async def come_back(request: Request) -> Response:
         if not server.board().settings.server.is_open_to(who.email):
             says = f"{who.email} has no invitation" if who.email else f"{provider.name} gave no verified address"
             raise RefusedError(reason=f"{says}; ask the organiser")
-        return _keep(server, RedirectResponse(NEXT, 303), {"identity": asdict(who)})
+        return _keep(server, RedirectResponse(server.path + NEXT, 303), {"identity": asdict(who)})
 
     return await run_in_threadpool(sign_in)
 

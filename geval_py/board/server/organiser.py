@@ -67,7 +67,7 @@ def invited(visit: Visit, *, back: str = "", **values: Any) -> Response:
     secret = accounts.invite(visit.connection, name, now=visit.now, **values)
     visit.log("invited", name, values.get("role", ""))
     link = visit.server.own_address(visit.request, f"/invitation/{secret}")
-    return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back)
+    return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"))
 
 
 def change(visit: Visit) -> None:

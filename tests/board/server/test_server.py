@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from samples import NOW, ON_BOTH, count, output, words_of
-from serving import ADDRESS, run, set_keys
+from serving import ADDRESS, Served, run, set_keys
 from sqlalchemy import select, update
 
 from geval_py.board.database.schema import accounts as accounts_table
@@ -111,11 +111,38 @@ def test_the_database_holds_no_secret_and_the_audit_log_what_was_done(served):
 
 
 def test_each_page_leads_to_ones_own(served):
-    for path in ("/", "/index.html", "/submit.html", "/sign-in"):
-        assert '<a href="/me">My page</a>' in served.browser().get(path).text
+    for path, link in (("/", "me"), ("/index.html", "me"), ("/submit.html", "me"), ("/sign-in", "/me")):
+        assert f'<a href="{link}">My page</a>' in served.browser().get(path).text
     assert served.browser().get("/me").headers["location"] == "/sign-in"
     assert "<h1>anna</h1>" in served.signed_in("anna").get("/me").text
-    assert 'Send it on <a href="/me">your page</a>' in served.browser().get("/submit.html").text
+    assert 'Send it on <a href="me">your page</a>' in served.browser().get("/submit.html").text
+
+
+def test_a_board_is_served_below_the_path_of_its_address(board, tmp_path):
+    served = Served(board, tmp_path, url="https://board.test/course/gap")
+    browser, at = served.browser(), "/course/gap"
+    answer = browser.post(at + served.invite("anna"), headers={"X-Forwarded-Proto": "https"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"{at}/me")
+    assert answer.headers["set-cookie"].startswith("__Secure-geval=")
+    assert "; Path=/course/gap; SameSite=lax; Secure" in answer.headers["set-cookie"]
+    browser.cookies.set("__Secure-geval", re.search("=([^;]+)", answer.headers["set-cookie"])[1])
+    sent = browser.post(f"{at}/me/upload", files={"file": ("out.tsv", GOOD)}, data={"test": "test-A"})
+    number = re.fullmatch(rf"{at}/me/uploads/([0-9a-f]{{16}})", sent.headers["location"])[1]
+    token = re.search(r"<code>([\w-]{43})</code>", browser.post(f"{at}/me/tokens", data={"name": "a"}).text)[1]
+    program = served.browser()
+    program._headers = {"Authorization": f"Bearer {token}"}
+    assert program.put(at + OUT, GOOD).json()["state"] == f"{at}/api/uploads/{number}"
+    assert program.get(f"{at}/api/uploads/none").json() == {"error": "Your team has no such upload."}
+    served.work()
+    assert f'href="{at}/submissions/' in browser.get(f"{at}/me/uploads/{number}").text
+    assert f"https://board.test{at}/feed/" in browser.post(f"{at}/me/tokens", data={"scope": "feed"}).text
+    for path in ("/", "/me", "/healthz"):
+        assert browser.get(path).status_code == 404
+    for path in (f"{at}/", f"{at}/me", f"{at}/sign-in", f"{at}/me/uploads/{number}"):
+        text = browser.get(path).text
+        assert [link for link in re.findall(r'(?:href|src|action)="(/[^"]*)"', text) if not link.startswith(at)] == []
+    assert served.browser().get(f"{at}/me").headers["location"] == f"{at}/sign-in"
+    assert browser.post(f"{at}/sign-out").headers["location"] == f"{at}/"
 
 
 # Teams

@@ -1,10 +1,12 @@
 // Uploads show how far they are, and states move by themselves; without scripts, forms and links do the same.
 "use strict";
 
+const root = new URL("..", document.currentScript.src); // of the board, which may have a path
+
 for (const place of document.querySelectorAll("[data-upload]")) {
   let pause = 1000;
   const look = async () => {
-    const answer = await fetch(`/api/uploads/${place.dataset.upload}`).catch(() => null);
+    const answer = await fetch(`${root}api/uploads/${place.dataset.upload}`).catch(() => null);
     const upload = answer?.ok ? await answer.json() : null;
     if (upload?.settled) {
       location.reload();
@@ -32,12 +34,12 @@ for (const form of document.querySelectorAll("[data-send]")) {
     if (isOutput) query.set("test", form.elements.test.value);
     if (form.elements.dry.checked) query.set("dry", "yes");
     const request = new XMLHttpRequest();
-    request.open("PUT", `/upload/${encodeURIComponent(file.name)}?${query}`);
+    request.open("PUT", `${root}upload/${encodeURIComponent(file.name)}?${query}`);
     request.upload.onprogress = (moved) => { progress.value = moved.loaded / moved.total; };
     request.onloadend = () => {
       const answer = JSON.parse(request.responseText || "{}");
       progress.hidden = true;
-      if (answer.number) location.assign(`/me/uploads/${answer.number}`);
+      if (answer.number) location.assign(`${root}me/uploads/${answer.number}`);
       else told.textContent = answer.error ?? "The upload did not arrive; send it again.";
     };
     told.textContent = "";
