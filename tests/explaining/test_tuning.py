@@ -176,6 +176,7 @@ SETS = st.lists(st.tuples(LINES, ANSWERS), min_size=2, max_size=30)
 @example([("the:0.5 of:0.5", "cat")] * 30, False)
 @example([("cat:0.9 dog:0.05 :0.05", "dog"), ("cat:0.9 :0.1", "the")] * 15, True)
 @example([("the:2e-113", "the"), ("the:1 of:0.5", "of"), *[("the:0 of:-1", "of")] * 2, ("the:-1 of:0", "the")], True)
+@example([("the:0", "of"), *[("the:0", "dog")] * 4], False)
 def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
     """What is written scores what was predicted, no worse than before, and is well formed."""
     folder = tmp_path_factory.mktemp("challenge")
@@ -193,7 +194,8 @@ def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
     )
     made = tuning.parameters
     is_uniform = made.lambda_ == 1.0 or any(is_next_to_none(line, made.temperature) for line in outputs)
-    assert after <= before | ({"W214"} if is_uniform else set())
+    # A score that is worse than that of knowing nothing is not noted where infinite losses are (W301).
+    assert after <= before | ({"W214"} if is_uniform else set()) | ({"W304"} if "W301" in before else set())
 
 
 def test_infinite_losses_are_counted_and_mended(tmp_path):
