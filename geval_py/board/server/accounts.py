@@ -43,7 +43,7 @@ LIFETIMES = {
     SIGN_IN: timedelta(minutes=15),  # that somebody may be away, at another site
 }
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
-SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # what a token may do; each includes the next
+SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
 A, S = accounts.c, secrets.c

@@ -148,7 +148,7 @@ def sign_out(visit: Visit) -> Response:
 async def put_upload(request: Request) -> Response:
     """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
     server = server_of(request)
-    account = await run_in_threadpool(server.account, request, changes=True)
+    account = await run_in_threadpool(server.account, request, scope=accounts.SUBMIT, changes=True)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
     accepted = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
     return JSONResponse(
@@ -275,8 +275,8 @@ ROUTES = [
     Route("/invitation/{secret}", invitation, methods=BOTH),
     Route("/upload/{name}", put_upload, methods=["PUT"]),
     Route("/feed/{token}", team.feed),
-    Route("/api/me", visited(team.who)),
-    Route("/api/uploads/{number}", visited(team.upload_state)),
+    Route("/api/me", visited(team.who, scope=accounts.READ)),
+    Route("/api/uploads/{number}", visited(team.upload_state, scope=accounts.READ)),
     Route("/me", visited(team.me)),
     Route("/me/upload", upload_form, methods=POST),
     Route("/me/uploads/{number}", visited(team.upload_page)),

@@ -75,11 +75,11 @@ class ServerContext:
 
     # Who asks
 
-    def current(self, request: Request, *, scope: str = accounts.READ) -> Account | None:
-        """Return who is signed in, by a token of a scope or by a session; None if nobody is."""
+    def current(self, request: Request, *, scope: str = "") -> Account | None:
+        """Return who is signed in, by a session or, with a ``scope``, by a token that has it; None if nobody is."""
         now, board = self.clock(), self.board()
         token = bearer_token(request)
-        if token is not None:
+        if scope and token is not None:
             with board.reading() as connection:
                 account, own_scope = accounts.token_account(connection, token, now)
             allows = own_scope in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]
@@ -87,15 +87,16 @@ class ServerContext:
         secret = request.cookies.get(self.cookie, "")
         return accounts.session_account(board, secret, now) if secret else None
 
-    def account(self, request: Request, *, role: str = "", changes: bool = False) -> Account:
-        """Return who asks, or changes something, which takes a token to submit or a page of this server.
+    def account(self, request: Request, *, role: str = "", scope: str = "", changes: bool = False) -> Account:
+        """Return who asks, or changes something; a session does so from a page of this server.
 
-        Raises HTTPException. With a ``role``, it takes a session; to anybody else the page does not exist.
+        Raises HTTPException. Without a ``scope``, no token is accepted. With a ``role``, the page does not exist to
+        anybody else.
         """
         token = bearer_token(request)
-        if role and token is not None:
+        if token is not None and not scope:
             raise HTTPException(403, "A token may not do this; sign in.")
-        account = self.current(request, scope=accounts.SUBMIT if changes else accounts.READ)
+        account = self.current(request, scope=scope)
         if account is None:
             if token is not None:
                 self.count_try(request)
@@ -189,9 +190,11 @@ class Visit(NamedTuple):
 
 
 def visited(
-    answer: Callable[[Visit], Response | None], role: str = "", back: str = "/me"
+    answer: Callable[[Visit], Response | None], role: str = "", back: str = "/me", scope: str = ""
 ) -> Callable[[Request], Awaitable[Response]]:
     """Make an endpoint of a function of a visit, for a ``role`` or, by default, for anybody who is signed in.
+
+    Programs have access only where there is a ``scope``, with a token of that scope.
 
     By GET the function reads one state of the database. By POST it changes something, in one transaction with its
     line of the audit log. What it returns is the answer; by default the browser is sent ``back``.
@@ -203,7 +206,7 @@ def visited(
 
         def run() -> Response:
             server = server_of(request)
-            account = server.account(request, role=role, changes=changes)
+            account = server.account(request, role=role, scope=scope, changes=changes)
             board, now = server.board(), server.clock()
             with board.writing() if changes else board.reading() as connection:
                 visit = Visit(server, request, form, account, connection, board, now)

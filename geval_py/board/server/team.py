@@ -134,9 +134,9 @@ def feed(request: Request) -> Response:
     server = server_of(request)
     now, board = server.clock(), server.board()
     with board.reading() as connection:
-        account, _ = accounts.token_account(connection, request.path_params["token"], now)
+        account, scope = accounts.token_account(connection, request.path_params["token"], now)
         own = uploads.uploads_of(connection, account.submitter_id, most=MAX_IN_FEED) if account else []
-    if account is None:
+    if account is None or scope != accounts.FEED:
         server.count_try(request)
         raise HTTPException(404, "There is no such feed.")
     text = render(

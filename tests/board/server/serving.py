@@ -10,7 +10,7 @@ from samples import NOW
 
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
-from geval_py.board.server.app import application
+from geval_py.board.server.app import application, site_file
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 from geval_py.board.site import build
@@ -62,6 +62,7 @@ class Served:
 
     def build(self):
         build(Board.open(self.board.folder), self.server.site.folder, now=self.clock(), served=True)
+        site_file.cache_clear()  # a server builds each site in a new folder
 
     def browser(self):
         """A browser without cookies, on a page of the server."""

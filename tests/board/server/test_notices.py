@@ -270,8 +270,8 @@ def test_a_team_has_a_feed_with_an_address_of_its_own(served):
     served.work()
     assert "out.tsv: scored" in stranger.get(path).text
     secret = path.rpartition("/")[2]
-    for address in ("/api/me", "/me"):  # it opens nothing else
-        assert stranger.get(address, headers={"Authorization": f"Bearer {secret}"}).status_code in (303, 401)
+    for address, status in (("/api/me", 401), ("/me", 403)):  # it opens nothing else
+        assert stranger.get(address, headers={"Authorization": f"Bearer {secret}"}).status_code == status
     (number,) = served.rows(select(secrets.c.id).where(secrets.c.data["scope"].as_string() == accounts.FEED))
     browser.post(f"/me/tokens/{number}")
     assert stranger.get(path).status_code == 404

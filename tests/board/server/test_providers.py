@@ -122,6 +122,14 @@ def test_who_is_signed_in_adds_a_provider(school):
     assert "carol" in other.get("/me").text
 
 
+def test_a_token_adds_no_provider(school):
+    """Else whoever has a token to read could sign in to the account by an account of their own elsewhere."""
+    browser = school.browser()
+    browser._headers = school.token("carol", scope="read")._headers
+    assert come(browser, "3").status_code == 403
+    assert school.rows(select(identities)) == []
+
+
 def test_an_address_of_the_domain_makes_an_account(school):
     browser = school.browser()
     answer = come(browser, "1")

@@ -9,12 +9,12 @@ from contextlib import closing
 
 import pytest
 from samples import ON_BOTH, count, output
-from serving import Served
+from serving import OWN, Served
 from sqlalchemy import select
 from starlette.routing import Route
 
 from geval_py.board.database.schema import audit, jobs, rates, secrets
-from geval_py.board.server import accounts, context
+from geval_py.board.server import accounts, context, openid
 from geval_py.board.server.app import ROUTES
 
 GOOD = output("test-A", 0.5)
@@ -157,6 +157,27 @@ def test_a_token_that_was_ended_is_not_used_again(served):
     assert program.put("/upload/out.tsv?test=test-A", GOOD).status_code == 401
 
 
+@ON_BOTH
+@pytest.mark.parametrize(
+    ("scope", "upload", "state", "feed"),
+    [("submit", 201, 200, 404), ("read", 401, 200, 404), ("feed", 401, 401, 200)],
+)
+def test_a_token_reaches_only_what_its_scope_is_for(served, scope, upload, state, feed):
+    """A token that was stolen makes no token, invitation or session, which would outlast it."""
+    program = served.token("anna", scope=scope, days=1)
+    before = served.rows(select(secrets.c.digest))
+    changes_by_page = [(method, path) for method, path in changes() if method == "POST" and path != openid.NEXT]
+    assert len(changes_by_page) > 7
+    for method, path in [*changes_by_page, ("GET", "/me"), ("GET", "/me/uploads/1/receipt")]:
+        answer = program.request(method, path, data={"name": "x", "scope": "submit"}, headers=OWN)
+        assert (answer.status_code, "A token may not do this; sign in." in answer.text) == (403, True), path
+    assert served.rows(select(secrets.c.digest)) == before
+    assert program.put("/upload/out.tsv?test=test-A", GOOD).status_code == upload
+    assert program.get("/api/me").status_code == state
+    own = program._headers["Authorization"].removeprefix("Bearer ")
+    assert served.browser().get(f"/feed/{own}").status_code == feed
+
+
 def test_a_token_to_read_changes_nothing(served):
     program = served.token("anna", scope="read")
     assert program.get("/api/me").status_code == 200
@@ -220,7 +241,7 @@ def test_beyond_the_limit_pages_say_so_and_others_are_shown(served, monkeypatch)
     """A page for people is an answer too, and what everybody may see needs no token."""
     monkeypatch.setattr(context, "FAILURES_AN_HOUR", 1)
     wrong = {"Authorization": "Bearer wrong"}
-    assert [served.browser().get("/me", headers=wrong).status_code for _ in range(3)] == [303, 429, 429]
+    assert [served.browser().post("/invitation/wrong").status_code for _ in range(3)] == [403, 429, 429]
     assert {served.browser().get("/", headers=wrong).status_code for _ in range(3)} == {200}
 
 
