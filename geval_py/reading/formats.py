@@ -10,15 +10,14 @@ whatever reads an output reads its lines.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from geval_py.errors import DataError, EmptyFileError, MissingFileError, UsageError
+from geval_py.errors import DataError, MissingFileError
 from geval_py.reading import answers, parquet, rewriting, rows, tool_files
-from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import read_lines
-from geval_py.reading.rows import Lines, Parsed
+from geval_py.reading.rows import Lines
 from geval_py.reading.sources import (
     STANDARD_INPUT,
     ReadRows,
@@ -27,7 +26,6 @@ from geval_py.reading.sources import (
     find_file,
     format_ending,
     is_address,
-    name_of,
 )
 from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import named
@@ -37,7 +35,8 @@ class Format(NamedTuple):
     """A format of outputs: the ending of its files, and the functions that read and write its lines.
 
     ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
-    file that unpacks to more bytes. ``write`` writes rows (their lines, parsed); without it the format is only read.
+    file that unpacks to more bytes. ``write`` writes rows (their lines, parsed; Parquet takes them by the batch) and
+    returns their number; without it the format is only read.
     ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
     ``notes`` yields what a user should know of a file. ``is_binary`` means that the format compresses by itself.
     """
@@ -45,7 +44,7 @@ class Format(NamedTuple):
     name: str
     ending: str
     read: Callable[..., Lines]
-    write: Callable[[Parsed, rewriting.Draft], None] | None = None
+    write: Callable[[Any, rewriting.Draft], int] | None = None
     read_rows: ReadRows | None = None
     notes: Callable[..., Iterable[str]] | None = None
     is_binary: bool = False
@@ -125,48 +124,13 @@ def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> I
     and other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
     format.
     """
-    name = _find_output(os.fspath(path))
+    name = find_output(os.fspath(path))
     with closing(read_lines(name, header=header)) as lines:
         for _, row in rows.rows_of_lines(name, lines):
             yield row
 
 
-def convert(source: str, target: str) -> int:
-    """Write the output at a path into a file in the format of its ending; return the number of lines.
-
-    The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
-    MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
-    """
-    path, format, count = _find_output(source), format_of(target), 0
-
-    def counted(lines: Iterable[str]) -> Generator[str]:
-        nonlocal count
-        for line in lines:
-            count += 1
-            yield line
-
-    compression = compression_by_ending(target)
-    if compression is not None and format is not None and format.is_binary:
-        raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {compression} out")
-    if target == STANDARD_INPUT:
-        raise UsageError(message="name a file to write: its ending is the format")
-    if format is None and not name_of(target).endswith(".tsv"):
-        endings = ", ".join(other.ending for other in FORMATS if other.write is not None)
-        raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
-    if format is not None and format.write is None:
-        raise UsageError(message=f"{format.ending} is only read: it cannot be written")
-    with closing(read_lines(path)) as lines, rewriting.written_whole(target, compression=compression) as file:
-        if format is not None and format.write is not None:
-            format.write(rows.rows_of_lines(path, counted(lines)), file)
-        else:
-            for line in counted(lines):
-                file.write(f"{line}\n".encode())
-        if not count:
-            raise EmptyFileError(what="output", path=path)
-    return count
-
-
-def _find_output(name: str) -> str:
+def find_output(name: str) -> str:
     """Complete an output's path; in the place of one in another format are its lines. Raises MissingFileError."""
     if name == STANDARD_INPUT or is_address(name):
         return name

@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
@@ -24,6 +23,7 @@ from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.rewriting import Draft
 from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
 from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
+from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import shorten
 from geval_py.version import installs
 
@@ -274,23 +274,46 @@ def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
             number += 1
 
 
-def write_parquet(parsed: rows.Parsed, file: Draft) -> None:
-    """Write rows, with a column for each key."""
+def write_parquet(batches: Iterable[ListedRows | list[WordProbs]], file: Draft) -> int:
+    """Write rows, by the batch, with a column for each key; return their number."""
     pa = import_pyarrow()
     from pyarrow.parquet import ParquetWriter
 
     numbers = pa.list_(pa.float64())
     schema = pa.schema([(name, pa.list_(pa.string()) if name == WORDS else numbers) for name in KEYS])
-    taking = iter(parsed)
+
+    def as_array(column: Any, kind: Any) -> Any:
+        return pa.array(column, kind) if isinstance(column, list) else column
+
     with ParquetWriter(file.stream, schema) as writer:
-        group, size = [], 0
-        while some := list(islice(taking, ROWS_OF_BATCH)):
-            values = [rows.values_of(one) for _, one in some]
-            arrays = [pa.array([row.get(field.name) for row in values], field.type) for field in schema]
-            group.append(pa.record_batch(arrays, schema=schema))
-            size += group[-1].nbytes
+        group, size, count = [], 0, 0
+        for some in batches:
+            columns = _columns(some)
+            group.append(
+                pa.record_batch([as_array(columns[field.name], field.type) for field in schema], schema=schema)
+            )
+            size, count = size + group[-1].nbytes, count + group[-1].num_rows
             if size >= BYTES_OF_GROUP or len(group) * ROWS_OF_BATCH >= ROWS_OF_GROUP:
                 writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
                 group, size = [], 0
         if group:
             writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
+    return count
+
+
+def _columns(batch: ListedRows | list[WordProbs]) -> dict[str, Any]:
+    """Return the column of each key; rows in buffers have offsets and starts of four bytes, and numbers of eight."""
+    if not isinstance(batch, ListedRows):
+        values = [rows.values_of(one) for one in batch]
+        return {name: [row.get(name) for row in values] for name in KEYS}
+    pa = import_pyarrow()
+    offsets, starts, text, numbers = map(pa.py_buffer, batch[:4])
+    places = pa.Array.from_buffers(pa.int32(), len(batch.offsets), [None, offsets])
+    entries = {
+        WORDS: pa.StringArray.from_buffers(len(batch.values), starts, text),
+        PROBABILITIES if batch.probabilities else LOGARITHMS: pa.DoubleArray.from_buffers(
+            pa.float64(), len(batch.values), [None, numbers]
+        ),
+    }
+    lists = {name: pa.ListArray.from_arrays(places, column) for name, column in entries.items()}
+    return dict.fromkeys(KEYS, [None] * (len(batch.offsets) - 1)) | lists

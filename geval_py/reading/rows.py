@@ -52,9 +52,9 @@ class Row(NamedTuple):
         return UnreadableFileError(path=self.path, reason=f"{place}: {reason}")
 
 
-def rows_of_lines(path: str, lines: Iterable[str]) -> Iterator[tuple[Row, WordProbs]]:
-    """Parse the lines of an output; raises MalformedLineError."""
-    for number, line in enumerate(lines, 1):
+def rows_of_lines(path: str, lines: Iterable[str], first: int = 1) -> Iterator[tuple[Row, WordProbs]]:
+    """Parse the lines of an output from a number on; raises MalformedLineError."""
+    for number, line in enumerate(lines, first):
         try:
             yield Row(path, number), parse_line(line, number)
         except MalformedLineError as error:
@@ -280,10 +280,13 @@ def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def write_json_lines(rows: Parsed, file: Draft) -> None:
-    """Write rows as JSON lines."""
+def write_json_lines(rows: Parsed, file: Draft) -> int:
+    """Write rows as JSON lines; return their number."""
+    count = 0
     for _, row in rows:
         file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
+        count += 1
+    return count
 
 
 # CSV of class probabilities
@@ -409,9 +412,12 @@ def parsed_number(field: str, row: Row, key: str) -> float:
     return finite_number(float(number), row, key)
 
 
-def write_csv(rows: Parsed, file: Draft) -> None:
-    """Write rows as CSV, ``id,label,p``; raises UsageError for buckets, and for both units in one file."""
-    unit = None
+def write_csv(rows: Parsed, file: Draft) -> int:
+    """Write rows as CSV, ``id,label,p``; return their number.
+
+    Raises UsageError for buckets, and for both units in one file.
+    """
+    row, unit = Row("", 0), None
     for row, parsed in rows:
         values = values_of(parsed)
         if BUCKETS in values:
@@ -427,3 +433,4 @@ def write_csv(rows: Parsed, file: Draft) -> None:
             raise UsageError(message=message)
         writer.writerows([row.number, word, repr(n)] for word, n in zip(values[WORDS], values[unit], strict=True))
         file.write(text.getvalue().encode())
+    return row.number

@@ -1,4 +1,4 @@
-"""Write outputs: a line from a distribution, a file from lines; :mod:`geval_py.reading.wordprobs` reads them."""
+"""Write outputs: a line from a distribution, a file from lines or from another file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
-from geval_py.errors import UsageError
-from geval_py.reading import compression, rewriting
-from geval_py.reading.wordprobs import number_advice
+from geval_py.errors import EmptyFileError, UsageError
+from geval_py.reading import compression, formats, parquet, rewriting
+from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.rows import rows_of_lines
+from geval_py.reading.sources import STANDARD_INPUT, ListedRows, name_of
+from geval_py.reading.wordprobs import WordProbs, number_advice
 from geval_py.scoring.kernel import backends
 from geval_py.tables.numbers import counted
-from geval_py.text import shorten, shown, some_of
+from geval_py.text import named, shorten, shown, some_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,6 +100,59 @@ def write_output(
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
         for line in encoded_lines(lines, "lines", vocabulary):
             file.write(line)
+
+
+def convert(source: str, target: str) -> int:
+    """Write the output at a path into a file in the format of its ending; return the number of lines.
+
+    The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
+    MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
+    """
+    path, format = formats.find_output(source), formats.format_of(target)
+    codec = compression.compression_by_ending(target)
+    if codec is not None and format is not None and format.is_binary:
+        raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {codec} out")
+    if target == STANDARD_INPUT:
+        raise UsageError(message="name a file to write: its ending is the format")
+    if format is None and not name_of(target).endswith(".tsv"):
+        endings = ", ".join(other.ending for other in formats.FORMATS if other.write is not None)
+        raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
+    if format is not None and format.write is None:
+        raise UsageError(message=f"{format.ending} is only read: it cannot be written")
+    with LineReader(path) as reader, rewriting.written_whole(target, compression=codec) as file:
+        if format is None or format.write is None:
+            count = 0
+            for text in _texts(reader):
+                file.write(text)
+                count += backends.count_lines(text)
+        elif format.is_binary:
+            count = format.write(_batches(path, reader), file)
+        else:
+            lines = (line for text in _texts(reader) for line in decode_lines(text))
+            count = format.write(rows_of_lines(path, lines), file)
+        if not count:
+            raise EmptyFileError(what="output", path=path)
+    return count
+
+
+def _texts(reader: LineReader) -> Iterator[bytes]:
+    """Yield the lines of an output, decoded and encoded again, several in a text."""
+    reader.takes_rows = True
+    for rows in reader.rows() or iter(reader.block, b""):
+        if isinstance(rows, bytes):
+            yield str(rows, "utf-8", "replace").replace("\r", "").encode()
+        else:
+            text, fault = backends.write_rows(rows)
+            yield text if fault < 0 else rows.lines(len(rows.offsets) - 1)  # which says what is wrong
+
+
+def _batches(path: str, reader: LineReader) -> Iterator[ListedRows | list[WordProbs]]:
+    """Yield the rows of an output by the batch: in buffers or, if they are of several kinds, parsed."""
+    number = 1
+    while lines := reader.take(parquet.ROWS_OF_BATCH):
+        parsed = rows_of_lines(path, decode_lines(lines), number)
+        yield backends.read_rows(lines) or [row for _, row in parsed]
+        number += parquet.ROWS_OF_BATCH
 
 
 def encoded_lines(lines: Any, what: str, vocabulary: Vocabulary | None = None) -> Iterator[bytes]:

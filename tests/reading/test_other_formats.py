@@ -23,11 +23,12 @@ from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources
-from geval_py.reading.formats import FORMATS, convert
+from geval_py.reading.formats import FORMATS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.wordprobs import are_probabilities, parse_line
+from geval_py.scoring.writing import convert
 from geval_py.text import visible
 
 DATA = Path(__file__).parents[1] / "data"

@@ -12,8 +12,9 @@ from geval_py import read_output
 from geval_py.checking.check import unreadable_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
-from geval_py.reading import formats, parquet
+from geval_py.reading import parquet
 from geval_py.reading.outputs import output_at
+from geval_py.scoring import writing
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
 ENTRY = pa.list_(pa.field("element", pa.string(), nullable=False))
@@ -108,7 +109,7 @@ def test_rows_of_all_forms_in_one_file(here, capsys):
     """Logarithms, buckets, and columns of which lists are missing, as geval convert writes them."""
     lines = ["a:0.5 :0.5", "a:-1.5 b:-2.0", "-1.0 -2.0 -0.5 -7.5"] * 3000
     (here / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-    formats.convert("out.tsv", "out.parquet")
+    writing.convert("out.tsv", "out.parquet")
     assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
     (here / "expected.tsv").write_text("a\n" * len(lines))
     for name in ("out.parquet", "out.tsv"):
@@ -186,7 +187,7 @@ def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl.xz", ".csv.gz"])
 def test_the_checker_has_a_limit_of_bytes(ending, here):
     (here / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
-    formats.convert("out.tsv", f"new{ending}")
+    writing.convert("out.tsv", f"new{ending}")
     output = output_at(f"new{ending}").path
     problem = unreadable_output(output, max_bytes=5000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")

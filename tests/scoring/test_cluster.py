@@ -18,12 +18,12 @@ from random_outputs import split_of, write
 import geval_py
 from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.config import Task
-from geval_py.reading.formats import convert
 from geval_py.reading.outputs import output_at
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
+from geval_py.scoring.writing import convert
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")

@@ -15,6 +15,7 @@
 namespace {
 
 constexpr std::size_t PADDING = 8;
+constexpr char NOTHING[PADDING] = {};  // an empty text, padded
 
 Text padded(std::string& copy) {
     const std::size_t size = copy.size();

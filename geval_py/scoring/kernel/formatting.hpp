@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -41,6 +42,14 @@ char* write_number(char* to, double value, int precision = 0) {
     PyMem_Free(digits);
     return to + length;
 #endif
+}
+
+// Writes a finite number as Python's repr does.
+char* write_repr(char* to, double value) {
+    if (value == 0 && std::signbit(value)) *to++ = '-';
+    char* end = write_number(to, value);
+    if (std::all_of(to, end, [](char c) { return c != '.' && c != 'e'; })) *end++ = '.', *end++ = '0';
+    return end;
 }
 
 // Writes words, which are lines, each ended by LF, and as many numbers as entries. False if there are not as many, or if

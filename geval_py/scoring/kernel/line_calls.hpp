@@ -151,7 +151,7 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
     std::string lines;
     Py_ssize_t written = 0;
     bool complete = true;
-    if (!without_gil([&] {
+    const auto rewrite = [&] {
             std::string copy(words.text().begin, words.text().end);
             const Recipe recipe{numbers_of<double>(weights), numbers_of<double>(shares), padded(copy),
                                 numbers ? numbers_of<double>(tuning) : nullptr, numbers > TUNING_NUMBERS};
@@ -161,8 +161,12 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
                 complete = rewriter.rewrite(outputs, first_line + static_cast<std::uint64_t>(written), lines);
                 written += complete;
             }
-        }))
-        return nullptr;
+    };
+#if defined(GEVAL_TO_CHARS)
+    if (!without_gil(rewrite)) return nullptr;
+#else
+    if (!with_gil(rewrite)) return nullptr;  // Python writes the numbers
+#endif
     PyObject* text = PyBytes_FromStringAndSize(lines.data(), static_cast<Py_ssize_t>(lines.size()));
     return Py_BuildValue("(Nn)", text, complete ? -1 : written);
 }

@@ -1,4 +1,4 @@
-// Losses of rows of words and numbers in buffers, as Arrow lays them out: the twin of listed_rows.py.
+// Rows of words and numbers in buffers, as Arrow lays them out, scored, written and read: the twin of listed_rows.py.
 //
 // A row is scored by the code that scores its line, in the same order, so the digits are the same.
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decoding.hpp"
+#include "formatting.hpp"
 #include "line.hpp"
 #include "murmur.hpp"
 #include "text.hpp"
@@ -64,6 +65,35 @@ class ListedScorer {
         return NONE;
     }
 
+    // Writes the rows as lines; returns the first row that is no line, or NONE.
+    std::ptrdiff_t write(std::string& to) {
+        const std::size_t words = rows_.starts.count ? rows_.starts.count - 1 : 0;
+        const auto entries = static_cast<std::int64_t>(std::min(rows_.values.count, words));
+        for (std::size_t i = 0; i + 1 < rows_.offsets.count; ++i) {
+            const std::int64_t start = rows_.offsets[i], stop = rows_.offsets[i + 1];
+            const std::size_t before = to.size();
+            bool is_line = start >= 0 && start < stop && stop <= entries;
+            double least = INFINITE, most = -INFINITE;
+            for (auto k = static_cast<std::size_t>(start); is_line && k < static_cast<std::size_t>(stop); ++k) {
+                Text word;
+                const double value = rows_.values.wide ? Places::load<double>(rows_.values.begin + 8 * k)
+                                                       : static_cast<double>(Places::load<float>(rows_.values.begin + 4 * k));
+                is_line = find(k, word) && std::isfinite(value);
+                if (!is_line) break;
+                char digits[MAX_DIGITS + 4];
+                to.append(word.begin, word.size()) += ':';
+                to.append(digits, static_cast<std::size_t>(write_repr(digits, value) - digits)) += ' ';
+                least = std::min(least, value), most = std::max(most, value);
+            }
+            if (!is_line || (least >= 0 && most > 0 && most <= 1) != rows_.probabilities) {
+                to.resize(before);
+                return static_cast<std::ptrdiff_t>(i);
+            }
+            to.back() = '\n';
+        }
+        return NONE;
+    }
+
     double bound() const { return line_.bound(); }
     std::size_t far_above_one() const { return line_.far_above_one(); }
 
@@ -108,6 +138,35 @@ class ListedScorer {
     std::string last_;  // a word at the end of the text
     std::vector<std::uint32_t> hashes_, sizes_;
     Line line_;
+};
+
+// Lines of words, as rows.
+struct ReadRows {
+    std::vector<std::uint32_t> offsets{0}, starts{0};
+    std::vector<char> text;
+    std::vector<double> values;
+    bool probabilities = false;
+
+    // Whether all lines are of words and in one unit.
+    bool read(Text lines) {
+        Line line(1, Purpose::entries);
+        while (lines.begin != lines.end) {
+            unsigned flags;
+            const Text text_of_line = take_line(lines);
+            line.score(text_of_line, lines.end, {NOTHING, NOTHING}, NOTHING + PADDING, 0, flags);
+            if (flags & (MALFORMED | VECTOR)) return false;
+            if (values.empty()) probabilities = line.are_probabilities();
+            if (line.are_probabilities() != probabilities) return false;
+            for (std::size_t i = 0; i < line.listed().size(); ++i) {
+                const Text word = line.listed()[i];
+                text.insert(text.end(), word.begin, word.end);
+                starts.push_back(static_cast<std::uint32_t>(text.size()));
+                values.push_back(line.values()[i]);
+            }
+            offsets.push_back(static_cast<std::uint32_t>(values.size()));
+        }
+        return text.size() < std::size_t{1} << 31;
+    }
 };
 
 }  // namespace

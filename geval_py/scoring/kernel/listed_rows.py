@@ -1,4 +1,4 @@
-"""Losses of rows of words and numbers in buffers, as Arrow lays them out: the reference.
+"""Rows of words and numbers in buffers, as Arrow lays them out, scored, written and read: the reference.
 
 Its native twin is listed_rows.hpp. A row has the loss of the line that lists the same words and numbers, to the last
 digit.
@@ -10,9 +10,9 @@ from array import array
 from math import isfinite
 
 from geval_py.errors import MalformedLineError
-from geval_py.reading.lines import decode_lines, is_utf8
+from geval_py.reading.lines import decode_lines, end_of_lines, is_utf8
 from geval_py.reading.sources import ListedRows
-from geval_py.reading.wordprobs import are_probabilities
+from geval_py.reading.wordprobs import are_probabilities, parse_line
 from geval_py.scoring.kernel.reference import bounded_losses
 
 
@@ -38,6 +38,45 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
             return losses, bound, far_above_one, n
         bound, far_above_one = max(bound, of_row), far_above_one + is_far
     return losses, bound, far_above_one, -1
+
+
+def write_rows(rows: ListedRows) -> tuple[bytes, int]:
+    """Write rows as lines, each ended by LF, up to the first one that is no line; return its index, too, or -1."""
+    lines = b""
+    for n in range(len(rows.offsets) - 1):
+        line = _line(rows, n)
+        if line is None:
+            return lines, n
+        lines += line + b"\n"
+    return lines, -1
+
+
+def read_rows(lines: bytes) -> ListedRows | None:
+    """Read lines as rows; None unless all are well-formed, of words, and in one unit."""
+    offsets, starts, text, values, units = array("I", [0]), array("I", [0]), b"", array("d"), set()
+    try:
+        for line in map(parse_line, decode_lines(lines)):
+            units.add(line.words is not None and are_probabilities(line.values))
+            for word in line.words or ():
+                text += word.encode()
+                starts.append(len(text))
+            values.extend(line.values)
+            offsets.append(len(values))
+    except MalformedLineError:
+        return None
+    if len(starts) <= len(values) or len(units) != 1:
+        return None
+    return rows_of_arrays(lines, offsets, starts, text, values, units.pop())
+
+
+def rows_of_arrays(
+    lines: bytes, offsets: array[int], starts: array[int], text: bytes, values: array[float], probabilities: bool
+) -> ListedRows:
+    """Return the rows of lines, from arrays."""
+    views = memoryview(offsets).cast("B").cast("i"), memoryview(starts).cast("B").cast("i")
+    return ListedRows(
+        *views, text, memoryview(values), probabilities, lambda n: lines[: end_of_lines(lines, 0, n)[0]]
+    )
 
 
 def _line(rows: ListedRows, n: int) -> bytes | None:

@@ -48,6 +48,10 @@ PyMethodDef METHODS[] = {
     {"row_losses", row_losses, METH_VARARGS,
      "row_losses(offsets, starts, text, values, probabilities, expected, bits, first_line) -> (losses, bound, far_above_one, index "
      "of the first row that is no line or -1)"},
+    {"write_rows", write_rows, METH_VARARGS,
+     "write_rows(offsets, starts, text, values, probabilities) -> (lines, index of the first row that is no line or -1)"},
+    {"read_rows", read_rows, METH_VARARGS,
+     "read_rows(lines) -> (offsets, starts, text, values, probabilities); None if they are of several kinds"},
     {"word_table", word_table, METH_VARARGS, "word_table(words, alias) -> a table that numbers words"},
     {"table_words", table_words, METH_O, "table_words(table) -> the words, each with an LF behind it"},
     {"number_words", number_words, METH_VARARGS, "number_words(table, text, spaces, grow) -> (ids, words by line)"},

@@ -61,6 +61,19 @@ def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> 
     return written
 
 
+def write_rows(rows: ListedRows) -> tuple[bytes, int]:
+    """See :func:`geval_py.scoring.kernel.listed_rows.write_rows`."""
+    return _native.write_rows(rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities)
+
+
+def read_rows(lines: bytes) -> ListedRows | None:
+    """See :func:`geval_py.scoring.kernel.listed_rows.read_rows`."""
+    from geval_py.scoring.kernel.listed_rows import rows_of_arrays
+
+    read = _native.read_rows(lines)
+    return None if read is None else rows_of_arrays(lines, *read)
+
+
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:
     """See :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
     buffers = rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities

@@ -38,7 +38,6 @@ class Rewriter {
 
     // Rewrites the next line of each output, whose texts begin there; false for a line that the twin has to rewrite.
     bool rewrite(std::vector<Text>& outputs, std::uint64_t number, std::string& to) {
-        static const char NOTHING[PADDING] = {};
         const auto seed = static_cast<std::uint32_t>(number);
         words_.clear(), sums_.clear();
         double rest = 0;

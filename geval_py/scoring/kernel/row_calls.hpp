@@ -112,21 +112,58 @@ bool places_of(PyObject* object, Buffer& buffer, Places& places) {
     return false;
 }
 
-PyObject* row_losses(PyObject*, PyObject* arguments) {
-    PyObject *offsets_object, *starts_object, *values_object;
+// What calls take: rows in buffers and, for losses, expected lines, the number of bits and the first line's number.
+struct RowArguments {
     Buffer offsets, starts, text, values, expected;
-    int probabilities, bits;
-    unsigned long long first_line;
+    int bits = 1;
+    unsigned long long first_line = 0;
     ListedRows rows{};
-    if (!PyArg_ParseTuple(arguments, "OOy*Opy*iK", &offsets_object, &starts_object, &text.view, &values_object,
-                          &probabilities, &expected.view, &bits, &first_line) ||
-        !check_bits(bits))
-        return nullptr;
-    if (!places_of(offsets_object, offsets, rows.offsets) || !places_of(starts_object, starts, rows.starts) ||
-        !places_of(values_object, values, rows.values))
-        return nullptr;
-    rows.text = text.text();
-    rows.probabilities = probabilities;
+
+    bool parse(PyObject* arguments, const char* format) {
+        PyObject *offsets_object, *starts_object, *values_object;
+        int probabilities;
+        if (!PyArg_ParseTuple(arguments, format, &offsets_object, &starts_object, &text.view, &values_object, &probabilities,
+                              &expected.view, &bits, &first_line) ||
+            !check_bits(bits) || !places_of(offsets_object, offsets, rows.offsets) ||
+            !places_of(starts_object, starts, rows.starts) || !places_of(values_object, values, rows.values))
+            return false;
+        rows.text = text.text();
+        rows.probabilities = probabilities;
+        return true;
+    }
+};
+
+PyObject* write_rows(PyObject*, PyObject* arguments) {
+    RowArguments of;
+    if (!of.parse(arguments, "OOy*Op")) return nullptr;
+    std::string lines;
+    std::ptrdiff_t fault = NONE;
+    const auto write = [&] { fault = ListedScorer(of.rows, of.bits).write(lines); };
+#if defined(GEVAL_TO_CHARS)
+    if (!without_gil(write)) return nullptr;
+#else
+    if (!with_gil(write)) return nullptr;  // Python writes the numbers
+#endif
+    PyObject* text = PyBytes_FromStringAndSize(lines.data(), static_cast<Py_ssize_t>(lines.size()));
+    return Py_BuildValue("(Nn)", text, static_cast<Py_ssize_t>(fault));
+}
+
+PyObject* read_rows(PyObject*, PyObject* arguments) {
+    Buffer lines;
+    if (!PyArg_ParseTuple(arguments, "y*", &lines.view)) return nullptr;
+    ReadRows rows;
+    bool are_rows = false;
+    if (!without_gil([&] { are_rows = rows.read(lines.text()); })) return nullptr;
+    if (!are_rows) Py_RETURN_NONE;
+    return Py_BuildValue("(NNNNN)", array_of(rows.offsets), array_of(rows.starts), bytes_of(rows.text), array_of(rows.values),
+                         PyBool_FromLong(rows.probabilities));
+}
+
+PyObject* row_losses(PyObject*, PyObject* arguments) {
+    RowArguments of;
+    if (!of.parse(arguments, "OOy*Opy*iK")) return nullptr;
+    const ListedRows& rows = of.rows;
+    const Buffer& expected = of.expected;
     const std::size_t count = rows.offsets.count - (rows.offsets.count > 0);
     if (!rows.offsets.count || count_lines(expected.text()) != count) return wrong_lines();
     std::vector<double> losses;
@@ -134,9 +171,9 @@ PyObject* row_losses(PyObject*, PyObject* arguments) {
     double bound = 0;
     std::size_t far_above_one = 0;
     if (!without_gil([&] {
-            ListedScorer scorer(rows, bits);
+            ListedScorer scorer(rows, of.bits);
             losses.resize(count);
-            fault = scorer.score(expected.text(), first_line, losses.data());
+            fault = scorer.score(expected.text(), of.first_line, losses.data());
             bound = scorer.bound(), far_above_one = scorer.far_above_one();
         }))
         return nullptr;

@@ -27,7 +27,7 @@ from geval_py.board.intake.sandbox import process_parcel, process_source, run_in
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import FailedError, unpack
 from geval_py.reading.config import DEFAULT_SEED
-from geval_py.reading.formats import convert
+from geval_py.scoring.writing import convert
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
 BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()
