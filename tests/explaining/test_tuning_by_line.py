@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geval_py import UnreadableFileError, evaluate, tune
+from geval_py.explaining import cross_validation
 from geval_py.explaining.cross_validation import change_of, fit
 from geval_py.explaining.derived import ByLine, Parameters, frequent_words, read_parameters
 from geval_py.explaining.guesses import read_guesses
@@ -100,6 +101,32 @@ def test_the_fit_is_a_minimum(evaluation):
                 numbers = list(getattr(found, name))
                 numbers[place] += step
                 assert loss(found._replace(**{name: tuple(numbers)})) > loss(found) - 1e-7
+
+
+@pytest.mark.parametrize("names", [("lambda",), ("lambda", "nu"), ("by-line",)])
+def test_a_search_that_begins_on_a_sample_ends_where_that_of_all_lines_does(names, tmp_path, monkeypatch):
+    evaluation = write(tmp_path, *sure_and_unsure(np.random.default_rng(3), 4000))
+    frequent = {"f0": 0.2, "f1": 0.1, "f2": 0.07}
+    guesses = read_guesses(evaluation, frequent, keep_entries=False)
+    everything, start = np.ones(guesses.lines, np.bool_), Parameters(frequent=frequent)
+    full = fit(guesses, names, everything, start)
+    monkeypatch.setattr(cross_validation, "SAMPLE", 1000)
+    sampled = fit(guesses, names, everything, start)
+    assert np.abs(guesses.losses(sampled) - guesses.losses(full)).max() < 2e-3
+    assert guesses.losses(sampled).mean() == pytest.approx(guesses.losses(full).mean(), abs=1e-7)
+    assert (sampled.lambda_, sampled.nu) == pytest.approx((full.lambda_, full.nu), abs=1e-4)
+    for one, other in zip(sampled.by_line or (), full.by_line or (), strict=True):
+        assert one == pytest.approx(other, abs=1e-2)
+
+
+def test_a_sample_of_another_shape_leads_to_the_full_search():
+    """With the sample's second derivatives, a hundred times those of the function, the steps are too small."""
+
+    def sample(x):
+        return float(100 * (x - 0.5) @ (x - 0.5)), 200 * (x - 0.5)
+
+    (found,) = cross_validation.minimum_near(sample, lambda x: (math.cos(x[0]), -np.sin(x)), [1.0], [10.0])
+    assert found == pytest.approx(math.pi, abs=1e-5)
 
 
 number = st.floats(-3, 3)
