@@ -209,10 +209,11 @@ def _shown_in(
     the first variant with a score stands in its place, so that nobody learns which one is the best.
     """
     part, is_decided = settings.part_of(test, phase, now), settings.is_decided(test, phase, now)
-    candidates = list(_scored_outputs(connection, settings, phase, test, part))
+    candidates = list(scored_outputs(connection, settings, phase, test, part))
     digits = settings.digits_of(test, now)
+    public = list(scored_outputs(connection, settings, phase, test, PUBLIC)) if is_decided else []  # grades need them
     if is_decided and settings.finals:
-        final = _final_submissions(connection, settings, _scored_outputs(connection, settings, phase, test, PUBLIC))
+        final = _final_submissions(connection, settings, public)
         candidates = [one for one in candidates if one.submission in final]
     firsts = steps = candidates
     if test.show == BEST:
@@ -252,7 +253,7 @@ def _final_submissions(connection: Connection, settings: BoardSettings, public: 
     return final
 
 
-def _scored_outputs(
+def scored_outputs(
     connection: Connection, settings: BoardSettings, phase: str, test: Test, part: str
 ) -> Iterator[_Output]:
     """Yield the outputs for a test that arrived in a phase, in order of arrival; each baseline climbs for itself.

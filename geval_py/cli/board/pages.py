@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from geval_py.board.operations.status import Status
 
 MAX_CODES = 5  # that are listed; the JSON document has all
+PERSON = "person"  # a row for each account, which only the organiser may see
 
 make_show_parser = parser_maker(
     "board show",
@@ -31,11 +32,12 @@ make_show_parser = parser_maker(
   geval board show gazette-board
   geval board show gazette-board --by submission --test dev-0
   geval board show gazette-board --phase main --format csv >main.csv
+  geval board show gazette-board --by person --format csv >grades.csv     with names and e-mail addresses
 """,
     BOARD,
     option("--test", metavar="NAME", help="the test set (default: the first of board.yaml)"),
     option("--phase", metavar="NAME", help="the phase (default: the current one, or the last with an entry)"),
-    option("--by", choices=leaderboard.BY, help="show the best entry of each (default: as in board.yaml)"),
+    option("--by", choices=(*leaderboard.BY, PERSON), help="show the best entry of each (default: as in board.yaml)"),
     add_format,
 )
 
@@ -43,6 +45,13 @@ make_show_parser = parser_maker(
 def run_show(args: argparse.Namespace) -> None:
     """Run ``geval board show``; raises GevalError."""
     board = Board.open(args.board)
+    if args.by == PERSON:
+        from geval_py.board.ranking import grades
+
+        rows = grades.grades(board, args.test, phase=args.phase, now=now())
+        people = [dict(zip(grades.COLUMNS, row, strict=True)) for row in rows.rows]
+        terminal.show(Shown(document={"people": people}, people=rows), args)
+        return
     shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
         phases = board.settings.by_phase.items()

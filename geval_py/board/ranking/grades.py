@@ -1,0 +1,77 @@
+"""Grades: a row for each person with the results of their team, for the records of a course; for organisers alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection, exists, select
+
+from geval_py.board.database.schema import accounts, submissions, submitters
+from geval_py.board.database.store import Board
+from geval_py.board.ranking.disclosure import disclosed, scored_outputs
+from geval_py.board.ranking.leaderboard import standings_on
+from geval_py.board.ranking.order import SUBMITTER
+from geval_py.board.settings import AFTER, PRIVATE, PUBLIC, BoardSettings
+from geval_py.board.submission import Standings
+from geval_py.tables.numbers import significant
+from geval_py.tables.table import Column, Table
+from geval_py.text import natural_order
+
+COLUMNS = ("name", "email", "team", "public", "private", "place", "late", "final")
+
+
+def grades(board: Board, test: str | None = None, *, phase: str | None = None, now: datetime) -> Table:
+    """Return the grades of a test (default: the first) in a phase (default: the present one, or the last deadline's).
+
+    A row has a person's name and address, their team, its best scores on the public and on the private part, as its
+    leaderboard shows them (without parts, the score is public), its place, "late" if all that it sent came after the
+    deadline, and the codes of its final submissions. A team without accounts is one row, with its own name.
+
+    Raises UsageError for an unknown test or phase, StoreError.
+    """
+    settings, c = board.settings, accounts.c
+    is_graded = exists().where(submissions.c.submitter_id == submitters.c.id, ~submissions.c.baseline)
+    query = select(c.name, c.email, submitters.c.id.label("team_id"), submitters.c.name.label("team"))
+    query = query.join_from(submitters, accounts, c.submitter_id == submitters.c.id, isouter=True)
+    named = select(submissions.c.submitter_id, submissions.c.code).where(submissions.c.final.is_not(None))
+    with disclosed(board, now) as connection:
+        last = settings.deciding_phase(test or settings.tests[0].name)
+        if phase is None and last is not None and settings.phase_of(now) == AFTER:
+            phase = last.name
+        shown = standings_on(connection, settings, test, phase=phase, by=SUBMITTER, now=now)
+        results = {one.submitter: one for one in shown.entries if not one.baseline}
+        late = {}
+        if settings.phases and shown.phase != AFTER:
+            after = standings_on(connection, settings, shown.test, phase=AFTER, by=SUBMITTER, now=now)
+            late = {one.submitter: one for one in after.entries if not one.baseline}
+        public = _public_scores(connection, settings, shown, now)
+        finals: dict[int, list[str]] = {}
+        for row in connection.execute(named.order_by(submissions.c.final, submissions.c.id)):
+            finals.setdefault(row.submitter_id, []).append(row.code)
+        people = connection.execute(query.where((c.id.is_not(None)) | is_graded)).all()
+    rows = []
+    for one in sorted(people, key=lambda one: (natural_order(one.team), natural_order(one.name or ""))):
+        entry, after_all = results.get(one.team), late.get(one.team)
+        is_late = entry is None and after_all is not None
+        score = getattr(entry or after_all, "score", None)
+        scores = (public.get(one.team_id), score) if shown.part == PRIVATE else (score, None)
+        told = getattr(entry, "place", None), "late" if is_late else "", " ".join(finals.get(one.team_id, ()))
+        rows.append((one.name or one.team, one.email or "", one.team, *scores, *told))
+    return Table([Column(name=name, cut="middle" if name in COLUMNS[:3] else "end") for name in COLUMNS], rows)
+
+
+def _public_scores(
+    connection: Connection, settings: BoardSettings, shown: Standings, now: datetime
+) -> dict[int, float | None]:
+    """Return the best score on the public part by the id of a submitter, once the private part is shown."""
+    own = settings.in_phase(shown.phase)
+    test = own.test(shown.test)
+    if test is None or not own.is_decided(test, shown.phase, now):
+        return {}
+    scores: dict[int, float | None] = {}
+    outputs = [one for one in scored_outputs(connection, own, shown.phase, test, PUBLIC) if one.badness is not None]
+    for one in sorted(outputs, key=lambda one: one.badness or 0.0):
+        if one.informed:
+            score = significant(one.figures[settings.metric].score, shown.digits)
+            scores.setdefault(one.climber, score)
+    return scores

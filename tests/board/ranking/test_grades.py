@@ -1,0 +1,63 @@
+"""Grades: a row a person, with the scores of both parts, the place, and what is late and final."""
+
+from datetime import timedelta
+
+import pytest
+from rows import KEYS, START, Rows
+
+from geval_py.board.operations.submissions import name_final
+from geval_py.board.ranking.parts import public_lines
+from geval_py.board.server import accounts
+from geval_py.cli.board import pages
+
+LINES, SEED = 60, "728190312"
+PHASES = "[{name: main, until: 2027-01-03T12:00:00Z}]"
+OPEN = START.replace(day=3)
+OVER = OPEN + timedelta(hours=1)
+PUBLIC = public_lines([str(line) for line in range(LINES)], 0.5, f"{SEED} test-A")
+PEOPLE = [("Ann", "ann@uni.example", "team 10"), ("Bob", "bob@uni.example", "team 10"), ("=Cy", "", "team 2")]
+
+
+@pytest.fixture
+def rows(tmp_path, database):
+    (tmp_path / "challenge").mkdir()
+    tests = "{test-A: {split: 50 %, disclosed: 3}}"
+    made = Rows(tmp_path, tests=tests, phases=PHASES, seed=SEED, finals="1", database=database)
+    text = "".join(f"{key}: {value}\n" for key, value in (KEYS | made.keys).items())
+    (tmp_path / "board.yaml").write_text(text)
+    with made.board.writing() as connection:
+        for name, email, team in PEOPLE:
+            secret = accounts.invite(connection, name, now=START, email=email, team=team)
+            accounts.accept(connection, secret, START)
+    return made
+
+
+def losses(on_public, on_private):
+    return [float(on_public if line in PUBLIC else on_private) for line in range(LINES)]
+
+
+def test_grades_have_a_row_for_each_person(rows, geval, monkeypatch):
+    first = rows.submit("team 10", losses(3, 2), at=30)
+    rows.submit("team 10", losses(2, 3), at=40)
+    rows.submit("dan", losses(4, 4), at=45)
+    rows.submit("model", losses(1, 1), at=20, baseline=True)
+    name_final(rows.board, [first], OPEN)
+    head = "name,email,team,public,private,place,late,final\n"
+
+    def show(now, *words):
+        monkeypatch.setattr(pages, "now", lambda: now)
+        return geval("board", "show", rows.board.folder, "--by", "person", "--format", "csv", *words)
+
+    assert show(OPEN) == (0, head + (
+        "dan,,dan,54.6,,2,,\n"
+        "'=Cy,,team 2,,,,,\n"
+        f"Ann,ann@uni.example,team 10,7.39,,1,,{first}\n"
+        f"Bob,bob@uni.example,team 10,7.39,,1,,{first}\n"
+    ), "")  # fmt: skip
+    rows.submit("team 2", losses(4, 1), at=49)
+    assert show(OVER) == (0, head + (
+        "dan,,dan,54.6,54.6,2,,\n"
+        "'=Cy,,team 2,,2.72,,late,\n"
+        f"Ann,ann@uni.example,team 10,7.39,7.39,1,,{first}\n"
+        f"Bob,bob@uni.example,team 10,7.39,7.39,1,,{first}\n"
+    ), "")  # fmt: skip
