@@ -61,7 +61,7 @@ BY_DOCUMENT = {
 @pytest.mark.parametrize("trials", [60, LONG])
 @pytest.mark.parametrize("kind", BY_DOCUMENT)
 def test_power_by_document(kind, trials):
-    """Against swaps of whole documents; where sizes differ, these reject too often, so only coverage counts."""
+    """Against swaps of whole documents, whose level is too high for skewed documents of different sizes."""
     documents, differ = BY_DOCUMENT[kind]
     rng, found, true = np.random.default_rng(4), np.zeros(3), 2.8 / np.sqrt(documents)
     for _ in range(trials):
