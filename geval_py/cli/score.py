@@ -341,7 +341,7 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
             note(documents.nothing_gained)
     elif settings.format in FOR_PEOPLE:
         shows = f"use --documents {visible(word_of(dependence.column))} for an interval by document"
-        note(*dependence.notes(f"{shows}, which is {{}} this one by line"))
+        note(*dependence.notes(f"{shows}, which is {{}} this one, by line"))
         documents = None
     else:
         note(*dependence.notes("intervals are computed by document and are {} by line"))

@@ -253,7 +253,7 @@ class Dependence(NamedTuple):
             too = "" if self.documents is None else ", too"
             yield (
                 f"lines with the same {_shared(column)} have similar {self.what}{too}, but {values} documents are "
-                "too few to estimate the score on another"
+                "too few to estimate the score on another document"
             )
         if self.missing:
             yield f"there is no input {named(self.missing)}: each line counts as a document of its own"

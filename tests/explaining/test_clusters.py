@@ -246,7 +246,7 @@ def run(geval):
 
 ADVICE = (
     "geval: note: lines with the same FileId have similar losses: use --documents FileId for an interval by document, "
-    "which is up to 2.5 times as wide as this one by line; add --documents FileId to config.txt to declare it\n"
+    "which is up to 2.5 times as wide as this one, by line; add --documents FileId to config.txt to declare it\n"
 )
 ALIKE = (
     "geval: note: lines with the same FileId have similar losses: intervals and tests are computed by document, "
