@@ -31,7 +31,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output, only_output, own_names, unique_names
 from geval_py.scoring import evaluate, scores
-from geval_py.scoring.kernel.rewriting import Recipe
+from geval_py.scoring.recipes import Parameters, Recipe
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
 
@@ -255,7 +255,7 @@ def _planned(challenge: Challenge, new_outputs: Mapping[str, derived.Derived], *
 def _write_tuned(
     challenge: Challenge,
     sources: Mapping[str, Sequence[str]],
-    parameters: derived.Parameters,
+    parameters: Parameters,
     kept: Mapping[str, Any],
     *,
     force: bool,

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining import derived
+from geval_py.explaining.derived import check_reread
 from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
-from geval_py.scoring import blocks, scores
+from geval_py.scoring import blocks, recipes, scores
 from geval_py.scoring.kernel import backends
 from geval_py.text import visible
 
@@ -59,7 +59,7 @@ class Guesses:
     greatest: Array
     listed_entries: Array
     shares: Array
-    frequent: derived.Shares
+    frequent: recipes.Shares
     bits: int
     entries: Entries | None = None
 
@@ -68,7 +68,7 @@ class Guesses:
         """The number of lines."""
         return len(self.hits)
 
-    def losses(self, parameters: derived.Parameters, lines: Integers | None = None) -> Array:
+    def losses(self, parameters: recipes.Parameters, lines: Integers | None = None) -> Array:
         """Compute the loss of each line, or of some lines, under parameters, in nats, possibly inf."""
         chosen = slice(None) if lines is None else lines
         listed, rests = self.tempered_hits(parameters.temperature)[chosen], self.rests[chosen]
@@ -78,7 +78,7 @@ class Guesses:
         if by_line is not None:
             x = self.places(np.array(by_line.centres), np.array(by_line.scales), lines)
             parts = (logistic(np.array(weights) @ x) for weights in (by_line.lambda_, by_line.nu))
-            lambda_, nu = (np.clip(part, derived.MIN_PART, derived.MAX_PART) for part in parts)
+            lambda_, nu = (np.clip(part, recipes.MIN_PART, recipes.MAX_PART) for part in parts)
         alike, slope = self.spread()
         rest = (1.0 - lambda_) * rests + lambda_
         with np.errstate(divide="ignore"):
@@ -86,8 +86,8 @@ class Guesses:
 
     @cached_property
     def figures(self) -> Array:
-        """What lambda and nu of lines depend on, as :func:`geval_py.explaining.derived.line_figures`: 4 x lines."""
-        logs = np.log(self.rests + derived.REST_OFFSET)
+        """What lambda and nu of lines depend on, as :func:`geval_py.scoring.recipes.line_figures`: 4 x lines."""
+        logs = np.log(self.rests + recipes.REST_OFFSET)
         return np.array([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
 
     def places(self, centres: Array, scales: Array, lines: Integers | None = None) -> Array:
@@ -95,7 +95,7 @@ class Guesses:
         figures = self.figures if lines is None else self.figures.take(lines, axis=1)
         x = np.ones((1 + len(figures), figures.shape[1]))
         apart = (figures - centres[:, np.newaxis]) / scales[:, np.newaxis]
-        np.clip(apart, -derived.MAX_FIGURE, derived.MAX_FIGURE, out=x[1:])
+        np.clip(apart, -recipes.MAX_FIGURE, recipes.MAX_FIGURE, out=x[1:])
         return x
 
     def spread(self) -> tuple[float, Array]:
@@ -143,7 +143,7 @@ def hashed_bits(evaluation: scores.ScoredOutput) -> int:
 
 def read_guesses(
     evaluation: scores.ScoredOutput,
-    frequent: derived.Shares,
+    frequent: recipes.Shares,
     *,
     keep_entries: bool,
     threads: int | None = None,
@@ -173,7 +173,7 @@ def read_guesses(
         return *columns, np.where(masses > 0.0, logs, MIN_LOGARITHM), marks
 
     split, path = evaluation.split, evaluation.output.path
-    derived.check_reread([path, split.expected])
+    check_reread([path, split.expected])
     with (
         LineReader(path, header=split.output_header) as outputs,
         LineReader(split.expected, header=split.output_header) as expected,
@@ -197,12 +197,12 @@ def read_guesses(
     )
 
 
-def bucket_shares(split: splits.Split, frequent: derived.Shares, bits: int) -> Array:
+def bucket_shares(split: splits.Split, frequent: recipes.Shares, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
     with LineReader(split.expected, header=split.output_header) as expected:
         answers = b"".join(iter(expected.block, b""))
     return np.frombuffer(backends.bucket_shares(*_encoded(frequent), answers, bits, 1))
 
 
-def _encoded(frequent: derived.Shares) -> tuple[bytes, array[float]]:
+def _encoded(frequent: recipes.Shares) -> tuple[bytes, array[float]]:
     return "".join(f"{word}\n" for word in frequent).encode(), array("d", frequent.values())

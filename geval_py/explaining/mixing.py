@@ -20,10 +20,11 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
-from geval_py.explaining.derived import Mixing, frequent_words_of_train, mixed_output
+from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
+from geval_py.scoring.recipes import Mixing
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table

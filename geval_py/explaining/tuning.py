@@ -21,11 +21,11 @@ import numpy as np
 
 from geval_py import errors, version
 from geval_py.explaining import cross_validation, derived
-from geval_py.explaining.derived import BY_LINE
 from geval_py.explaining.documents import DocumentsBy
 from geval_py.explaining.guesses import bucket_shares, read_guesses
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
+from geval_py.scoring.recipes import BY_LINE, Parameters
 from geval_py.tables.formats import Tabular, json_fields
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
@@ -47,7 +47,7 @@ class Trial:
 
     names: tuple[str, ...]
     against: tuple[str, ...]
-    found: derived.Parameters = field(repr=False)
+    found: Parameters = field(repr=False)
     score: float
     infinite: int
     change: cross_validation.Change
@@ -96,7 +96,7 @@ class Tuning(Tabular):
     seed: int
     words: int
     trials: tuple[Trial, ...] = field(repr=False)
-    parameters: derived.Parameters = field(repr=False)
+    parameters: Parameters = field(repr=False)
     predicted: float
     notes: tuple[str, ...] = field(repr=False)
     signature: scores.Signature | None = field(repr=False)
@@ -222,7 +222,7 @@ def tune(
     steps = [step for step in LADDER if (temperature or "temperature" not in step) and (frequent or "nu" not in step)]
     more = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS) if words is None else {}
     everything, held_out, losses = np.ones(guesses.lines, np.bool_), np.array(evaluation.line_losses), None
-    parameters, first = derived.Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
+    parameters, first = Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
     taken: tuple[str, ...] = ()
     trials = []
     while steps:

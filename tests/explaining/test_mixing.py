@@ -14,9 +14,10 @@ from scipy import optimize
 
 from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
 from geval_py.errors import MalformedLineError
-from geval_py.explaining.derived import Mixing, mixed_output
+from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.mixing import best_weights, mixed_losses
 from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.recipes import Mixing
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 

@@ -25,9 +25,10 @@ from geval_py import (
 )
 from geval_py.explaining import cross_validation as folds_module
 from geval_py.explaining.cross_validation import Folds, change_of, fit
-from geval_py.explaining.derived import Parameters, frequent_words
+from geval_py.explaining.derived import frequent_words
 from geval_py.explaining.guesses import read_guesses
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS
+from geval_py.scoring.recipes import Parameters
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 THE = {"the": 0.06, "of": 0.03, "a": 0.01}

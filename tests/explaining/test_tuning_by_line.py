@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from geval_py import UnreadableFileError, evaluate, tune
 from geval_py.explaining import cross_validation
 from geval_py.explaining.cross_validation import change_of, fit
-from geval_py.explaining.derived import ByLine, Parameters, frequent_words, read_parameters
+from geval_py.explaining.derived import frequent_words, read_parameters
 from geval_py.explaining.guesses import read_guesses
+from geval_py.scoring.recipes import ByLine, Parameters
 
 LINES = 300
 LISTED = 8

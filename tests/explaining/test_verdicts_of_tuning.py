@@ -7,8 +7,8 @@ import pytest
 
 from geval_py import evaluate, tune
 from geval_py.explaining.cross_validation import Change
-from geval_py.explaining.derived import Parameters
 from geval_py.explaining.guesses import read_guesses
+from geval_py.scoring.recipes import Parameters
 
 LISTED = 8
 FREQUENT = [f"t{n}" for n in range(40)]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import errors
-from geval_py.explaining.derived import ByLine, Mixing, Parameters
 from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import listed_rows, native, rewriting
+from geval_py.scoring.recipes import ByLine, Mixing, Parameters
 
 WORD = st.sampled_from(["", "", "a", "b", "ą", "ka:lo", "antidisestablishment", "\x00", "c\r", "the"])
 NUMBER = st.one_of(

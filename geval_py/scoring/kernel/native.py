@@ -16,7 +16,7 @@ from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 if TYPE_CHECKING:
     from geval_py.reading.sources import ListedRows
     from geval_py.scoring.kernel.reference import EntryMasses
-    from geval_py.scoring.kernel.rewriting import Recipe
+    from geval_py.scoring.recipes import Recipe
 
 
 def __getattr__(name: str) -> Any:
