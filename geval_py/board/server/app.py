@@ -6,10 +6,11 @@ work without scripts. A change needs a session of the same origin, or a token; n
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+import logging
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from mimetypes import guess_type
 from tempfile import TemporaryDirectory
@@ -36,7 +37,6 @@ from geval_py.board.server.context import FORM_BYTES, NOT_FOUND, ServerContext, 
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
 
-IDLE_SECONDS = 30  # that an upload waits for its next bytes
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
 JOINED_BYTES = 1 << 18  # of a body, as it arrives, that are written at once
 RECEIVED_AT_ONCE = 10  # uploads of an account
@@ -46,7 +46,7 @@ PAGES = StaticFiles()
 
 def application(server: ServerContext) -> ASGIApp:
     """Return the application of a server."""
-    handlers = dict.fromkeys((HTTPException, GevalError, OSError), failed)  # OSError: a full disk
+    handlers = dict.fromkeys((HTTPException, GevalError, ClientDisconnect, OSError), failed)  # OSError: a full disk
     app = Starlette(routes=[Mount(server.path, routes=ROUTES)], exception_handlers=handlers)
     app.state.server = server
     return guard(app, is_secure=server.is_secure)
@@ -145,95 +145,100 @@ def sign_out(visit: Visit) -> Response:
 # Uploads
 
 
+@asynccontextmanager
+async def uploading(request: Request, scope: str = "") -> AsyncIterator[Account]:
+    """Yield who uploads something, and count it meanwhile; whoever may not is refused before a byte is read.
+
+    An account sends few at once: slow ones of a single sender would use up the files that the server can open.
+    """
+    server = server_of(request)
+
+    def sender() -> Account:
+        account, board = server.account(request, scope=scope, changes=True), server.board()
+        if not account.may_submit:
+            raise RefusedError(reason="this account may not submit; ask the organiser")
+        with board.reading() as connection:
+            uploads.check_rate(connection, account, board.settings.server.uploads_an_hour, server.clock())
+        return account
+
+    account = await run_in_threadpool(sender)
+    if server.receiving[account.id] >= RECEIVED_AT_ONCE:
+        raise TooOftenError(reason=f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
+    server.receiving[account.id] += 1
+    try:
+        yield account
+    finally:
+        server.receiving[account.id] -= 1
+
+
 async def put_upload(request: Request) -> Response:
     """Receive a file as the body of PUT; answer with its receipt. ``?test=`` names the test set of an output."""
     server = server_of(request)
-    account = await run_in_threadpool(server.account, request, scope=accounts.SUBMIT, changes=True)
     test, dry = request.query_params.get("test", ""), request.query_params.get("dry") == "yes"
-    accepted = await _receive(server, account, request.path_params["name"], test, request.stream(), dry=dry)
+    async with uploading(request, accounts.SUBMIT) as account:
+        name = request.path_params["name"]
+        accepted = await _receive(server, account, name, test, request.stream(), dry=dry)
     return JSONResponse(
         {**accepted, "state": f"{server.path}/api/uploads/{accepted['number']}"}, 200 if accepted["note"] else 201
     )
 
 
 async def upload_form(request: Request) -> Response:
-    """Receive a file from the form of a page; who sends it is known before a byte of it is read."""
+    """Receive a file from the form of a page."""
     server = server_of(request)
-    account = await run_in_threadpool(server.account, request, changes=True)
-    most = server.board().settings.server.upload
-    length = request.headers.get("content-length", "")
-    if not length.isdecimal() or int(length) > most + FORM_BYTES:
-        raise HTTPException(413, f"An upload has at most {most + FORM_BYTES:,} bytes.")
-    async with request.form(max_files=1, max_fields=8, max_part_size=FORM_BYTES) as form:
-        file = form.get("file")
-        if file is None or isinstance(file, str):
-            raise HTTPException(400, "Choose a file.")
-        test, dry = str(form.get("test") or ""), form.get("dry") == "yes"
-        name = file.filename or ""
+    async with uploading(request) as account:
+        most = server.board().settings.server.upload
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > most + FORM_BYTES:
+            raise HTTPException(413, f"An upload has at most {most + FORM_BYTES:,} bytes.")
+        async with request.form(max_files=1, max_fields=8, max_part_size=FORM_BYTES) as form:
+            file = form.get("file")
+            if file is None or isinstance(file, str):
+                raise HTTPException(400, "Choose a file.")
+            test, dry = str(form.get("test") or ""), form.get("dry") == "yes"
+            name = file.filename or ""
 
-        async def chunks() -> AsyncIterator[bytes]:
-            while chunk := await file.read(CHUNK_BYTES):
-                yield chunk
+            async def chunks() -> AsyncIterator[bytes]:
+                while chunk := await file.read(CHUNK_BYTES):
+                    yield chunk
 
-        test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
-        accepted = await _receive(server, account, name, test, chunks(), dry=dry)
+            test = test if name.endswith(uploads.OUTPUT_ENDINGS) else ""
+            accepted = await _receive(server, account, name, test, chunks(), dry=dry)
     return RedirectResponse(f"{server.path}/me/uploads/{accepted['number']}", 303)
 
 
 async def _receive(
     server: ServerContext, account: Account, name: str, test: str, chunks: AsyncIterator[bytes], *, dry: bool
 ) -> dict[str, str]:
-    """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off.
-
-    An account sends few at once: slow ones of a single sender would use up the files that the server can open.
-    """
+    """Write a body to the disk, hash it, and accept it; nothing is left of one that is cut off."""
     board = server.board()
-    if not account.may_submit:
-        raise RefusedError(reason="this account may not submit; ask the organiser")
     name = uploads.file_name(name, test, board.settings)
     most, an_hour = board.settings.server.upload, board.settings.server.uploads_an_hour
-    if server.receiving[account.id] >= RECEIVED_AT_ONCE:
-        raise TooOftenError(reason=f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
     digest, size = hashlib.sha256(), 0
-    server.receiving[account.id] += 1
-    try:
-        with TemporaryDirectory(dir=server.place, prefix="upload-") as folder:
-            path = os.path.join(folder, "upload")
-            with open(path, "wb") as file:
-                async for chunk in _joined_in_time(chunks):
-                    size += len(chunk)
-                    if size > most:
-                        raise HTTPException(413, f"An upload has at most {most:,} bytes.")
-                    digest.update(chunk)
-                    await run_in_threadpool(file.write, chunk)
-            accept = partial(uploads.accept, board, account, path, server.key, arrived=server.clock(), most=an_hour)
-            values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
-            async with server.accepting:
-                return await run_in_threadpool(accept, **values)
-    finally:
-        server.receiving[account.id] -= 1
+    with TemporaryDirectory(dir=server.place, prefix="upload-") as folder:
+        path = os.path.join(folder, "upload")
+        with open(path, "wb") as file:
+            async for chunk in _joined(chunks):
+                size += len(chunk)
+                if size > most:
+                    raise HTTPException(413, f"An upload has at most {most:,} bytes.")
+                digest.update(chunk)
+                await run_in_threadpool(file.write, chunk)
+        accept = partial(uploads.accept, board, account, path, server.key, arrived=server.clock(), most=an_hour)
+        values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
+        async with server.accepting:
+            return await run_in_threadpool(accept, **values)
 
 
-async def _joined_in_time(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield a body in parts that are worth passing to a thread.
-
-    Raises HTTPException if no byte comes for too long, or if the sender has gone.
-    """
+async def _joined(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield a body in parts that are worth passing to a thread."""
     joined = bytearray()
-    try:
-        while True:
-            async with asyncio.timeout(IDLE_SECONDS):
-                chunk = await anext(chunks, None)
-            joined += chunk or b""
-            if chunk is None or len(joined) >= JOINED_BYTES:
-                yield bytes(joined)
-                joined.clear()
-            if chunk is None:
-                return
-    except TimeoutError:
-        raise HTTPException(408, f"No data arrived for {IDLE_SECONDS} seconds.") from None
-    except ClientDisconnect:
-        raise HTTPException(400, "The upload was cut off.") from None
+    async for chunk in chunks:
+        joined += chunk
+        if len(joined) >= JOINED_BYTES:
+            yield bytes(joined)
+            joined.clear()
+    yield bytes(joined)
 
 
 async def report(request: Request) -> Response:
@@ -250,6 +255,10 @@ async def failed(request: Request, error: Exception) -> Response:
     status, reason = 503, "The board cannot do this now; try again later."
     if isinstance(error, HTTPException):
         status, reason = error.status_code, error.detail
+    elif isinstance(error, ClientDisconnect):
+        status, reason = 400, "The request was cut off."
+        if request.method == "POST":
+            logging.getLogger("geval").warning("geval: note: a form was cut off by its sender")
     elif isinstance(error, RefusedError | QuotaError | RejectedError | UsageError | UnknownCodeError):
         is_too_often = isinstance(error, TooOftenError | QuotaError)
         status = 429 if is_too_often else 403 if isinstance(error, RefusedError) else 422

@@ -37,6 +37,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 FORM_BYTES = 65_536  # of a form without a file
+IDLE_SECONDS = 30  # that a request waits for the next bytes of its body
 HTTPS_ALONE = "max-age=31536000"
 COOKIE, PATH_COOKIE, HOST_COOKIE = "geval", "__Secure-geval", "__Host-geval"  # a __Host- cookie has no path
 FAILURES_AN_HOUR = 100  # of links and tokens from one address
@@ -201,12 +202,11 @@ def visited(
     """
 
     async def endpoint(request: Request) -> Response:
-        changes = request.method == "POST"
+        server, changes = server_of(request), request.method == "POST"
+        account = await run_in_threadpool(server.account, request, role=role, scope=scope, changes=changes)
         form = defaultdict(str, await read_form(request) if changes else {})
 
         def run() -> Response:
-            server = server_of(request)
-            account = server.account(request, role=role, scope=scope, changes=changes)
             board, now = server.board(), server.clock()
             with board.writing() if changes else board.reading() as connection:
                 visit = Visit(server, request, form, account, connection, board, now)
@@ -221,7 +221,7 @@ def visited(
 
 
 def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
-    """Return an application whose answers have HEADERS; it gets no body that is compressed."""
+    """Return an application whose answers have HEADERS; it gets no body that is compressed or stalls."""
     guards = HEADERS | ({"Strict-Transport-Security": HTTPS_ALONE} if is_secure else {})
 
     async def guarded_app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -233,6 +233,13 @@ def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        async def receive_in_time() -> Message:
+            try:
+                async with asyncio.timeout(IDLE_SECONDS):
+                    return await receive()
+            except TimeoutError:
+                raise HTTPException(408, f"No data arrived for {IDLE_SECONDS} seconds.") from None
+
         answer: ASGIApp = app
         names = {name for name, _ in scope["headers"]}
         coding = [value for name, value in scope["headers"] if name == b"content-encoding"]
@@ -240,7 +247,7 @@ def guard(app: ASGIApp, *, is_secure: bool) -> ASGIApp:
             answer = PlainTextResponse("Send a Content-Length, or chunks.\n", 400, headers={"Connection": "close"})
         elif any(value.strip().lower() not in (b"", b"identity") for value in coding):
             answer = PlainTextResponse("Send the body without a Content-Encoding.\n", 415)
-        await answer(scope, receive, guarded)
+        await answer(scope, receive_in_time, guarded)
 
     return guarded_app
 

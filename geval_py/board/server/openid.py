@@ -72,12 +72,12 @@ async def come_back(request: Request) -> Response:
 
 async def choose_name(request: Request) -> Response:
     """Ask somebody new for the name of their team; by POST, make their account."""
-    form = await read_form(request) if request.method == "POST" else {}
+    server, form = server_of(request), {}
+    if request.method == "POST":
+        server.check_origin(request)
+        form = await read_form(request)
 
     def choose() -> Response:
-        server = server_of(request)
-        if request.method == "POST":
-            server.check_origin(request)
         data = _take(request)
         if "identity" not in data:
             raise RefusedError(reason="the sign-in took too long; sign in again")

@@ -61,6 +61,11 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     return name
 
 
+def check_rate(connection: Connection, sender: Account, most: int, now: datetime) -> None:
+    """Raise TooOftenError if a team has sent ``most`` uploads in this hour."""
+    accounts.check_tries(connection, f"uploads {sender.submitter_id}", most, now)
+
+
 def accept(
     board: Board,
     account: Account,

@@ -5,16 +5,17 @@ import re
 import socket
 import sqlite3
 import tarfile
+import time
 from contextlib import closing
 
 import pytest
 from samples import ON_BOTH, count, output
-from serving import OWN, Served
+from serving import OWN, Served, set_keys
 from sqlalchemy import select
 from starlette.routing import Route
 
 from geval_py.board.database.schema import audit, jobs, rates, secrets
-from geval_py.board.server import accounts, context, openid
+from geval_py.board.server import accounts, app, context, openid
 from geval_py.board.server.app import ROUTES
 
 GOOD = output("test-A", 0.5)
@@ -94,6 +95,64 @@ def test_a_chunked_body_ends_at_the_limit(served, address, token):
     answer = ask(address, PUT + token + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 30)
     assert statuses(answer)[:1] in ([413], [])  # [] if the connection was reset before the answer was read
     assert count(served.board, jobs) == 0
+
+
+FORM = b"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 100000\r\nConnection: close\r\n"
+SAME_SITE = b"Host: x\r\nSec-Fetch-Site: same-origin\r\n"
+FIELD = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\nword:1'
+UPLOAD = b"POST /me/upload HTTP/1.1\r\n" + SAME_SITE + FORM
+
+
+def cookie(browser):
+    """The header of a browser's session, as bytes."""
+    return b"Cookie: geval=" + browser.cookies["geval"].encode() + b"\r\n"
+
+
+def test_a_form_is_refused_before_its_body_comes(served, address, monkeypatch):
+    """By the role, and by the number of uploads in progress, of bytes, and of uploads in an hour."""
+    reader, anna, bob = (served.signed_in(name, role=role) for name, role in
+                         (("ron", "reader"), ("anna", "submitter"), ("bob", "submitter")))  # fmt: skip
+    assert statuses(ask(address, UPLOAD + cookie(reader) + b"\r\n", seconds=20)) == [403]
+    monkeypatch.setattr(app, "RECEIVED_AT_ONCE", 1)
+    host, _, port = address.rpartition("/")[2].partition(":")
+    with closing(socket.create_connection((host, int(port)), timeout=20)) as held:
+        held.sendall(UPLOAD + cookie(anna) + b"\r\n" + FIELD)
+        while not served.server.receiving.total():
+            time.sleep(0.01)
+        assert statuses(ask(address, UPLOAD + cookie(anna) + b"\r\n", seconds=20)) == [429]
+    set_keys(served.board, server="{uploads_an_hour: 1}")
+    assert bob.post("/me/upload", files={"file": ("out.tsv", GOOD)}, data={"test": "test-A"}).status_code == 303
+    assert statuses(ask(address, UPLOAD + cookie(bob) + b"\r\n", seconds=20)) == [429]
+
+
+def test_no_body_of_somebody_who_is_not_signed_in_is_read(address):
+    for method, path in changes():
+        head = f"{method} {path} HTTP/1.1\r\n".encode() + SAME_SITE + FORM
+        if path != openid.NEXT:  # for somebody who signs in elsewhere, and has no account yet
+            assert statuses(ask(address, head + b"\r\n", seconds=20)) in ([303], [401]), path
+
+
+@pytest.mark.parametrize("path", ["/me/upload", "/me/tokens", openid.NEXT])
+def test_a_form_that_stalls_is_given_up(served, address, tmp_path, monkeypatch, path):
+    monkeypatch.setattr(context, "IDLE_SECONDS", 0.3)
+    head = f"POST {path} HTTP/1.1\r\n".encode() + SAME_SITE + FORM.replace(b"100000", b"50000")
+    answer = ask(address, head + cookie(served.signed_in("anna")) + b"\r\n" + FIELD, seconds=20)
+    assert statuses(answer) == [408]
+    assert b"No data arrived for 0.3 seconds." in answer
+    assert served.server.receiving.total() == 0
+    assert [one.name for one in (tmp_path / "place").iterdir()] == ["site"]
+
+
+@pytest.mark.parametrize("path", ["/me/upload", "/me/tokens"])
+def test_a_form_that_is_cut_off_is_one_line_of_the_log(served, address, caplog, path):
+    head = f"POST {path} HTTP/1.1\r\n".encode() + SAME_SITE + FORM.replace(b"100000", b"50000")
+    host, _, port = address.rpartition("/")[2].partition(":")
+    with closing(socket.create_connection((host, int(port)))) as connection:
+        connection.sendall(head + cookie(served.signed_in("anna")) + b"\r\n" + FIELD)
+    ends = time.monotonic() + 20
+    while not caplog.messages and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert caplog.messages == ["geval: note: a form was cut off by its sender"]
 
 
 def limited(served, most):
