@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from geval_py.checking.targets import Target
 
 NICENESS = 10
+LINE_BYTES = 100_000  # of an output, for each line that is expected
 WATCH_SECONDS = 1  # between two looks at whether the parent lives
 
 
@@ -103,7 +105,13 @@ def process(arguments: JsonDocument, limits: JsonDocument, place: str) -> JsonDo
         ends = time.monotonic() + limits["seconds"]
         budget = Budget(bytes=limits["bytes"], files=limits["files"], listed=limits["listed"], ends=ends)
         named = {name: arguments[name] for name in ("tests", "variants", "transports")}
-        parcel = receive(arguments["source"], place, budget, **named)
+
+        def max_bytes(test: str) -> int:
+            with suppress(FailedError):  # which the check raises, once the files are received
+                return _expected(arguments["challenge"], arguments["answers"], test, limits["bytes"])[1]
+            return int(limits["bytes"])
+
+        parcel = receive(arguments["source"], place, budget, **named, max_bytes=max_bytes)
         submission.write_document(os.path.join(place, submission.PARCEL_FILE), asdict(parcel))
         hidden = Counter(output.test for output in parcel.outputs if output.test in arguments["hidden"])
         left = arguments["left"]
@@ -145,8 +153,21 @@ def report(arguments: JsonDocument, _: JsonDocument, place: str) -> JsonDocument
 JOBS = {"process": process, "report": report}
 
 
+def _expected(challenge: str, answers: str, test: str, limit: int) -> tuple[str, int]:
+    """Return the path of a test's answers, and the most bytes of an output, unpacked, for their number of lines."""
+    from geval_py.board.intake.sources import FREE_BYTES
+    from geval_py.reading.lines import LineReader
+
+    try:
+        with LineReader(expected := expected_of(challenge, answers, test)) as reader:
+            return expected, min(limit, max(FREE_BYTES, LINE_BYTES * reader.count_rest()))
+    except DataError as error:
+        raise _challenge_fault(error, test) from error
+
+
 def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[JsonDocument]:
     """Check all outputs by the rules of ``geval check`` that need no answers; return the problems as documents."""
+    from geval_py.board.intake.sources import FREE_BYTES, MAX_RATIO
     from geval_py.checking.check import check_targets
     from geval_py.checking.problem_formats import problem_document
     from geval_py.checking.rules import RULES
@@ -155,13 +176,10 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
     paths = {file.name: file.path for file in parcel.files}
     problems: list[JsonDocument] = []
     for output in parcel.outputs:
+        path, (expected, most) = paths[output.file], _expected(challenge, answers, output.test, max_bytes)
+        most = min(most, FREE_BYTES + MAX_RATIO * os.path.getsize(path))
         try:
-            expected = expected_of(challenge, answers, output.test)
-        except DataError as error:
-            raise _challenge_fault(error, output.test) from error
-        try:
-            target = target_of(paths[output.file], expected, challenge)
-            checked = check_targets([target], rules, max_bytes=max_bytes)
+            checked = check_targets([target_of(path, expected, challenge)], rules, max_bytes=most)
         except UsageError as error:  # this machine lacks what reads the format
             reason = f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
             raise FailedError(reason=reason) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from geval_py.board.intake import gonito, identity
@@ -30,12 +30,19 @@ MAX_PARAM_BYTES = 1 << 17
 
 
 def receive(
-    source: str, place: str, budget: Budget, *, tests: Sequence[str], variants: int, transports: Sequence[str]
+    source: str,
+    place: str,
+    budget: Budget,
+    *,
+    tests: Sequence[str],
+    variants: int,
+    transports: Sequence[str],
+    max_bytes: Callable[[str], int],
 ) -> Parcel:
     """Copy a submission from a folder, an archive or a git branch into an empty folder.
 
-    It needs an output for one of the ``tests``, and may have so many ``variants`` for each. Raises RejectedError,
-    whose reason names the member at fault, and FailedError.
+    It needs an output for one of the ``tests``, and may have so many ``variants`` for each; ``max_bytes`` returns the
+    most bytes of an output for a test. Raises RejectedError, whose reason names the member at fault, and FailedError.
     """
     if source.startswith(identity.GIT):
         opened = branch_source(identity.address_of(source, transports), place, budget)
@@ -61,7 +68,10 @@ def receive(
         there = f"; there are {', '.join(like)}" if like else ""
         raise RejectedError(reason=f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv{there}")
     kept = inner.keys() & {GONITO_FILE}
+    limited: dict[str, int] = {}
     for name in inner:
+        if output := test_and_variant(name, tests):
+            limited[inner[name]] = max_bytes(output[0])
         folder = name.rpartition("/")[0]  # of a test set, perhaps, whose outputs may be scored later
         if test_and_variant(name, [*tests, folder] if folder.startswith(TEST_SETS) else tests):
             kept.add(name)
@@ -76,7 +86,7 @@ def receive(
             raise refused(name, "has characters in its name that cannot be shown")
 
     stored = {inner[name]: name for name in (*kept, *params)}
-    limited = dict.fromkeys((inner[name] for name in params), gonito.MAX_BYTES)
+    limited |= dict.fromkeys((inner[name] for name in params), gonito.MAX_BYTES)
     files = copy_members(opened, stored, place, budget, limited)
     outputs = outputs_of(files, tests, variants)
     if sum(file.bytes for file in files if file.name in params) > MAX_PARAM_BYTES:

@@ -127,7 +127,7 @@ def prepare(
     scored; RejectedError for a given submitter's name that is not allowed; and as :func:`check_source` for what is
     no source.
     """
-    settings, limits = board.settings, board.settings.limits
+    settings = board.settings
     check_source(attempt.source, settings.transports)
     name = submitter_of(attempt.source) if attempt.submitter is None else attempt.submitter
     refusal = ""
@@ -162,10 +162,10 @@ def prepare(
     if failure is not None:
         result = Result(state=FAILED, reason=failure)
     else:
-        allowed = limits.seconds if seconds is None else min(limits.seconds, int(seconds))
-        limited = replace(phase, limits=replace(limits, seconds=allowed))
         earlier |= reasons.keys()
-        result = process_source(attempt.source, place, limited, settings.metrics, earlier=earlier, left=left)
+        result = process_source(
+            attempt.source, place, within(phase, seconds), settings.metrics, earlier=earlier, left=left
+        )
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     attempt = replace(attempt, result=result)
@@ -178,6 +178,13 @@ def prepare(
         attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
     new = [file for file in result.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
+
+
+def within(settings: BoardSettings, seconds: float | None) -> BoardSettings:
+    """Return settings by which a submission may take so many seconds, if these are fewer than they allow."""
+    limits = settings.limits
+    allowed = limits.seconds if seconds is None else min(limits.seconds, int(seconds))
+    return replace(settings, limits=replace(limits, seconds=allowed))
 
 
 def find_submitter(connection: Connection, name: str) -> Row[Any] | None:

@@ -49,7 +49,8 @@ def run(
     threads: int | None = None,
     ahead: int | None = None,
     patience: float = GATHER_SECONDS,
-    in_haste: bool = False,
+    in_haste: Callable[[Job], bool] = lambda _: False,
+    slow_at_once: int | None = None,
     tick: Callable[[Sequence[Job]], None] = lambda _: None,
     stop: threading.Event | None = None,
     is_endless: bool = False,
@@ -57,7 +58,8 @@ def run(
     """Prepare jobs and store them until none is left, or until ``stop`` is set; return those that were left then.
 
     ``take`` returns the next job beside those that are at work, None if there is none now. ``prepare`` is called in a
-    thread with a job, an empty folder and, ``in_haste``, the seconds that it may take; it returns what to store.
+    thread with a job, an empty folder and, if it is ``in_haste``, the seconds that it may take; it returns what to
+    store. Jobs that took longer run when nothing else is left or, if given, ``slow_at_once`` beside the others.
     ``store`` is called with jobs that have finished together, in the order in which they began; they wait for one
     before them at most ``patience`` seconds. ``tick`` is called every now and then with all that are at work. After
     an interrupt all children are killed, and what was finished is stored, for which ``store`` may wait so many
@@ -86,26 +88,35 @@ def run(
             if task.is_cut_short:
                 slow.append(task.job)
 
-    executor = ThreadPoolExecutor(threads)
+    def at_work() -> list[Job]:
+        return [*(task.job for task in running.values()), *slow]
+
+    def start(job: Job, executor: ThreadPoolExecutor, *, is_hasty: bool) -> None:
+        task = _Task(job, mkdtemp(dir=places), is_hasty)
+        running[executor.submit(work, task)] = task
+
+    executor, slow_executor = ThreadPoolExecutor(threads), ThreadPoolExecutor(slow_at_once or threads)
     with workspace() as places:
         try:
             while stop is None or not stop.is_set():
-                tick([task.job for task in running.values()])
+                tick(at_work())
                 while len(running) < ahead:
-                    job, is_hasty = take([*(task.job for task in running.values()), *slow]), in_haste
-                    if job is None and slow and not any(task.is_hasty for task in running.values()):
-                        job, is_hasty = slow.pop(0), False
-                    if job is None:
+                    hasty = sum(task.is_hasty for task in running.values())
+                    if slow_at_once and slow and len(running) - hasty < slow_at_once:
+                        start(slow.pop(0), slow_executor, is_hasty=False)
+                    elif (job := take(at_work())) is not None:
+                        start(job, executor, is_hasty=in_haste(job))
+                    elif slow and not hasty and not slow_at_once:
+                        start(slow.pop(0), slow_executor, is_hasty=False)
+                    else:
                         break
-                    task = _Task(job, mkdtemp(dir=places), is_hasty)
-                    running[executor.submit(work, task)] = task
                 if running:
                     settle(_finished_together(running, patience))
                 elif not is_endless:
                     break
                 elif stop is not None:
                     stop.wait(LOOK_SECONDS)
-            return [task.job for task in running.values()]
+            return at_work()
         except KeyboardInterrupt:
             finished = [one for one in running if one.done() and one.exception() is None]
             end_children(places, running)
@@ -113,7 +124,8 @@ def run(
                 settle(finished, STOP_SECONDS)
             raise
         finally:
-            executor.shutdown(wait=False, cancel_futures=True)
+            for one in (executor, slow_executor):
+                one.shutdown(wait=False, cancel_futures=True)
             end_children(places, running)
 
 

@@ -162,8 +162,8 @@ def scan(
         if progress is not None:
             progress(len(receipts), len(new))
 
-    in_haste = len(new) > (os.cpu_count() or 1)
-    scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS, in_haste=in_haste)
+    is_long = len(new) > (os.cpu_count() or 1)
+    scheduler.run(take, prepare_path, store_paths, patience=ORDER_SECONDS, in_haste=lambda _: is_long)
     return [receipts[one.source] for one in new]
 
 

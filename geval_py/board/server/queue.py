@@ -6,7 +6,8 @@ with which a worker died is worked on alone, and fails only if it ends a second 
 is stored in the transaction that ends its lease, so that a job that was leased twice is done once.
 
 A job is an upload, or a rescoring that an organiser asked for. Turns are fair: rescorings come first, then the
-submitter who was served least recently, with their oldest job; each has one at a time.
+submitter who was served least recently, with their oldest job; each has one at a time. Submitters whose jobs took
+longer in the last hour than one submission may take come last.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from geval_py.board.database.schema import jobs
@@ -36,6 +37,7 @@ MAX_DEATHS = 2  # leases of a job that may end by the death of their worker
 MAX_LEASES = 6  # after which an error fails a job
 PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
 MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
+BUDGET_TIME = timedelta(hours=1)
 DIED = "its worker died twice"
 J = jobs.c
 
@@ -45,7 +47,7 @@ class Job:
     """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died.
 
     What came of it stands in ``state``, ``reason`` and ``problems`` or, of a submission that is ready to be stored,
-    in ``attempt``; ``error`` is why the job is to be tried again.
+    in ``attempt``; ``error`` is why the job is to be tried again. All this took so many ``seconds``.
     """
 
     id: int
@@ -57,6 +59,7 @@ class Job:
     attempt: Attempt | None = None
     state: str = DONE
     reason: str = ""
+    seconds: float = 0.0
     problems: Sequence[Mapping[str, Any]] = ()
     error: str = ""
 
@@ -110,7 +113,9 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     busy = exists().where(same, other.c.state == LEASED)
     earlier = exists().where(same, other.c.state == WAITING, other.c.id < J.id)
     last = select(func.max(served.c.started)).where(served.c.submitter_id == J.submitter_id).scalar_subquery()
-    query = select(jobs).where(is_free, ~busy, ~earlier).order_by(last.is_not(None), last, J.id).limit(1)
+    is_over_budget = func.coalesce(seconds_used(J.submitter_id, now), 0) >= board.settings.limits.seconds
+    turns = is_over_budget, last.is_not(None), last, J.id
+    query = select(jobs).where(is_free, ~busy, ~earlier).order_by(*turns).limit(1)
     try:
         with changing(board) as connection:
             row = connection.execute(query.with_for_update(skip_locked=True, of=jobs)).first()
@@ -128,6 +133,13 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     return job
 
 
+def seconds_used(submitter_id: ColumnElement[int | None] | int | None, now: datetime) -> ScalarSelect[int | None]:
+    """Return the seconds for which workers have worked on a submitter's jobs that ended in the last hour."""
+    ended = jobs.alias("ended")
+    own = ended.c.submitter_id == submitter_id, ended.c.ended > now - BUDGET_TIME
+    return select(func.sum(ended.c.seconds)).where(*own).scalar_subquery()
+
+
 def is_over(now: datetime) -> ColumnElement[bool]:
     """Return the condition that a lease is over; also if it lasts too long, which a clock that was set back makes."""
     return or_(J.leased_until < now, J.leased_until > now + timedelta(seconds=2 * LEASE_SECONDS))
@@ -143,7 +155,8 @@ def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
 def finish(connection: Connection, job: Job, now: datetime) -> bool:
     """End the lease of a job that was done; if it was lost, change nothing and return False."""
     values = escape_unstorable({"reason": job.reason, "problems": list(job.problems)})
-    return _update_held(connection, job, **values, state=job.state, ended=now, leased_until=None)
+    values |= {"seconds": round(job.seconds), "state": job.state, "ended": now, "leased_until": None}
+    return _update_held(connection, job, **values)
 
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:

@@ -25,7 +25,7 @@ from geval_py.board.database.store import Board, pack_file, store_content, write
 from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_quota
 from geval_py.board.server import accounts, queue, signed_receipts
-from geval_py.board.server.accounts import Account, RefusedError
+from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.sources import FORMAT_ENDINGS
@@ -66,6 +66,17 @@ def check_rate(connection: Connection, sender: Account, most: int, now: datetime
     accounts.check_tries(connection, f"uploads {sender.submitter_id}", most, now)
 
 
+def check_budget(connection: Connection, settings: BoardSettings, submitter_id: int | None, now: datetime) -> None:
+    """Raise TooOftenError for a trial of a team that has used the workers too long in the last hour."""
+    used, allowed = (
+        connection.execute(select(queue.seconds_used(submitter_id, now))).scalar(),
+        settings.limits.seconds,
+    )
+    if used and used >= allowed:
+        took = f"checking your team's uploads took {used} seconds in the last hour, and {allowed} are allowed"
+        raise TooOftenError(reason=f"{took}; send trials again later; submissions are still accepted")
+
+
 def accept(
     board: Board,
     account: Account,
@@ -90,7 +101,9 @@ def accept(
             raise RefusedError(reason="this account may not submit; ask the organiser")
         own = sender.submitter_id
         accounts.count_try(connection, f"uploads {own}", most, arrived)
-        if not values["dry"]:
+        if values["dry"]:
+            check_budget(connection, board.settings, own, arrived)
+        else:
             same = connection.execute(
                 select(jobs)
                 .where(jobs.c.submitter_id == own, ~jobs.c.dry, jobs.c.state.in_((*OPEN, queue.DONE)))

@@ -24,7 +24,7 @@ from geval_py.board.database.store import Board, StoreError, escape_unstorable
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
-from geval_py.board.operations.pipeline import Attempt, prepare, store
+from geval_py.board.operations.pipeline import Attempt, prepare, store, within
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError, find_submission
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
@@ -38,13 +38,15 @@ from geval_py.text import visible
 
 IDLE_SECONDS = 0.5  # between two looks for notices
 AWAY_SECONDS = 5  # between two tries of a database that cannot be used
+SLOW_AT_ONCE = 1  # uploads that take long, beside others
 RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 
 
 class Worker:
     """A worker on a board's queue.
 
-    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. ``clock``
+    ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. An upload that
+    takes long makes way for others, and is then prepared beside them. ``clock``
     tells the moment.
 
     :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
@@ -86,6 +88,8 @@ class Worker:
             tick=self._renew,
             threads=self._at_once,
             ahead=scheduler.AHEAD * self._at_once,
+            in_haste=lambda job: job.kind == queue.UPLOAD,
+            slow_at_once=SLOW_AT_ONCE,
             stop=self._stopping,
             is_endless=not until_idle,
         )
@@ -129,15 +133,16 @@ class Worker:
             raise error
         self._stopping.wait(AWAY_SECONDS)
 
-    def _prepare(self, job: Job, place: str, _: float | None) -> Job:
+    def _prepare(self, job: Job, place: str, seconds: float | None) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
-        board = self._live.board()
+        board, began = self._live.board(), time.monotonic()
         try:
             if job.is_dead:
                 return replace(job, state=FAILED, reason=queue.DIED)
             if job.kind == queue.RESCORING:
                 return self._rescore(board, job)
-            return score_upload(board, job, place, self._clock())
+            job = score_upload(board, job, place, self._clock(), seconds)
+            return replace(job, seconds=time.monotonic() - began)
         except (GevalError, OSError) as error:
             return replace(job, error=visible(str(error).partition("\n")[0]) or type(error).__name__)
 
@@ -178,15 +183,19 @@ class Worker:
         self._done += len(finished)
 
 
-def score_upload(board: Board, job: Job, place: str, now: datetime) -> Job:
-    """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then."""
+def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: float | None = None) -> Job:
+    """Receive, check and score an upload or, if it is dry, check it alone; nothing is scored then.
+
+    It may take so many ``seconds``, if these are fewer than board.yaml allows.
+    """
     with board.reading() as connection:
         upload = uploads.upload(connection, job.id)
         source = uploads.place_of(connection, upload, place)
     received = os.path.join(place, "files")
     os.mkdir(received)
     if upload.dry:
-        result = process_source(source, received, board.settings.at(upload.arrived), ())
+        settings = within(board.settings.at(upload.arrived), seconds)
+        result = process_source(source, received, settings, ())
         state = queue.DONE if result.state == SCORED else result.state
         return replace(job, state=state, reason=result.reason, problems=result.problems)
     attempt = Attempt(
@@ -199,7 +208,7 @@ def score_upload(board: Board, job: Job, place: str, now: datetime) -> Job:
         stored=upload.sha256,
     )
     try:
-        attempt = prepare(board, attempt, references_of(board.settings), received)
+        attempt = prepare(board, attempt, references_of(board.settings), received, seconds)
     except QuotaError as error:
         return replace(job, state=REFUSED, reason=str(error).replace("\n ", ";"))
     except RejectedError as error:

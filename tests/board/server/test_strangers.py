@@ -1,6 +1,7 @@
 """Strangers at the server's door, on a real connection: requests that are not HTTP, or too much of it."""
 
 import io
+import lzma
 import re
 import socket
 import sqlite3
@@ -15,6 +16,7 @@ from sqlalchemy import select
 from starlette.routing import Route
 
 from geval_py.board.database.schema import audit, jobs, rates, secrets
+from geval_py.board.intake import sources
 from geval_py.board.server import accounts, app, context, openid
 from geval_py.board.server.app import ROUTES
 
@@ -368,6 +370,22 @@ def test_hostile_archives_through_the_door(served, content, state, reason):
     assert (told["state"], reason in told["reason"]) == (state, True)
     assert told["reason"]
     assert served.work() == 0
+
+
+def test_an_upload_beyond_what_the_test_set_needs_is_not_checked(served, monkeypatch):
+    """Sixty lines are expected: an output has at most 100 MB, and a thousand times its packed bytes."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz", preset=0) as file:
+        member = tarfile.TarInfo("test-A/out.tsv")
+        member.size = 100_000_001
+        file.addfile(member, io.BytesIO(bytes(member.size)))
+    told = served.send("anna", packed.getvalue(), "/upload/anna.tar.xz?dry=yes")
+    assert (told["state"], told["reason"]) == ("rejected", "`test-A/out.tsv` is larger than 100000000 bytes")
+    monkeypatch.setattr(sources, "FREE_BYTES", 1000)
+    content = lzma.compress(b":1\n" * 1_000_000)
+    told = served.send("bob", content, "/upload/out.tsv.xz?test=test-A&dry=yes")
+    reason = f"`test-A/out.tsv.xz`: it unpacks to more than {1000 + 1000 * len(content)} bytes [E105]"
+    assert (told["state"], told["reason"]) == ("rejected", reason)
 
 
 def test_with_an_address_of_https_cookies_and_headers_insist_on_it(board, tmp_path):
