@@ -69,7 +69,8 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "work": ("check and score what was uploaded to a server", SERVER),
         "invite": ("print a link with which somebody signs in to a server", SERVER),
         "token": ("print a token, with which a program submits", SERVER),
-        "close": ("close an account of a server", SERVER),
+        "close": ("close an account of a server, or those of a team", SERVER),
+        "open": ("open a closed account of a server again", SERVER),
         "verify-receipt": ("verify the signature of an upload's receipt", SERVER),
     },
     "challenge": {

@@ -79,7 +79,7 @@ def filled(board, submission, tmp_path):
 def uploaded(board, tmp_path):
     """Invite somebody, who signs in and uploads a file, which waits."""
     with board.writing() as connection:
-        account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW), NOW)
+        account = accounts.accept(connection, accounts.invite(connection, "eve-of-the-server", now=NOW).secret, NOW)
         accounts.issue(connection, accounts.SESSION, NOW, account_id=account.id)
         accounts.make_token(connection, account.id, now=NOW)
         accounts.issue(connection, accounts.SIGN_IN, NOW)

@@ -270,7 +270,7 @@ class BoardMachine(Machine):
         team = name.casefold()
         if team not in self.accounts:
             with self.board.writing() as connection:
-                secret = accounts.invite(connection, name, now=self.now)
+                secret = accounts.invite(connection, name, now=self.now).secret
                 self.accounts[team] = accounts.accept(connection, secret, self.now)
             self.model.names.setdefault(team, name)
         return self.accounts[team]

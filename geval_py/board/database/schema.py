@@ -242,25 +242,28 @@ announcements = _table(
     *_columns(Text, "text"),
 )
 
-# Who may sign in to the board's server. ``key`` is the casefolded name. An account submits as ``submitter_id``, its
-# team, whose ``owner`` may invite others into it; organisers and readers may have none.
+# Who may sign in to the board's server, from their invitation on; ``joined`` is when they first did. ``key`` is the
+# casefolded name. The ``scope`` of a name that the organiser gave is 0; another name is that of the team with this id
+# alone. ``made_by`` is the account that invited them, if any. An account submits as ``submitter_id``, its team, whose
+# ``owner`` may invite others into it; organisers and readers may have none.
 accounts = _table(
     "accounts",
-    *_columns(Text, "key", unique=True),
-    *_columns(Text, "name"),
+    *_columns(Text, "key", "name"),
     *_columns(Text, "email", server_default=""),
+    *_columns(Integer, "scope", server_default="0"),
+    _reference("made_by", "accounts", nullable=True),
     *_columns(String(9), "role"),
     _reference("submitter_id", "submitters", nullable=True),
     *_columns(Boolean, "owner", server_default=false()),
     *_columns(Moment, "made"),
-    *_columns(Moment, "disabled", nullable=True),
+    *_columns(Moment, "joined", "disabled", nullable=True),
     *_columns(Boolean, "mailed", server_default=true()),
+    UniqueConstraint("scope", "key"),
     CheckConstraint(f"role IN {ROLES}", name="role"),
 )
 
-# Secrets are random, and stored as their sha256 alone. An invitation is used once: it makes an account with the name,
-# role and team of its ``data`` or, if it has an ``account_id``, signs in to that account. Sessions and tokens are an
-# account's; a sign-in is of somebody who is away at another site, with what is known of them.
+# Secrets are random, and stored as their sha256 alone. Invitations, sessions and tokens are an account's; a sign-in
+# is of somebody who is away at another site, with what is known of them.
 secrets = _table(
     "secrets",
     *_columns(String(64), "digest", unique=True),
@@ -268,7 +271,6 @@ secrets = _table(
     _reference("account_id", "accounts", nullable=True),
     *_columns(JSON, "data"),
     *_columns(Moment, "made", "expires"),
-    *_columns(Moment, "used", nullable=True),
     Index(None, "account_id"),
 )
 

@@ -99,7 +99,7 @@ class Status:
 def status_of(board: Board, now: datetime) -> Status:
     """Read the state of a board; raises StoreError, and the DataErrors of the challenge's files."""
     settings, references = board.settings, references_of(board.settings)
-    tables = (schema.submitters, schema.outputs, schema.evaluations)
+    tables = (schema.outputs, schema.evaluations)
     with board.reading() as connection:
         rows = connection.execute(SUBMISSIONS.order_by(submissions.c.arrived, submissions.c.id)).all()
         output_rows = connection.execute(select(schema.outputs.c.submission_id, schema.outputs.c.test))
@@ -140,6 +140,7 @@ def status_of(board: Board, now: datetime) -> Status:
         title=settings.title,
         phase=settings.phase_of(now),
         **counts,
+        submitters=len({row.submitter_id for row in rows}),
         states={state: states[state] for state in STATES},
         withdrawn=sum(1 for line in lines if line.is_withdrawn),
         outdated=dict(Counter(one.reason for one in old)),

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 import secrets as random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
 from geval_py.board.database.schema import (
+    ORGANISER,
     READER,
     ROLES,
     SUBMITTER,
@@ -28,7 +29,7 @@ from geval_py.board.database.schema import (
     submitters,
 )
 from geval_py.board.database.store import Board, escape_unstorable
-from geval_py.board.intake.identity import casefolded, check_name
+from geval_py.board.intake.identity import casefolded, check_name, skeletons
 from geval_py.board.operations.pipeline import find_submitter, submitter_id
 from geval_py.errors import DataError, UsageError
 from geval_py.text import visible
@@ -46,6 +47,7 @@ PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
+SECRETS_AN_HOUR = 20  # tokens and invitations that an account makes
 A, S = accounts.c, secrets.c
 MAX_KEPT_HOURS = 48  # of the table of rates
 
@@ -65,21 +67,56 @@ class TooOftenError(RefusedError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Somebody who may sign in; ``team`` is the name of the submitter for whom they submit, "" for none."""
+    """Somebody who may sign in; ``team`` is the name of the submitter for whom they submit, "" for none.
+
+    A name is the organiser's if its ``scope`` is 0, else it is of a single team. ``maker`` is who invited them, ""
+    for the command line and for people who made their own account.
+    """
 
     id: int
     name: str
     email: str
+    scope: int
     role: str
     submitter_id: int | None
     team: str
     owner: bool
     mailed: bool
+    maker: str
+    made: datetime
+    joined: datetime | None
+    disabled: datetime | None
 
     @property
     def may_submit(self) -> bool:
         """Whether they have a team to submit for."""
         return self.role != READER and self.submitter_id is not None
+
+    @property
+    def label(self) -> str:
+        """The name, with what tells it from the same name of another team."""
+        return f"{self.name} ({self.email or self.team})" if self.scope else self.name
+
+    def __str__(self) -> str:
+        """Return who this is, for the organiser."""
+        about = [self.role, *([f"team `{self.team}`"] if self.team else []), *([self.email] if self.email else [])]
+        maker = f"`{self.maker}`" if self.maker else "themself" if self.scope else "the organiser"
+        never = "" if self.joined else ", never used"
+        text = f"`{self.name}` has an account: {', '.join(about)}, made by {maker} on {self.made:%Y-%m-%d}{never}"
+        return visible(text + (f", closed on {self.disabled:%Y-%m-%d}" if self.disabled else ""))
+
+
+class Invitation(NamedTuple):
+    """The secret of a link, and whose it is; ``detail``, for the audit log, is "" for an account that is new."""
+
+    secret: str
+    account: Account
+    detail: str = ""
+
+    @property
+    def note(self) -> str:
+        """What the organiser should know of an account that is not new."""
+        return f"{self.account}\n  its sessions and earlier links have ended" if self.detail else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +153,7 @@ def issue(
 
 def find(connection: Connection, kind: str, secret: str, now: datetime) -> Row[Any] | None:
     """Return the row of a secret of a kind; None if it is unknown, used, or too old."""
-    is_this = S.digest == digest_of(secret), S.kind == kind, S.used.is_(None)
+    is_this = S.digest == digest_of(secret), S.kind == kind
     row = connection.execute(select(secrets).where(*is_this)).first()
     return row if row is not None and now <= row.expires else None
 
@@ -139,26 +176,61 @@ def account(connection: Connection, account_id: int | None) -> Account | None:
     return next(iter(all_accounts(connection, A.id == account_id)), None)
 
 
-def account_named(connection: Connection, name: str) -> Account:
-    """Return the account with a name; raises RefusedError."""
-    for match in all_accounts(connection, A.key == casefolded(name)):
-        return match
-    raise RefusedError(reason=f"there is no account `{visible(name)}`")
+def account_named(connection: Connection, name: str, *, closed: bool = False) -> Account:
+    """Return the account with a name that the organiser gave, an e-mail address or a label; raises RefusedError."""
+    everybody = all_accounts(connection, closed=closed)
+    matches = [one for one in everybody if name in (one.label, one.email)]
+    same = [] if matches else [one for one in everybody if casefolded(one.name) == casefolded(name)]
+    matches = matches or [one for one in same if not one.scope]
+    if len(matches) != 1:
+        others = "".join(f", but `{visible(one.label)}`" for one in matches or same)
+        raise RefusedError(reason=f"there is no account `{visible(name)}`{others}")
+    return matches[0]
 
 
-def all_accounts(connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
-    """Return the accounts that are not closed and fulfil some conditions, by name."""
-    team = func.coalesce(submitters.c.name, "").label("team")
-    query = select(A.id, A.name, A.email, A.role, A.submitter_id, A.owner, A.mailed, team)
-    query = query.outerjoin(submitters, submitters.c.id == A.submitter_id).order_by(A.key)
-    rows = connection.execute(query.where(A.disabled.is_(None), *conditions)).mappings()
-    return [Account(**dict(row)) for row in rows]
+def all_accounts(connection: Connection, *conditions: ColumnElement[bool], closed: bool = False) -> list[Account]:
+    """Return the accounts that fulfil some conditions, by name; ``closed`` ones, too."""
+    makers = accounts.alias("makers")
+    columns = [A[one.name] for one in fields(Account) if one.name in A]
+    query = select(*columns, _or_empty(submitters.c.name, "team"), _or_empty(makers.c.name, "maker"))
+    query = query.outerjoin(submitters, submitters.c.id == A.submitter_id)
+    query = query.outerjoin(makers, makers.c.id == A.made_by).order_by(A.key, A.id)
+    if not closed:
+        query = query.where(A.disabled.is_(None))
+    return [Account(**dict(row)) for row in connection.execute(query.where(*conditions)).mappings()]
 
 
-def close(connection: Connection, account_id: int, now: datetime) -> None:
-    """Close an account: its sessions and tokens end at once, its submissions stay."""
-    connection.execute(update(accounts).where(A.id == account_id).values(disabled=now))
-    connection.execute(delete(secrets).where(S.account_id == account_id, S.kind != INVITATION))
+def _or_empty(column: ColumnElement[str], name: str) -> ColumnElement[str]:
+    return func.coalesce(column, "").label(name)
+
+
+def team_named(connection: Connection, name: str) -> list[Account]:
+    """Return the accounts of a team that are open; raises RefusedError if there are none."""
+    members = [one for one in all_accounts(connection) if one.team and casefolded(one.team) == casefolded(name)]
+    if not members:
+        raise RefusedError(reason=f"there is no account of a team `{visible(name)}`")
+    return members
+
+
+def close(connection: Connection, account_id: int, now: datetime) -> list[Account]:
+    """Close an account, and those that it invited and nobody has used; return the others that it invited.
+
+    Their sessions, tokens and links end at once, their submissions stay.
+    """
+    unused = (A.made_by == account_id) & A.joined.is_(None)
+    own = update(accounts).where((A.id == account_id) | unused, A.disabled.is_(None))
+    connection.execute(own.values(disabled=now))
+    closed = select(A.id).where(A.disabled.is_not(None))
+    connection.execute(delete(secrets).where(S.account_id.in_(closed)))
+    return all_accounts(connection, A.made_by == account_id)
+
+
+def reopen(connection: Connection, name: str) -> str:
+    """Open an account that was closed, and those that were closed with it; return its label. Raises RefusedError."""
+    own = account_named(connection, name, closed=True)
+    together = (A.made_by == own.id) & (A.disabled == own.disabled)
+    connection.execute(update(accounts).where((A.id == own.id) | together).values(disabled=None))
+    return own.label
 
 
 # Invitations
@@ -170,34 +242,143 @@ def invite(
     *,
     now: datetime,
     email: str = "",
-    role: str = SUBMITTER,
-    team: str | None = None,
-    owner: bool = True,
+    role: str = "",
+    team: str = "",
+    by: Account | None = None,
+    change: bool = False,
     days: int | None = None,
-) -> str:
-    """Make an invitation, and return its secret; for the name of an account, it signs in to that account.
+) -> Invitation:
+    """Make a link, by the organiser, that signs in to the account of a person, which is made if there is none.
 
-    A submitter's ``team`` is by default their own name; other roles have none. Raises RejectedError for a name that
-    is not allowed, UsageError for an unknown role or an impossible address.
+    A person is identified by the e-mail address, else by the name that the organiser gave. Their account must have
+    the given role and team, or is to ``change``. A new account is a submitter's by default, and its team has the same
+    name. All sessions and earlier links of an account end. Raises RefusedError, also for a name that looks like
+    another one's; RejectedError for a name that is not allowed, UsageError for an unknown role or impossible address.
     """
-    if role not in ROLES:
+    if role and role not in ROLES:
         raise UsageError(message=f"there is no role `{visible(role)}`: the roles are {', '.join(ROLES)}")
     check_email(email)
     check_name(name)
-    team = name if team is None and role == SUBMITTER else team or ""
-    if team:
-        check_name(team)
-    data: dict[str, Any] = {"name": name, "email": email, "role": role, "team": team, "owner": owner}
-    account_id = None
-    for own in all_accounts(connection, A.key == casefolded(name)):
-        account_id, data = own.id, data | {"name": own.name, "role": own.role, "team": own.team}
-    return issue(connection, INVITATION, now, account_id=account_id, data=data, days=days)
+    own = _person(connection, name, email, team)
+    if own is None:
+        role = role or SUBMITTER
+        team_id = _team_id(connection, team, name) if team or role == SUBMITTER else None
+        made_by = by.id if by else None
+        new = _new_account(connection, name, team_id, now, email=email, role=role, owner=True, made_by=made_by)
+        return Invitation(_link(connection, new, now, days), new)
+    if own.disabled:
+        raise RefusedError(reason=f"{own}\n  open it again with geval board open")
+    differences = {
+        "name": casefolded(name) != casefolded(own.name),
+        "e-mail address": email.lower() not in ("", own.email.lower()),
+        "role": role not in ("", own.role),
+        "team": bool(team) and (not own.team or casefolded(team) != casefolded(own.team)),
+        "maker": own.scope != 0,
+    }
+    differing = [what for what, differs in differences.items() if differs]
+    if differing and not change:
+        ways = "give another person another name, or change the account with --update"
+        raise RefusedError(reason=f"{own}\n  different from yours: {', '.join(differing)}; {ways}")
+    if differing:
+        if differences["e-mail address"] or own.scope:  # it may become another person's
+            connection.execute(delete(secrets).where(S.account_id == own.id))
+            connection.execute(delete(identities).where(identities.c.account_id == own.id))
+        values: dict[str, Any] = {"email": email or own.email, "role": role or own.role, "scope": 0}
+        values |= {"name": escape_unstorable(name), "key": casefolded(name)} if differences["name"] else {}
+        team_id = own.submitter_id
+        if differences["team"] or (values["role"] == SUBMITTER and not own.team):
+            team_id = _team_id(connection, team, name)
+            values |= {"submitter_id": team_id, "owner": True}
+        _check_free(connection, name, 0, team_id, own.id)
+        connection.execute(update(accounts).where(A.id == own.id).values(values))
+        own = _open_account(connection, own.id)
+    return Invitation(_link(connection, own, now, days), own, ", ".join(["again", *differing]))
 
 
-def refuse_taken(connection: Connection, name: str, needed: str = "") -> None:
-    """Raise RefusedError if an account has a name: only the organiser makes links for accounts that exist."""
-    if connection.execute(select(A.id).where(A.key == casefolded(name))).first() is not None:
-        raise RefusedError(reason=f"there is an account `{visible(name)}` already; ask the organiser{needed}")
+def check_listed(seen: dict[tuple[str, object], tuple[int, str]], line: int, one: Mapping[str, str]) -> None:
+    """Raise RefusedError for a person of a list whose name, team or address is, or looks like, that of another line.
+
+    What was ``seen`` in earlier lines is added to. Raises RejectedError for a name that is not allowed.
+    """
+    name, email = one["name"], one["email"]
+    team = one["team"] or name
+    marks: list[tuple[str, str, object]] = [("e-mail address", email, email.lower())] if email else []
+    marks += [(what, value, mark) for what, value in (("name", name), ("team", team)) for mark in skeletons(value)]
+    for what, value, mark in marks:
+        other, before = seen.setdefault((what, mark), (line, value))
+        is_same = before.casefold() == value.casefold()
+        if other != line and not (what == "team" and is_same):
+            like = f"is in line {other} already" if is_same else f"looks like `{visible(before)}` in line {other}"
+            raise RefusedError(reason=f"the {what} `{visible(value)}` {like}")
+
+
+def invite_member(connection: Connection, owner: Account, name: str, now: datetime) -> Invitation:
+    """Make a link by the owner of a team; the name is the team's alone. Raises RefusedError, RejectedError."""
+    if not (owner.owner and owner.submitter_id):
+        raise RefusedError(reason="only the owner of a team can invite people into it")
+    check_name(name)
+    for one in all_accounts(connection, A.submitter_id == owner.submitter_id, A.key == casefolded(name), closed=True):
+        if not one.scope or one.joined or one.disabled:
+            raise RefusedError(reason=f"your team has a member `{visible(name)}` already; ask the organiser")
+        return Invitation(_link(connection, one, now), one, "again")
+    new = _new_account(connection, name, owner.submitter_id, now, scope=owner.submitter_id, made_by=owner.id)
+    return Invitation(_link(connection, new, now), new)
+
+
+def _person(connection: Connection, name: str, email: str, team: str) -> Account | None:
+    """Return the account, perhaps closed, of a person whom the organiser names."""
+    key = casefolded(name)
+    by = [func.lower(A.email) == email.lower()] if email else []
+    by.append((A.key == key) & (A.scope == 0))
+    submitter = find_submitter(connection, team) if team else None
+    if submitter is not None:
+        by.append((A.key == key) & (A.submitter_id == submitter.id))
+    return next((one for condition in by for one in all_accounts(connection, condition, closed=True)), None)
+
+
+def _team_id(connection: Connection, team: str, name: str) -> int:
+    """Return the id of a team for a person with a name; without the name of a team, it is theirs alone."""
+    submitter = find_submitter(connection, team or name)
+    if submitter is not None and submitter.key != casefolded(team or name):
+        like = f"looks like the team `{visible(submitter.name)}`; give the same name, or one that differs more"
+        raise RefusedError(reason=f"the team `{visible(team or name)}` {like}")
+    if submitter is not None and not team:
+        members = all_accounts(connection, A.submitter_id == submitter.id, closed=True)
+        if members:
+            names = ", ".join(f"`{visible(one.label)}`" for one in members)
+            raise RefusedError(
+                reason=f"there is a team `{visible(name)}` already, with {names}; name a team with --team"
+            )
+    check_name(team or name)
+    return submitter_id(connection, team or name)
+
+
+def _check_free(connection: Connection, name: str, scope: int, team_id: int | None, own: int | None) -> None:
+    """Raise RefusedError unless a name differs from those of its scope and team, except the ``own`` account's."""
+    marks = skeletons(name)
+    if not marks.isdisjoint(skeletons(ORGANISER)):
+        raise RefusedError(reason=f"an account cannot have the name `{visible(name)}`: the audit log uses it")
+    for one in all_accounts(connection, (A.scope == scope) | (A.submitter_id == team_id), closed=True):
+        if one.id != own and not marks.isdisjoint(skeletons(one.name)):
+            is_same = casefolded(one.name) == casefolded(name)
+            like = "is that of an account already" if is_same else f"looks like the account `{visible(one.label)}`"
+            raise RefusedError(reason=f"the name `{visible(name)}` {like}; give one that differs more")
+
+
+def _new_account(
+    connection: Connection, name: str, team_id: int | None, now: datetime, *, scope: int = 0, **values: Any
+) -> Account:
+    _check_free(connection, name, scope, team_id, None)
+    values = {"role": SUBMITTER, "key": casefolded(name), "name": escape_unstorable(name), "made": now} | values
+    values |= {"scope": scope, "submitter_id": team_id}
+    new = connection.execute(insert(accounts).values(values).returning(A.id)).scalar_one()
+    return _open_account(connection, new)
+
+
+def _link(connection: Connection, one: Account, now: datetime, days: int | None = None) -> str:
+    """Return the secret of a link that signs in to an account, whose sessions and earlier links end."""
+    connection.execute(delete(secrets).where(S.account_id == one.id, S.kind.in_((INVITATION, SESSION))))
+    return issue(connection, INVITATION, now, account_id=one.id, days=days)
 
 
 def check_email(email: str) -> None:
@@ -208,18 +389,18 @@ def check_email(email: str) -> None:
 
 
 def accept(connection: Connection, secret: str, now: datetime) -> Account:
-    """Use an invitation: return its account, which is made if it is new; raises RefusedError."""
+    """Use an invitation: return its account; raises RefusedError."""
     row = find(connection, INVITATION, secret, now)
     if row is None:
         raise RefusedError(reason="this link was used or has expired; ask the organiser for another one")
-    return _accept(connection, row, now)
+    return _join(connection, row.account_id, now)
 
 
-def _accept(connection: Connection, row: Row[Any], now: datetime) -> Account:
-    connection.execute(update(secrets).where(S.id == row.id).values(used=now))
-    if row.account_id is None:
-        return _new_account(connection, **row.data, now=now)
-    return _open_account(connection, row.account_id)
+def _join(connection: Connection, account_id: int, now: datetime) -> Account:
+    """Return an account to which somebody signs in; its links end. Raises RefusedError if it was closed."""
+    connection.execute(delete(secrets).where(S.account_id == account_id, S.kind == INVITATION))
+    connection.execute(update(accounts).where(A.id == account_id, A.joined.is_(None)).values(joined=now))
+    return _open_account(connection, account_id)
 
 
 def _open_account(connection: Connection, account_id: int) -> Account:
@@ -230,42 +411,24 @@ def _open_account(connection: Connection, account_id: int) -> Account:
     return match
 
 
-def _new_account(
-    connection: Connection, name: str, email: str, role: str, team: str, *, owner: bool, now: datetime
-) -> Account:
-    """Make an account; its name may be taken by one that is disabled, or was made since it was invited."""
-    refuse_taken(connection, name, " for a new link")
-    values = {"key": casefolded(name), "name": name, "email": email, "role": role, "owner": owner}
-    values |= {"submitter_id": submitter_id(connection, team) if team else None, "made": now}
-    connection.execute(insert(accounts).values(values))
-    return account_named(connection, name)
-
-
 # Signing in by another site
 
 
 def identified(connection: Connection, who: Identity, signed_in: int | None, now: datetime) -> Account | None:
     """Return the account of somebody whom another site knows; None if they have none.
 
-    It is, in this order, the one that they signed in to before, the one with the id ``signed_in``, the only one with
-    their address, or the one of the latest invitation to it. Raises RefusedError if it was closed.
+    It is, in this order, the one that they signed in to before, the one with the id ``signed_in``, or the one with
+    their address. Raises RefusedError if it was closed.
     """
     condition = (identities.c.issuer == who.issuer, identities.c.subject == who.subject)
     account_id = connection.execute(select(identities.c.account_id).where(*condition)).scalar()
     if account_id is not None:
-        return _open_account(connection, account_id)
+        return _join(connection, account_id, now)
     match = account(connection, signed_in) if signed_in is not None else None
     if match is None and who.email:
-        email = who.email.lower()
-        ids = connection.execute(select(A.id).where(func.lower(A.email) == email)).scalars().all()
-        if len(ids) == 1:
-            match = _open_account(connection, ids[0])
-        else:
-            is_open = S.kind == INVITATION, S.used.is_(None), S.expires >= now
-            invited = select(secrets).where(*is_open, S.account_id.is_(None)).order_by(S.made.desc())
-            theirs = (row for row in connection.execute(invited).all() if row.data["email"].lower() == email)
-            row = next(theirs, None)
-            match = None if row is None else _accept(connection, row, now)
+        own = select(A.id).where(func.lower(A.email) == who.email.lower())
+        account_id = connection.execute(own).scalar()
+        match = None if account_id is None else _join(connection, account_id, now)
     if match is not None:
         _remember(connection, who, match, now)
     return match
@@ -274,12 +437,15 @@ def identified(connection: Connection, who: Identity, signed_in: int | None, now
 def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Account:
     """Make an account for somebody whom another site knows; they submit for a new team of this name.
 
-    Raises RejectedError for a name that is not allowed, RefusedError for one that is taken.
+    The name is the team's alone: the organiser may give it to somebody else. Raises RejectedError for a name that is
+    not allowed, RefusedError for one that is taken.
     """
     check_name(name)
     if find_submitter(connection, name) is not None:
         raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
-    new = _new_account(connection, name, who.email, SUBMITTER, name, owner=True, now=now)
+    team_id = submitter_id(connection, name)
+    values = {"email": who.email, "owner": True, "joined": now}
+    new = _new_account(connection, name, team_id, now, scope=team_id, **values)
     _remember(connection, who, new, now)
     return new
 

@@ -124,8 +124,9 @@ def invitation(request: Request) -> Response:
         server.check_origin(request)
     with server.board().reading() as connection:
         row = accounts.find(connection, accounts.INVITATION, secret, server.clock())
+        who = None if row is None else accounts.account(connection, row.account_id)
     if request.method == "GET":
-        return server.page("invitation", "Invitation", 200 if row else 404, invitation=row)
+        return server.page("invitation", "Invitation", 200 if who else 404, invitation=row, who=who)
     if row is None:
         server.count_try(request)
     with server.board().writing() as connection:

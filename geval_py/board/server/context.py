@@ -152,7 +152,7 @@ class ServerContext:
     def welcome(self, connection: Connection, account: Account, how: str, outdated: str = "") -> Response:
         """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""
         session = accounts.issue(connection, accounts.SESSION, self.clock(), account_id=account.id)
-        accounts.log(connection, account.name, how, now=self.clock())
+        accounts.log(connection, account.label, how, now=self.clock())
         answer = RedirectResponse(f"{self.path}/me", 303)
         self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)
         if outdated:
@@ -187,7 +187,7 @@ class Visit(NamedTuple):
 
     def log(self, action: str, subject: str = "", detail: str = "") -> None:
         """Write a line of the audit log."""
-        accounts.log(self.connection, self.account.name, action, subject, detail, now=self.now)
+        accounts.log(self.connection, self.account.label, action, subject, detail, now=self.now)
 
 
 def visited(

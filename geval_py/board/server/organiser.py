@@ -8,12 +8,13 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from geval_py.board.database.schema import ROLES, SUBMITTER, audit, jobs, submissions
+from geval_py.board.database.schema import ROLES, audit, jobs, submissions
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import SUBMISSIONS
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
+from geval_py.board.server.accounts import Invitation
 from geval_py.board.server.context import NOT_FOUND, Visit
 from geval_py.board.server.delivery import undelivered
 from geval_py.board.site.view import announcements_of
@@ -38,8 +39,8 @@ def home(visit: Visit) -> Response:
         rescorings=connection.execute(rescorings).all(),
         announcements=announcements_of(connection),
         submissions=connection.execute(latest).all(),
-        accounts=accounts.all_accounts(connection),
-        roles=(SUBMITTER, *(role for role in ROLES if role != SUBMITTER)),
+        accounts=accounts.all_accounts(connection, closed=True),
+        roles=ROLES,
     )
 
 
@@ -57,20 +58,20 @@ def alike(visit: Visit) -> Response:
 
 def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
-    form, role = visit.form, visit.form["role"] or SUBMITTER
-    return invited(visit, email=form["email"], role=role, team=form["team"] or None, back=HOME)
+    values: dict[str, Any] = {key: visit.form[key] for key in ("name", "email", "role", "team")}
+    values |= {"by": visit.account, "change": visit.form["update"] == "yes"}
+    return invited(visit, accounts.invite(visit.connection, now=visit.now, **values), HOME)
 
 
-def invited(visit: Visit, *, back: str = "", **values: Any) -> Response:
-    """Invite whom a form names, and show the link on a page that leads ``back``."""
-    name = visit.form["name"]
-    secret = accounts.invite(visit.connection, name, now=visit.now, **values)
-    visit.log("invited", name, values.get("role", ""))
-    link = visit.server.own_address(visit.request, f"/invitation/{secret}")
-    return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"))
+def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
+    """Show the link of an invitation on a page that leads ``back``."""
+    visit.log("invited", made.account.label, made.detail)
+    link = visit.server.own_address(visit.request, f"/invitation/{made.secret}")
+    note = made.note if back else ""
+    return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"), note=note)
 
 
-def change(visit: Visit) -> None:
+def change(visit: Visit) -> Response | None:
     """Change what a form of the organiser's page asks for; its line of the audit log has a subject and a detail."""
     board, connection, form, now = visit.board, visit.connection, visit.form, visit.now
     subject, detail = form["code"], ""
@@ -90,8 +91,12 @@ def change(visit: Visit) -> None:
             account = accounts.account_named(connection, form["name"])
             if account.id == visit.account.id:
                 raise accounts.RefusedError(reason="you cannot close your own account here")
+            if form["sure"] != "yes":
+                return visit.server.page("close", "Close an account", account=account)
             accounts.close(connection, account.id, now)
-            subject = account.name
+            subject = account.label
+        case "open":
+            subject = accounts.reopen(connection, form["name"])
         case "rescore":
             dry = form["dry"] == "yes"
             subject = str(queue.ask_to_rescore(connection, visit.account.name, now, dry=dry))
@@ -99,3 +104,4 @@ def change(visit: Visit) -> None:
         case _:
             raise HTTPException(404, NOT_FOUND)
     visit.log(name, subject, detail)
+    return None

@@ -154,9 +154,15 @@ def feed(request: Request) -> Response:
 # Changes
 
 
+def count_secret(visit: Visit) -> None:
+    """Count a token or an invitation that an account makes; raises TooOftenError."""
+    accounts.count_try(visit.connection, f"secrets of {visit.account.id}", accounts.SECRETS_AN_HOUR, visit.now)
+
+
 def new_token(visit: Visit) -> Response:
     """Make a token, or the address of a feed, and show it this once."""
     scope = visit.form["scope"] or accounts.SUBMIT
+    count_secret(visit)
     secret = accounts.make_token(
         visit.connection, visit.account.id, now=visit.now, name=visit.form["name"], scope=scope
     )
@@ -176,11 +182,8 @@ def end_token(visit: Visit) -> None:
 
 def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
-    account = visit.account
-    if not (account.owner and account.team):
-        raise RefusedError(reason="only the owner of a team can invite people into it")
-    accounts.refuse_taken(visit.connection, visit.form["name"])
-    return invited(visit, team=account.team, owner=False)
+    count_secret(visit)
+    return invited(visit, accounts.invite_member(visit.connection, visit.account, visit.form["name"], visit.now))
 
 
 def change(visit: Visit) -> None:

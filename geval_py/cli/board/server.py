@@ -11,10 +11,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
-from geval_py.board.database.schema import ROLES, SUBMITTER
+from geval_py.board.database.schema import ORGANISER, ROLES
 from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
+from geval_py.board.server.accounts import RefusedError
 from geval_py.board.settings import read_text
+from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now
 from geval_py.cli.commands import option, parser_maker, switch
@@ -155,9 +157,10 @@ make_invite_parser = parser_maker(
     BOARD,
     option("name", nargs="?", metavar="NAME", help="the name of the account"),
     option("--list", metavar="FILE", help="invite everyone in a CSV file, and print a CSV with their links"),
-    option("--email", default="", metavar="ADDRESS", help="the e-mail address of the person"),
-    option("--role", choices=ROLES, default=SUBMITTER, help="the role of the person (default: submitter)"),
-    option("--team", metavar="NAME", help="the team for which the person submits (default: NAME)"),
+    option("--email", default="", metavar="ADDRESS", help="the e-mail address, which identifies the person"),
+    option("--role", choices=ROLES, default="", help="the role of the person (default: submitter)"),
+    option("--team", default="", metavar="NAME", help="the team for which the person submits (default: NAME)"),
+    switch("--update", help="change an account that exists with another name, address, role or team"),
     option("--url", default="", metavar="URL", help="the address of the server (default: that of board.yaml)"),
 )
 
@@ -173,12 +176,26 @@ def run_invite(args: argparse.Namespace) -> None:
             message="the address of the server is missing\n  set it with --url URL, or with `url` in board.yaml"
         )
     own = {"name": args.name, "email": args.email, "role": args.role, "team": args.team}
-    people = [own] if args.list is None else list(_listed(args.list))
+    people = [(0, own)] if args.list is None else list(_listed(args.list))
+    seen: dict[tuple[str, object], tuple[int, str]] = {}
+    problems, links, notes = [], [], []
     with board.writing() as connection:
-        made = [(one["name"], accounts.invite(connection, now=now(), **one)) for one in people]
-        for name, _ in made:
-            accounts.log(connection, "organiser", "invited", name, now=now())
-    links = [(name, f"{base}/invitation/{secret}") for name, secret in made]
+        for line, one in people:
+            try:
+                accounts.check_listed(seen, line, one)
+                made = accounts.invite(connection, now=now(), change=args.update, **one)
+            except (RefusedError, RejectedError, UsageError) as error:
+                if not line:
+                    raise
+                problems.append(f"line {line}: " + str(error).replace("\n ", ";"))
+                continue
+            accounts.log(connection, ORGANISER, "invited", made.account.label, made.detail, now=now())
+            links.append((one["name"], f"{base}/invitation/{made.secret}"))
+            notes.append(made.note)
+        if problems:
+            raise RefusedError(reason="\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
+    for note in filter(None, notes):
+        terminal.note(note)
     if args.list is None:
         sys.stdout.write(f"{links[0][1]}\n")
         return
@@ -188,8 +205,8 @@ def run_invite(args: argparse.Namespace) -> None:
     writer.writerows([("name", "link"), *links])
 
 
-def _listed(path: str) -> Iterator[dict[str, str]]:
-    """Yield the people of a CSV with a header; raises UnreadableFileError with the line of a wrong one."""
+def _listed(path: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line and the values of each person in a CSV with a header; raises UnreadableFileError."""
     import csv
     import io
 
@@ -204,8 +221,7 @@ def _listed(path: str) -> Iterator[dict[str, str]]:
             raise UnreadableFileError(
                 path=path, reason=f"line {reader.line_num}: it needs a name, and one value for each column"
             )
-        values = {name: value for name, value in row.items() if value}
-        yield {"email": "", "role": SUBMITTER, **values}
+        yield reader.line_num, {"email": "", "role": "", "team": "", **row}
 
 
 make_token_parser = parser_maker(
@@ -233,27 +249,56 @@ def run_token(args: argparse.Namespace) -> None:
             scope=args.scope,
             days=args.days,
         )
-        accounts.log(connection, "organiser", "made a token", account.name, now=now())
+        accounts.log(connection, ORGANISER, "made a token", account.label, now=now())
     sys.stdout.write(f"{secret}\n")
 
 
 make_close_parser = parser_maker(
     "board close",
-    "Close an account: its sessions and tokens end at once; its uploads and submissions stay.",
+    "Close an account and unused invitations by it: sessions and tokens end at once; submissions stay.",
     """\
   geval board close gazette-board anna
+  geval board close gazette-board --team "Team 7"
+""",
+    BOARD,
+    option("name", nargs="?", metavar="NAME", help="the name of the account"),
+    option("--team", metavar="NAME", help="close all accounts of this team"),
+)
+
+
+def run_close(args: argparse.Namespace) -> None:
+    """Run ``geval board close``; raises GevalError."""
+    if (args.name is None) == (args.team is None):
+        raise UsageError(message="give the name of an account to close, or a team with --team NAME")
+    with Board.open(args.board).writing() as connection:
+        if args.team is None:
+            people = [accounts.account_named(connection, args.name)]
+        else:
+            people = accounts.team_named(connection, args.team)
+        invited: dict[int, str] = {}
+        for one in people:
+            invited |= {other.id: other.label for other in accounts.close(connection, one.id, now())}
+            accounts.log(connection, ORGANISER, "closed", one.label, now=now())
+    left = [f"`{visible(label)}`" for key, label in invited.items() if key not in {one.id for one in people}]
+    if left:
+        terminal.note(f"still open, but invited by {visible(args.name or args.team)}: {', '.join(left)}")
+
+
+make_open_parser = parser_maker(
+    "board open",
+    "Open a closed account again, and the unused invitations that were closed with it.",
+    """\
+  geval board open gazette-board anna
 """,
     BOARD,
     NAME,
 )
 
 
-def run_close(args: argparse.Namespace) -> None:
-    """Run ``geval board close``; raises GevalError."""
+def run_open(args: argparse.Namespace) -> None:
+    """Run ``geval board open``; raises GevalError."""
     with Board.open(args.board).writing() as connection:
-        account = accounts.account_named(connection, args.name)
-        accounts.close(connection, account.id, now())
-        accounts.log(connection, "organiser", "closed", account.name, now=now())
+        accounts.log(connection, ORGANISER, "opened", accounts.reopen(connection, args.name), now=now())
 
 
 make_verify_receipt_parser = parser_maker(

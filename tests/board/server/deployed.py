@@ -109,7 +109,7 @@ def now():
 def _secrets(board, names, make):
     """Make accounts, and a secret of each."""
     with board.writing() as connection:
-        links = [accounts.invite(connection, name, now=now()) for name in names]
+        links = [accounts.invite(connection, name, now=now()).secret for name in names]
         return [make(connection, accounts.accept(connection, link, now()).id) for link in links]
 
 

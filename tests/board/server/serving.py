@@ -71,7 +71,7 @@ class Served:
     def invite(self, name, **more):
         """Return the link of an invitation, without the address."""
         with self.board.writing() as connection:
-            return f"/invitation/{accounts.invite(connection, name, now=self.clock(), **more)}"
+            return f"/invitation/{accounts.invite(connection, name, now=self.clock(), **more).secret}"
 
     def signed_in(self, name, **more):
         """A browser that is signed in."""
@@ -81,8 +81,9 @@ class Served:
 
     def token(self, name, **more):
         """A program's client, with a token of an account that is made if it is not there."""
-        self.signed_in(name)
         with self.board.writing() as connection:
+            if not accounts.all_accounts(connection, accounts.A.name == name):
+                accounts.accept(connection, accounts.invite(connection, name, now=self.clock()).secret, self.clock())
             account = accounts.account_named(connection, name)
             secret = accounts.make_token(connection, account.id, now=self.clock(), **more)
         return Browser(self.app, headers={"Authorization": f"Bearer {secret}"}, own=False)

@@ -12,7 +12,7 @@ from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
-CHANGES = ("announce", "take-back", "withdraw", "note", "close", "invite", "rescore")
+CHANGES = ("announce", "take-back", "withdraw", "note", "close", "open", "invite", "rescore")
 PAGES = ("", "/log", "/alike")
 
 
@@ -82,10 +82,15 @@ def test_an_organiser_invites_and_closes(served, organiser):
     assert "team Team 7" in bob.get("/me").text
     home = organiser.get(HOME).text
     assert "bob@example.org" in home
-    assert organiser.post(f"{HOME}/close", data={"name": "bob"}).status_code == 303
+    page = organiser.post(f"{HOME}/close", data={"name": "bob"})
+    assert (page.status_code, "Close the account Bob?" in page.text) == (200, True)
+    assert bob.get("/me").status_code == 200
+    assert organiser.post(f"{HOME}/close", data={"name": "bob", "sure": "yes"}).status_code == 303
     assert bob.get("/me").status_code == 303
-    assert "bob@example.org" not in organiser.get(HOME).text
-    assert ("olga", "close", "Bob") in log(served)
+    assert "Open the account Bob again" in organiser.get(HOME).text
+    assert organiser.post(f"{HOME}/open", data={"name": "Bob"}).status_code == 303
+    assert "Open the account Bob again" not in organiser.get(HOME).text
+    assert log(served)[-2:] == [("olga", "close", "Bob"), ("olga", "open", "Bob")]
 
 
 @pytest.mark.parametrize(("change", "form", "status", "says"), [

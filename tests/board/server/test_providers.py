@@ -100,10 +100,14 @@ def test_an_account_with_the_address_is_signed_in_to(school):
     assert "anna" in browser.get("/me").text
 
 
-def test_an_address_of_two_accounts_is_nobodys(school):
-    for name in ("one", "two"):
-        school.signed_in(name, email="bob@other.example")
-    assert come(school.browser(), "4").status_code == 403
+def test_an_address_has_one_account(school):
+    """A second invitation of an address is refused, so that who has it gets neither account by chance."""
+    school.signed_in("one", email="bob@other.example")
+    with pytest.raises(accounts.RefusedError, match="`one` has an account"):
+        school.invite("two", email="BOB@other.example")
+    browser = school.browser()
+    assert come(browser, "4").status_code == 303
+    assert "one" in browser.get("/me").text
 
 
 def test_a_closed_account_stays_closed(school):
@@ -142,6 +146,24 @@ def test_an_address_of_the_domain_makes_an_account(school):
     assert "team Team Anna" in browser.get("/me").text
     other = school.browser()
     assert come(other, "1").headers["location"] == "/me"
+
+
+def test_a_name_that_somebody_took_by_signing_in_is_free_for_the_organiser(school):
+    """Whoever makes an account in the name of a classmate does not get the classmate's link and uploads."""
+    taken, other = school.browser(), school.browser()
+    come(taken, "5")
+    taken.post("/sign-in/name", data={"name": "Anna Kowalska"})
+    with pytest.raises(accounts.RefusedError) as caught:
+        school.invite("Anna Kowalska", email="anna@uni.example")
+    reason = (
+        "there is a team `Anna Kowalska` already, with `Anna Kowalska (ann@uni.example)`; name a team with --team"
+    )
+    assert str(caught.value) == reason
+    other = school.signed_in("Anna Kowalska", email="anna@uni.example", team="Team 7")
+    assert "team Team 7" in other.get("/me").text
+    assert "team Anna Kowalska" in taken.get("/me").text
+    come(again := school.browser(), "1")
+    assert "team Team 7" in again.get("/me").text
 
 
 def test_a_name_that_is_taken_is_asked_for_again(school):

@@ -100,10 +100,12 @@ def test_a_session_ends_after_thirty_days_without_use(served):
 
 def test_the_database_holds_no_secret_and_the_audit_log_what_was_done(served):
     link, browser = served.invite("anna"), served.browser()
+    assert served.rows(select(secrets.c.digest)) == [accounts.digest_of(link.rpartition("/")[2])]
     browser.post(link)
     token = re.search(r"<code>([\w-]{43})</code>", browser.post("/me/tokens", data={"name": "laptop"}).text)[1]
     told = repr([row for table in (secrets, audit) for row in served.rows(select(table))])
-    for secret in (link.rpartition("/")[2], browser.cookies["geval"], token):
+    assert link.rpartition("/")[2] not in told
+    for secret in (browser.cookies["geval"], token):
         assert secret not in told
         assert accounts.digest_of(secret) in told
     lines = served.rows(select(audit.c.who, audit.c.action).order_by(audit.c.id))
@@ -159,7 +161,11 @@ def test_an_owner_invites_into_the_team(served):
     assert "team Team 7" in member.get("/me").text
     refused = member.post("/me/invitations", data={"name": "eve"})
     assert (refused.status_code, "only the owner of a team can invite people into it" in refused.text) == (403, True)
-    assert owner.post("/me/invitations", data={"name": "Bob"}).status_code == 403  # he has an account
+    refused = owner.post("/me/invitations", data={"name": "Bob"})
+    assert (refused.status_code, "your team has a member `Bob` already; ask the organiser" in refused.text) == (
+        403,
+        True,
+    )
 
 
 def test_a_team_sees_its_own_uploads_alone(served):

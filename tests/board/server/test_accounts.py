@@ -1,0 +1,228 @@
+"""Attacks on accounts: names that are taken before their owners come, namesakes, bans, and too many invitations."""
+
+import re
+
+import pytest
+from samples import ON_BOTH, output
+from serving import ADDRESS
+from sqlalchemy import select
+
+from geval_py.board.database.schema import accounts, audit
+
+OUT, GOOD = "/upload/out.tsv?test=test-A", output("test-A", 0.5)
+
+
+@pytest.fixture(autouse=True)
+def one_clock(served, monkeypatch):
+    """The commands have the clock of the server."""
+    monkeypatch.setattr("geval_py.cli.board.server.now", served.clock)
+
+
+@pytest.fixture
+def invite(served, geval):
+    """Run geval board invite, with the board's address."""
+
+    def run(*words):
+        return geval("board", "invite", served.board.folder, *words, "--url", ADDRESS)
+
+    return run
+
+
+def invited(owner, name):
+    """Invite somebody on one's own page; gives the path of the link."""
+    page = owner.post("/me/invitations", data={"name": name})
+    assert page.status_code == 200, page.text
+    return re.search(rf"<code>{ADDRESS}(/invitation/[\w-]+)</code>", page.text)[1]
+
+
+def opened(served, link):
+    """Open a link in a new browser."""
+    browser = served.browser()
+    assert browser.post(link.strip().removeprefix(ADDRESS)).headers.get("location") == "/me"
+    return browser
+
+
+def team(browser):
+    """The team of who is signed in, "" if nobody is."""
+    return browser.get("/api/me").json().get("team", "")
+
+
+@ON_BOTH
+def test_a_name_that_a_team_took_first_is_free_for_the_organiser(served, geval, invite):
+    """The owner of a team opens an invitation in the name of a classmate, whom the organiser invites later."""
+    mallory = served.signed_in("mallory", team="Team M")
+    hijacked = opened(served, invited(mallory, "That Name"))
+    status, link, told = invite("That Name", "--team", "Team 7", "--email", "that@uni.example")
+    assert (status, told) == (0, "")
+    real = opened(served, link)
+    assert [team(one) for one in (real, hijacked)] == ["Team 7", "Team M"]
+    number = real.put(OUT, GOOD).json()["number"]
+    assert [one.get(f"/api/uploads/{number}").status_code for one in (real, hijacked)] == [200, 404]
+    names = served.rows(select(audit.c.who).where(audit.c.action == "signed in"))
+    assert names == ["mallory", "That Name (Team M)", "That Name"]
+    folder = served.board.folder
+    assert geval("board", "close", folder, "That Name (Team M)")[0] == 0
+    assert [team(one) for one in (real, hijacked)] == ["Team 7", ""]
+    no = "geval: there is no account `nobody`, but `nobody (Team M)`\n"
+    invited(mallory, "nobody")
+    assert geval("board", "token", folder, "nobody") == (1, "", no)
+
+
+def test_an_owner_learns_no_names_and_makes_no_link_for_others(served):
+    """Names that exist and names that do not have the same answer, except in the own team."""
+    served.signed_in("anna")
+    mallory = served.signed_in("mallory", team="Team M")
+    assert [mallory.post("/me/invitations", data={"name": name}).status_code for name in ("anna", "nobody")] == [
+        200
+    ] * 2
+    served.invite("Bob", team="Team M")  # whom the organiser has invited into the team, and who has not come yet
+    for name in ("bob", "mallory"):
+        answer = mallory.post("/me/invitations", data={"name": name})
+        reason = f"your team has a member `{name}` already; ask the organiser"
+        assert (answer.status_code, reason in answer.text) == (403, True)
+    older = invited(mallory, "cid")
+    link = invited(mallory, "cid")
+    assert served.browser().post(older).status_code == 403
+    assert team(opened(served, link)) == "Team M"
+
+
+@ON_BOTH
+def test_the_organiser_is_told_of_an_account_and_changes_it_only_on_request(served, invite):
+    anna = served.signed_in("anna")
+    thief = served.browser()
+    thief.cookies.update(anna.cookies)
+    older = served.invite("anna")
+    account = "`anna` has an account: submitter, team `anna`, made by the organiser on 2027-01-10"
+    differing = ["--team", "Team 7", "--email", "anna@uni.example", "--role", "reader"]
+    refused = "e-mail address, role, team; give another person another name, or change the account with --update\n"
+    assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  different from yours: {refused}")
+    assert served.browser().get(older).status_code == 200
+    status, link, told = invite("anna")
+    assert (status, told) == (0, f"geval: note: {account}\n  its sessions and earlier links have ended\n")
+    assert served.browser().post(older).status_code == 403
+    assert [team(one) for one in (anna, thief, opened(served, link))] == ["", "", "anna"]
+    changed = account.replace("submitter, team `anna`", "reader, team `Team 7`, anna@uni.example")
+    status, link, told = invite("anna", *differing, "--update")
+    assert (status, told) == (0, f"geval: note: {changed}\n  its sessions and earlier links have ended\n")
+    assert team(opened(served, link)) == "Team 7"
+    other = "geval: " + changed + "\n  different from yours: name; " + refused.partition("; ")[2]
+    assert invite("Anna Nowak", "--email", "ANNA@uni.example") == (1, "", other)
+    assert invite("Anna Nowak", "--email", "ANNA@uni.example", "--update")[0] == 0
+    assert served.rows(select(accounts.c.name)) == ["Anna Nowak"]
+
+
+def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invite):
+    """A token that was made before the organiser corrected the address ends."""
+    program = served.token("anna")
+    assert invite("anna", "--email", "anna@uni.example", "--update")[0] == 0
+    assert program.get("/api/me").status_code == 401
+
+
+def test_nobody_joins_a_team_by_the_name_alone(served, invite):
+    """Else whoever has taken the name of a team sees the uploads of the person with this name."""
+    served.signed_in("mallory", team="That Name")
+    reason = "there is a team `That Name` already, with `mallory`; name a team with --team"
+    assert invite("That Name") == (1, "", f"geval: {reason}\n")
+    assert invite("That Name", "--team", "Team 7")[0] == 0
+    reason = "the team `Tearn 7` looks like the team `Team 7`; give the same name, or one that differs more"
+    assert invite("bob", "--team", "Tearn 7") == (1, "", f"geval: {reason}\n")
+    reason = "the name `That Narne` looks like the account `That Name`; give one that differs more"
+    assert invite("That Narne", "--team", "bob") == (1, "", f"geval: {reason}\n")
+
+
+PEOPLE = """\
+name,email,team
+Jan Kowalski,jan@uni.example,
+Tom,tom@uni.example,
+Ewa,ewa@uni.example,Team m
+Jan Kowalski,jan.k@uni.example,
+Torn,torn@uni.example,
+Ola,EWA@uni.example,
+Iza,iza@uni.example,Team rn
+anna,anna@uni.example,
+,
+"""
+
+
+@ON_BOTH
+def test_a_list_with_namesakes_changes_nothing(served, invite, tmp_path):
+    served.signed_in("anna")
+    path = tmp_path / "people.csv"
+    path.write_text(PEOPLE.removesuffix(",\n"))
+    message = f"""\
+geval: nobody in `{path}` was invited
+  line 5: the name `Jan Kowalski` is in line 2 already
+  line 6: the name `Torn` looks like `Tom` in line 3
+  line 7: the e-mail address `EWA@uni.example` is in line 4 already
+  line 8: the team `Team rn` looks like `Team m` in line 4
+  line 9: `anna` has an account: submitter, team `anna`, made by the organiser on 2027-01-10; different from yours: \
+e-mail address; give another person another name, or change the account with --update
+"""
+    before = served.rows(select(accounts))
+    assert invite("--list", str(path)) == (1, "", message)
+    assert served.rows(select(accounts)) == before
+    text = path.read_text()
+    for line, again in (
+        ("Jan Kowalski,jan.k", "Jan Kowalski 2,jan.k"),
+        ("Torn", "Torn B"),
+        ("EWA", "ola"),
+        ("rn\n", "m\n"),
+    ):
+        text = text.replace(line, again)
+    path.write_text(text)
+    status, out, _ = invite("--list", str(path), "--update")
+    assert (status, len(out.splitlines())) == (0, 9)
+    jan, other = (opened(served, line.partition(",")[2]) for line in out.splitlines() if line.startswith("Jan"))
+    assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan Kowalski 2"]
+
+
+@pytest.mark.parametrize("name", ["organiser", "Organiser ", "оrganiser"])
+def test_nobody_is_called_as_the_audit_log_calls_the_organiser(served, invite, name):
+    reason = f"an account cannot have the name `{name}`: the audit log uses it"
+    assert invite(name) == (1, "", f"geval: {reason}\n")
+    answer = served.signed_in("anna").post("/me/invitations", data={"name": name})
+    assert (answer.status_code, reason in answer.text) == (403, True)
+
+
+@ON_BOTH
+@pytest.mark.parametrize("what", ["invitations", "tokens"])
+def test_an_account_makes_few_invitations_and_tokens_an_hour(served, what):
+    anna = served.signed_in("anna")
+    answers = [anna.post(f"/me/{what}", data={"name": f"friend {number}"}).status_code for number in range(22)]
+    assert answers == [200] * 20 + [429] * 2
+    served.clock.wait(hours=1)
+    assert anna.post(f"/me/{what}", data={"name": "one more"}).status_code == 200
+
+
+@ON_BOTH
+def test_a_ban_holds_and_is_undone(served, geval):
+    folder, mallory = served.board.folder, served.signed_in("mallory", team="Team M")
+    puppet, link = opened(served, invited(mallory, "puppet")), invited(mallory, "later")
+    own_link = served.invite("cid", team="Team M")
+    note = "geval: note: still open, but invited by mallory: `puppet (Team M)`\n"
+    assert geval("board", "close", folder, "mallory") == (0, "", note)
+    assert team(mallory) == ""
+    assert served.browser().post(link).status_code == 403
+    assert geval("board", "close", folder, "--team", "team m") == (0, "", "")
+    assert team(puppet) == ""
+    assert served.browser().post(own_link).status_code == 403
+    closed = "made by the organiser on 2027-01-10, closed on 2027-01-10\n  open it again with geval board open\n"
+    words = ["board", "invite", folder, "mallory", "--url", ADDRESS]
+    assert geval(*words) == (1, "", f"geval: `mallory` has an account: submitter, team `Team M`, {closed}")
+    assert geval("board", "open", folder, "mallory") == (0, "", "")
+    again = opened(served, geval(*words)[1])
+    assert team(opened(served, invited(again, "later"))) == "Team M"
+    actions = served.rows(select(audit.c.action, audit.c.subject).where(audit.c.who == "organiser"))
+    assert actions[:4] == [
+        ("closed", "mallory"), ("closed", "cid"), ("closed", "puppet (Team M)"), ("opened", "mallory"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "reason"), [
+    ([], "give the name of an account to close, or a team with --team NAME"),
+    (["anna", "--team", "anna"], "give the name of an account to close, or a team with --team NAME"),
+    (["--team", "Team 8"], "there is no account of a team `Team 8`"),
+])  # fmt: skip
+def test_what_cannot_be_closed(served, geval, words, reason):
+    status, _, told = geval("board", "close", served.board.folder, *words)
+    assert (status, told) == (1 if "Team 8" in words else 2, f"geval: {reason}\n")
