@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from geval_py.scoring.scores import ScoredOutput, check_comparable
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import some_of, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class PooledDifference(NamedTuple):
@@ -56,6 +59,12 @@ class PooledComparison(formats.Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         return formats.json_fields(self) | {"systems": [one._asdict() for one in self.systems]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row per system, in the same order, and a column for each of its figures."""
+        import pandas as pd
+
+        return pd.DataFrame(self.systems)
 
     def records(self) -> Table:
         return Table([Column(name=name, write=str) for name in PooledDifference._fields], self.systems)

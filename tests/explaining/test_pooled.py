@@ -57,6 +57,7 @@ def folders(tmp_path):
 def test_differences_of_outputs_of_one_name_are_pooled(folders, geval):
     compared = Suite(folders).compare("dev-0", baseline="same")
     (system,) = compared.systems
+    assert compared.to_frame().to_dict("records") == [system._asdict()]
     assert (system.name, system.sets, compared.baseline) == ("out-better.tsv", 2, "out-same.tsv")
     assert system.low < system.difference < system.high
     assert system.difference == pytest.approx(-0.35, abs=0.06)
