@@ -213,6 +213,8 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
             if isinstance(error, GevalError) and not isinstance(error, CorruptFileError):
                 raise
             reason = error.reason if isinstance(error, CorruptFileError) else str(error)
+            if isinstance(error, ValueError | LookupError | OverflowError):  # of Python, about a header
+                reason = "a header in it is malformed"
             kind = "tar" if is_tar else "zip"
             what = f"`{shown}` is not a {kind} archive, or is damaged: {visible(reason)}"
             raise RejectedError(reason=what) from error

@@ -62,6 +62,8 @@ NEGATIVE = tar_info("README.md")
 NEGATIVE.size = -(1 << 12)
 PAX_SIZE = b"20 size=-1000000000\n"
 BACKWARDS = tar_member(tar_info("pax", len(PAX_SIZE), tarfile.XHDTYPE)) + PAX_SIZE + bytes(BLOCK - len(PAX_SIZE))
+SPARSE_PAX = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
+NO_MAP = tar_member(tar_info("pax", len(SPARSE_PAX), tarfile.XHDTYPE)) + SPARSE_PAX.ljust(BLOCK, b"\0")
 CHAIN = tar_member(tar_info("pax", 0, tarfile.XHDTYPE)) * 5000
 DAMAGED = "`anna.tar` is not a tar archive, or is damaged: "
 
@@ -82,6 +84,7 @@ DAMAGED = "`anna.tar` is not a tar archive, or is damaged: "
         (tar_of(tar_info(OUT, 0, tarfile.FIFOTYPE)), f"`{OUT}` is not a regular file but a device, a pipe or the like"),
         (tar_of(SPARSE), f"`{OUT}` is a sparse file; pack it as an ordinary file"),
         (tar_of((f"{'x' * 501}/out.tsv", LINE)), f"`{'x' * 100}…{'x' * 91}/out.tsv` has a name of more than 500 characters"),
+        (tar_of(NO_MAP, tar_info(OUT, BLOCK), b"1" * BLOCK), DAMAGED + "a header in it is malformed"),
         (tar_of(HUGE), DAMAGED + "empty header"),
         (tar_of(LONG), DAMAGED + "empty header"),
         (tar_of(GLOBAL), DAMAGED + "empty header"),
@@ -98,7 +101,7 @@ DAMAGED = "`anna.tar` is not a tar archive, or is damaged: "
     ],
     ids=[
         "slip", "absolute", "slip-elsewhere", "twice", "nested", "link", "hard-link", "folder-link", "device", "block-device", "pipe",
-        "sparse", "long-name", "pax-8-GB", "long-name-8-GB", "global-8-GB", "pax-8-GB-second", "chain", "pax-size-back", "negative",
+        "sparse", "sparse-no-map", "long-name", "pax-8-GB", "long-name-8-GB", "global-8-GB", "pax-8-GB-second", "chain", "pax-size-back", "negative",
         "no-end", "damaged-header", "cut", "empty", "no-tar", "gzip-cut",
     ],
 )  # fmt: skip
