@@ -28,7 +28,8 @@ from geval_py.errors import DataError, UnreadableFileError
 from geval_py.text import named, visible
 
 KEY_FILE = "receipt.key"
-FIELDS = ("number", "board", "submitter", "file", "test", "sha256", "bytes", "arrived", "key")
+SUBMISSION, TRIAL = "submission", "trial"  # the kinds
+FIELDS = ("number", "kind", "board", "submitter", "file", "test", "sha256", "bytes", "arrived", "key")
 SIGNATURE = "signature"
 Receipt: TypeAlias = "dict[str, Any]"
 

@@ -116,6 +116,7 @@ def accept(
         store_content(connection, values["sha256"], packed)
         number, arrived = secrets.token_hex(queue.NUMBER_BYTES), arrived.astimezone(UTC)
         signed = {name: values[name] for name in ("test", "sha256", "bytes")}
+        signed["kind"] = signed_receipts.TRIAL if values["dry"] else signed_receipts.SUBMISSION
         signed |= {"number": number, "board": board.settings.title, "submitter": sender.team, "file": values["name"]}
         signed["arrived"] = arrived.isoformat(timespec="microseconds")
         values |= {"number": number, "receipt": (receipt := signed_receipts.sign(key, signed))}

@@ -320,5 +320,7 @@ def run_verify_receipt(args: argparse.Namespace) -> None:
     receipt = signed_receipts.verify(args.file, read_text(args.file), args.key.strip())
     test = f" for {receipt['test']}" if receipt["test"] else ""
     what = f"{receipt['submitter']} sent {receipt['file']}{test} of {receipt['bytes']} bytes to {receipt['board']}"
+    if receipt["kind"] == signed_receipts.TRIAL:
+        what += ", as a trial, which is no submission"
     moment, digest = receipt["arrived"], receipt["sha256"]
     sys.stdout.write(f"{visible(f'valid: {what}')}\n  arrived  {moment}\n  sha256   {digest}\n")

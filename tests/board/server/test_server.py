@@ -200,12 +200,25 @@ def test_an_upload_is_scored_and_has_a_valid_receipt(served):
     assert "anna" in served.browser().get("/").text
 
 
-@pytest.mark.parametrize("name", ["number", "board", "submitter", "file", "test", "sha256", "bytes", "arrived"])
+@pytest.mark.parametrize(
+    "name", ["number", "kind", "board", "submitter", "file", "test", "sha256", "bytes", "arrived"]
+)
 def test_a_changed_receipt_is_not_valid(served, name):
     receipt = json.loads(served.token("anna").put(OUT, GOOD).json()["receipt"])
     key = receipt["key"]
     with pytest.raises(signed_receipts.ReceiptError, match="its signature does not match its content"):
         signed_receipts.verify("r", json.dumps(receipt | {name: "another"}), key)
+
+
+@pytest.mark.parametrize(("dry", "kind"), [("", ""), ("&dry=yes", ", as a trial, which is no submission")])
+def test_a_receipt_says_whether_it_is_of_a_trial(served, geval, tmp_path, dry, kind):
+    program = served.token("anna")
+    (tmp_path / "r.json").write_text(program.put(OUT + dry, GOOD).text, encoding="utf-8")
+    key = program.get("/receipt-key").text.strip()
+    status, out, _ = geval("board", "verify-receipt", str(tmp_path / "r.json"), "--key", key)
+    title = served.board.settings.title
+    first = f"valid: anna sent out.tsv for test-A of {len(GOOD)} bytes to {title}{kind}"
+    assert (status, out.partition("\n")[0]) == (0, first)
 
 
 @pytest.mark.parametrize(
