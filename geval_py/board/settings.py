@@ -26,6 +26,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
+from ipaddress import ip_network
 from typing import Annotated, Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -214,6 +215,18 @@ _DOMAIN = _matching(
     "must list domains of e-mail addresses, such as uni.example, or '*' for all",
     str.lower,
 )
+
+
+def _network(written: str) -> str:
+    try:
+        ip_network(written)
+    except ValueError as error:
+        raise WrongValueError(
+            "must list addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8"
+        ) from error
+    return written
+
+
 _PROVIDERS = partial(
     _distinct, "slug", "must give each provider a different name, with a letter or digit from a to z or 0 to 9"
 )
@@ -271,7 +284,7 @@ class ServerSettings:
 
     ``webhooks`` are told what happens, accounts by ``mail`` what became of their uploads. Accounts of the providers
     ``sign_in`` may sign in. Who has no account and no invitation makes one if the domain of their e-mail address is
-    in ``open``.
+    in ``open``. ``proxies`` are the addresses or networks whose ``X-Forwarded-For`` is believed.
     """
 
     upload: Annotated[int, POSITIVE] = 200_000_000
@@ -280,6 +293,7 @@ class ServerSettings:
     open: tuple[Annotated[str, _DOMAIN], ...] = ()
     webhooks: Annotated[tuple[Webhook, ...], _WEBHOOKS] = ()
     mail: Mail | None = None
+    proxies: tuple[Annotated[str, _network], ...] = ()
 
     def is_open_to(self, email: str) -> bool:
         """Whether an address that a provider has verified may make an account.

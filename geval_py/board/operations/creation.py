@@ -62,7 +62,7 @@ def create(
         samples=config.DEFAULT_SAMPLES,
     )
     settings = settings_of(place, content)
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(folder, 0o700, exist_ok=True)
     board = Board(folder, settings, place_of(folder, settings.database))
     create_tables(board.engine)
     with rewriting.written_whole(place) as file:
@@ -190,6 +190,7 @@ submit: ""
 # How to cite the challenge, in Markdown, for its page.
 cite: ""
 
-# The server (geval board serve): the largest upload in bytes, and how many uploads a team may send in an hour.
+# The server (geval board serve): the largest upload in bytes, and how many uploads a team may send in an hour; behind
+# a reverse proxy, also its address: proxies: [127.0.0.1].
 server: {{upload: 200_000_000, uploads_an_hour: 60}}
 """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from geval_py.cli.commands import option
@@ -16,6 +19,18 @@ EXAMPLES = """\
 """
 BOARD = option("board", metavar="BOARD", help="the board's folder")
 CODE = option("code", metavar="CODE", help="the submission's code, or its first characters")
+
+
+@contextmanager
+def private_files(*, unless: bool = False) -> Iterator[None]:
+    """Let nobody else read the files that are made meanwhile, ``unless`` they are for the public."""
+    before = os.umask(0o077)
+    if unless:
+        os.umask(before)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def now() -> datetime:

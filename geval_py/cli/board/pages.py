@@ -13,7 +13,7 @@ from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import AFTER
 from geval_py.board.submission import FAILED
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now
+from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import add_format, option, parser_maker, switch
 from geval_py.tables.formats import Shown
 from geval_py.tables.numbers import counted
@@ -168,5 +168,6 @@ def run_site(args: argparse.Namespace) -> None:
     """Run ``geval board site``; raises GevalError."""
     from geval_py.board.site import build
 
-    number = build(Board.open(args.board), args.output, now=now(), organiser=args.organiser)
+    with private_files(unless=not args.organiser):
+        number = build(Board.open(args.board), args.output, now=now(), organiser=args.organiser)
     sys.stdout.write(f"{visible(args.output)}: {counted(number, 'file')}\n")

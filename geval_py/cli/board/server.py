@@ -18,12 +18,13 @@ from geval_py.board.server.accounts import RefusedError
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now
+from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
 WITH_SERVER = "GEVAL_BOARD_WITH_SERVER"  # a variable, set for the worker that a server starts
+SHUTDOWN_SECONDS = 30  # for which uploads may finish
 RESTART_SECONDS = 1  # before a worker that died is followed by another
 CSV_COLUMNS = ("name", "email", "team", "role")
 
@@ -43,10 +44,12 @@ make_serve_parser = parser_maker(
     option("--host", default="127.0.0.1", metavar="NAME", help="the address to listen at (default: 127.0.0.1)"),
     option("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)"),
     option("--url", default="", metavar="URL", help="the public address (default: that of board.yaml)"),
+    switch("--shared", help="serve a folder that other users of this machine can read"),
     option("--workers", type=int, metavar="N", help="jobs at once; 0 for no worker (default: the number of cores)"),
 )
 
 
+@private_files()
 def run_serve(args: argparse.Namespace) -> None:
     """Run ``geval board serve`` until it is interrupted; raises GevalError."""
     import uvicorn
@@ -58,6 +61,9 @@ def run_serve(args: argparse.Namespace) -> None:
 
     with workspace() as place:
         server = ServerContext(args.board, place, url=args.url)
+        if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
+            hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
+            raise UsageError(message=f"others can read the board in {named(args.board)}\n  {hint}")
         check_secrets(server.board().settings.server)
         server.site.start()
         config = uvicorn.Config(
@@ -70,7 +76,8 @@ def run_serve(args: argparse.Namespace) -> None:
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            forwarded_allow_ips=list(server.board().settings.server.proxies),
         )
         address = server.url or f"http://{args.host}:{args.port}"
         terminal.note(f"serving {named(args.board)} at {address}; press Ctrl-C to stop")
@@ -125,6 +132,7 @@ make_work_parser = parser_maker(
 )
 
 
+@private_files()
 def run_work(args: argparse.Namespace) -> None:
     """Run ``geval board work``; raises GevalError."""
     from geval_py.board.server.worker import Worker

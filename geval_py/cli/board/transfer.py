@@ -10,7 +10,7 @@ from geval_py.board.database.store import Board, settings_path
 from geval_py.board.exports import export, import_board
 from geval_py.board.operations.creation import create
 from geval_py.cli import terminal
-from geval_py.cli.board import BOARD, now
+from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UsageError
 from geval_py.text import named
@@ -35,6 +35,7 @@ make_init_parser = parser_maker(
 )
 
 
+@private_files()
 def run_init(args: argparse.Namespace) -> None:
     """Run ``geval board init``; raises GevalError."""
     board = create(
@@ -74,7 +75,8 @@ def run_export(args: argparse.Namespace) -> None:
     if os.path.lexists(args.file) and not args.force:
         there = f"{named(args.file)} is there already, and is left as it is"
         raise UsageError(message=f"{there}\n  --force writes over it")
-    export(Board.open(args.board), args.file, now=now(), public=args.public)
+    with private_files(unless=args.public):
+        export(Board.open(args.board), args.file, now=now(), public=args.public)
 
 
 make_import_parser = parser_maker(
@@ -90,6 +92,7 @@ make_import_parser = parser_maker(
 )
 
 
+@private_files()
 def run_import(args: argparse.Namespace) -> None:
     """Run ``geval board import``; raises GevalError."""
     from sqlalchemy import select

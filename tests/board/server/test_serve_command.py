@@ -1,0 +1,92 @@
+"""``geval board serve`` in a process of its own: whom it believes, how it stops, and who can read a board's files."""
+
+import http.client
+import os
+import stat
+import threading
+import time
+from contextlib import closing
+
+import pytest
+from deployed import HOST, Process, ask, serving, tokens, unused_port
+from samples import output
+from serving import set_keys
+from sqlalchemy import select
+
+from geval_py.board.database.schema import jobs, rates
+
+pytestmark = pytest.mark.no_cover
+GOOD = output("test-A", 0.5).encode()
+OUT = "/upload/out.tsv?test=test-A"
+
+
+@pytest.mark.parametrize(("proxies", "sender"), [("[]", HOST), ("[127.0.0.0/8]", "203.0.113.9")])
+def test_the_address_of_a_sender_is_believed_of_the_settings_proxies_alone(sqlite_board, proxies, sender):
+    set_keys(sqlite_board, server=f"{{proxies: {proxies}}}")
+    with serving(sqlite_board, "--workers", 0) as (port, _):
+        headers = {"Authorization": "Bearer wrong", "X-Forwarded-For": "203.0.113.9"}
+        assert ask(port, "GET", "/api/me", **headers)[0] == 401
+    with sqlite_board.reading() as connection:
+        assert connection.execute(select(rates.c.name)).scalars().all() == [f"failures from {sender}"]
+
+
+def test_a_wrong_proxy_is_an_error_of_the_settings(sqlite_board):
+    set_keys(sqlite_board, server="{proxies: [the proxy]}")
+    process = Process("serve", sqlite_board.folder, "--port", unused_port())
+    process.wait()
+    assert "must list addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8" in process.said
+
+
+def test_an_upload_finishes_while_the_server_stops(sqlite_board):
+    """It has thirty seconds for that; the worker waits, too."""
+    secret = tokens(sqlite_board, ["anna"])[0]
+    connection = http.client.HTTPConnection(HOST)
+    with serving(sqlite_board, "--workers", 0) as (connection.port, process), closing(connection):
+        connection.putrequest("PUT", OUT)
+        connection.putheader("Authorization", f"Bearer {secret}")
+        connection.putheader("Content-Length", str(len(GOOD)))
+        connection.endheaders(GOOD[:100])
+        time.sleep(1)
+        stopping = threading.Thread(target=process.stop)
+        stopping.start()
+        time.sleep(7)
+        connection.send(GOOD[100:])
+        assert connection.getresponse().status == 201
+        stopping.join(60)
+    with sqlite_board.reading() as connection:
+        assert connection.execute(select(jobs.c.state)).scalars().all() == ["waiting"]
+
+
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_nobody_else_can_read_a_board_or_its_export(challenge, tmp_path, geval):
+    before = os.umask(0o022)
+    try:
+        folder, answers = tmp_path / "board", tmp_path / "answers"
+        for words in (
+            ["init", folder, "--challenge", challenge, "--answers", answers],
+            ["export", folder, tmp_path / "whole.tar"],
+            ["export", folder, tmp_path / "public.tar", "--public"],
+            ["import", tmp_path / "copy", tmp_path / "whole.tar"],
+            ["site", folder, "-o", tmp_path / "own", "--organiser"],
+            ["site", folder, "-o", tmp_path / "site"],
+        ):
+            assert geval("board", *map(str, words))[0] == 0
+    finally:
+        os.umask(before)
+    assert [mode(tmp_path / name) for name in ("board", "copy", "own", "site")] == [0o700, 0o700, 0o700, 0o755]
+    assert {mode(path) for path in (*folder.iterdir(), *(tmp_path / "copy").rglob("*.*"))} == {0o600}
+    assert (mode(tmp_path / "whole.tar"), mode(tmp_path / "public.tar")) == (0o600, 0o644)
+    assert (mode(tmp_path / "own" / "index.html"), mode(tmp_path / "site" / "index.html")) == (0o600, 0o644)
+
+
+def test_a_folder_that_others_can_read_is_not_served(sqlite_board):
+    os.chmod(sqlite_board.folder, 0o755)
+    process = Process("serve", sqlite_board.folder, "--port", unused_port())
+    process.wait()
+    hint = f"  chmod 700 {sqlite_board.folder}, or allow it with --shared\n"
+    assert process.said == f"geval: others can read the board in `{sqlite_board.folder}`\n{hint}"
+    with serving(sqlite_board, "--workers", 0, "--shared") as (_, process):
+        assert process.is_running
