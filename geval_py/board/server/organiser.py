@@ -97,6 +97,8 @@ def change(visit: Visit) -> Response | None:
             subject = account.label
         case "open":
             subject = accounts.reopen(connection, form["name"])
+        case "try-again":
+            subject = str(queue.try_again(connection, now))
         case "rescore":
             dry = form["dry"] == "yes"
             subject = str(queue.ask_to_rescore(connection, visit.account.name, now, dry=dry))

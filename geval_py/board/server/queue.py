@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from geval_py.board.database.schema import jobs
+from geval_py.board.database.schema import blobs, jobs
 from geval_py.board.database.store import Board, escape_unstorable, store_errors
 from geval_py.board.operations.pipeline import Attempt
 from geval_py.board.operations.receipts import LEASED, OPEN, WAITING
@@ -85,6 +85,14 @@ def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool
     if connection.execute(select(J.id).where(J.kind == RESCORING, J.state.in_(OPEN))).first() is not None:
         raise UsageError(message="a rescoring is waiting or running already")
     return enqueue(connection, RESCORING, now, who=escape_unstorable(who), dry=dry)
+
+
+def try_again(connection: Connection, now: datetime) -> int:
+    """Put failed uploads whose content is kept back into the queue, with their arrivals; return their number."""
+    has_content = exists().where(blobs.c.sha256 == J.sha256)
+    failed = update(jobs).where(J.kind == UPLOAD, J.state == FAILED, ~J.dry, has_content)
+    values = {"state": WAITING, "due": now, "ended": None, "lease": 0, "deaths": 0, "reason": ""}
+    return connection.execute(failed.values(values)).rowcount
 
 
 @contextmanager

@@ -6,7 +6,7 @@
     settle      the worker stores what came of it
 
 The content stands in the database until the upload is done, so that workers on other machines have it, and no upload
-is ever without its file.
+is ever without its file. That of one that failed is kept, to be tried again.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from geval_py.reading.compression import COMPRESSED_ENDINGS
 from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.text import visible
 
+MAX_FAILED = 10  # failed uploads of a team whose contents are kept
 MAX_NAME_LENGTH = 200  # characters of a file's name
 OUTPUT_ENDINGS = tuple(
     f"{kind}{ending}" for kind in (".tsv", *FORMAT_ENDINGS) for ending in ("", *COMPRESSED_ENDINGS)
@@ -146,12 +147,20 @@ def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
 
 
 def remove_content(connection: Connection, row: Row[Any]) -> None:
-    """Delete the content of an upload that is done, unless a submission or another upload has the same."""
+    """Delete the content of an upload that is done, unless a submission or another upload has the same.
+
+    The contents of the last MAX_FAILED failed uploads of each team are kept, and earlier ones of this team deleted.
+    """
+    has_failed = jobs.c.state == queue.FAILED, jobs.c.kind == queue.UPLOAD, ~jobs.c.dry
+    failed = select(jobs.c.sha256).where(*has_failed, jobs.c.submitter_id == row.submitter_id)
     is_needed = (
-        exists().where(files.c.sha256 == row.sha256),
-        exists().where(jobs.c.sha256 == row.sha256, jobs.c.state.in_(OPEN)),
+        exists().where(files.c.sha256 == blobs.c.sha256),
+        exists().where(jobs.c.sha256 == blobs.c.sha256, jobs.c.state.in_(OPEN)),
+        exists().where(jobs.c.sha256 == blobs.c.sha256, *has_failed, jobs.c.submitter_id != row.submitter_id),
+        blobs.c.sha256.in_(failed.order_by(jobs.c.id.desc()).limit(MAX_FAILED)),
     )
-    connection.execute(delete(blobs).where(blobs.c.sha256 == row.sha256, *(~one for one in is_needed)))
+    is_done = (blobs.c.sha256 == row.sha256) | blobs.c.sha256.in_(failed)
+    connection.execute(delete(blobs).where(is_done, *(~one for one in is_needed)))
 
 
 # What a team sees of its uploads.

@@ -206,6 +206,7 @@ def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: flo
         arrived_by=UPLOAD,
         origin=f"upload {upload.number}: {upload.name}",
         stored=upload.sha256,
+        again=upload.submission_id is not None,
     )
     try:
         attempt = prepare(board, attempt, references_of(board.settings), received, seconds)

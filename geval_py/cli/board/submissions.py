@@ -20,6 +20,7 @@ from geval_py.errors import DataError, UsageError
 from geval_py.reading.config import argument_type
 from geval_py.tables.formats import Shown
 from geval_py.tables.layout import Cut
+from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
@@ -211,7 +212,7 @@ make_rescore_parser = parser_maker(
 """,
     BOARD,
     switch("--dry-run", help="only show whose place would change"),
-    switch("--again", help="also try again those that failed"),
+    switch("--again", help="also try again submissions and uploads that failed"),
     add_format,
 )
 
@@ -219,11 +220,20 @@ make_rescore_parser = parser_maker(
 def run_rescore(args: argparse.Namespace) -> None:
     """Run ``geval board rescore``; raises GevalError."""
     from geval_py.board.operations.rescoring import rescore
+    from geval_py.board.server import queue
 
     board = store.Board.open(args.board)
     with terminal.ProgressBar("scoring again", unit="items") as progress:
         rescored = rescore(board, now=now(), dry_run=args.dry_run, again=args.again, progress=progress)
-    would, lines = args.dry_run, [] if rescored.outdated else ["nothing is out of date"]
+    uploads = 0
+    if args.again:
+        with board.writing() as connection:
+            uploads = queue.try_again(connection, now())
+            if args.dry_run:
+                connection.rollback()
+    would, lines = args.dry_run, [] if rescored.outdated or uploads else ["nothing is out of date"]
+    if uploads:
+        lines.append(f"{'to be put' if would else 'put'} back into the queue: {counted(uploads, 'failed upload')}")
     for reason, count in Counter(one.reason for one in rescored.outdated).items():
         lines.append(f"{'to be scored' if would else 'scored'} again: {count}, because {reason}")
     for receipt in rescored.receipts:

@@ -165,7 +165,7 @@ def check_invariants(board, given=(), *, is_idle=True):
             _check_upload(connection, row, found)
         _check_once(rows, found)
         needed = {digest for (digest,) in connection.execute(select(files.c.sha256))}
-        needed |= {row.sha256 for row in rows if row.state in OPEN}
+        needed |= {row.sha256 for row in rows if row.state in OPEN or (row.state == "failed" and not row.dry)}
         assert {digest for (digest,) in connection.execute(select(blobs.c.sha256))} == needed
         _check_quota(connection, board, rows, found)
     states = [row.state for row in rows]

@@ -12,7 +12,7 @@ from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
-CHANGES = ("announce", "take-back", "withdraw", "note", "close", "open", "invite", "rescore")
+CHANGES = ("announce", "take-back", "withdraw", "note", "close", "open", "invite", "rescore", "try-again")
 PAGES = ("", "/log", "/alike")
 
 

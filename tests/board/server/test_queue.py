@@ -23,6 +23,7 @@ from geval_py.board.server import queue, worker
 from geval_py.board.server import uploads as queue_of_uploads
 from geval_py.board.server.worker import Worker
 from geval_py.cli.board import pages
+from geval_py.cli.board import submissions as submission_commands
 
 OUT = "/upload/out.tsv?test=test-A"
 
@@ -192,6 +193,57 @@ def test_an_upload_whose_workers_died_fails_and_costs_nothing(served):
     told = program.get(f"/api/uploads/{number}").json()
     assert (told["state"], told["reason"], told["cost"]) == ("failed", "its worker died twice", 0)
     assert program.put(OUT, output("test-A", 0.5, 0)).status_code == 201  # it may be sent again
+
+
+@ON_BOTH
+@pytest.mark.parametrize("way", ["command", "button"])
+def test_an_upload_that_failed_is_tried_again_with_its_arrival(served, geval, monkeypatch, way):
+    program, (number,) = sent(served)
+    before = program.get(f"/api/uploads/{number}").json()
+    for _ in range(2):
+        queue.lease(served.board, served.clock())
+        served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+    served.work()
+    assert states(served) == ["failed"]
+    if way == "button":
+        organiser = served.signed_in("olga", role="organiser")
+        assert "Try failed uploads again" in organiser.get("/organiser").text
+        assert organiser.post("/organiser/try-again").status_code == 303
+    else:
+        monkeypatch.setattr(submission_commands, "now", served.clock)
+        words = "board", "rescore", served.board.folder, "--again"
+        assert geval(*words, "--dry-run") == (0, "to be put back into the queue: 1 failed upload\n", "")
+        assert geval(*words) == (0, "put back into the queue: 1 failed upload\n", "")
+    assert states(served) == ["waiting"]
+    served.work()
+    told = program.get(f"/api/uploads/{number}").json()
+    assert (told["state"], told["arrived"], told["cost"]) == ("scored", before["arrived"], 1)
+    assert geval("board", "rescore", served.board.folder, "--again")[1] == "nothing is out of date\n"
+
+
+def test_a_submission_that_failed_is_tried_again_from_its_upload(served, geval, sandbox_jobs):
+    """It failed before its files were received; so the board has only the upload."""
+    sandbox_jobs.unopened.add("upload")
+    program, (number,) = sent(served)
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "failed"
+    sandbox_jobs.unopened.clear()
+    geval("board", "rescore", served.board.folder, "--again")
+    served.work()
+    assert program.get(f"/api/uploads/{number}").json()["state"] == "scored"
+    assert count(served.board, submissions) == 1
+
+
+def test_the_contents_of_ten_failed_uploads_of_a_team_are_kept(served):
+    for number in range(12):
+        served.token("anna").put(OUT, output("test-A", 0.5, number))
+        for _ in range(2):
+            queue.lease(served.board, served.clock())
+            served.clock.wait(seconds=queue.LEASE_SECONDS + 1)
+        served.work()
+    assert states(served) == ["failed"] * 12
+    kept = served.rows(select(jobs.c.sha256).order_by(jobs.c.id))[2:]
+    assert set(served.rows(select(blobs.c.sha256))) == set(kept)
 
 
 KILLED = """
