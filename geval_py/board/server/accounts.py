@@ -99,7 +99,7 @@ class Account:
 
     def __str__(self) -> str:
         """Return who this is, for the organiser."""
-        about = [self.role, *([f"team `{self.team}`"] if self.team else []), *([self.email] if self.email else [])]
+        about = filter(None, (self.role, self.team and f"team `{self.team}`", self.email))
         maker = f"`{self.maker}`" if self.maker else "themself" if self.scope else "the organiser"
         never = "" if self.joined else ", never used"
         text = f"`{self.name}` has an account: {', '.join(about)}, made by {maker} on {self.made:%Y-%m-%d}{never}"
@@ -268,28 +268,25 @@ def invite(
         return Invitation(_link(connection, new, now, days), new)
     if own.disabled:
         raise RefusedError(reason=f"{own}\n  open it again with geval board open")
-    differences = {
-        "name": casefolded(name) != casefolded(own.name),
-        "e-mail address": email.lower() not in ("", own.email.lower()),
-        "role": role not in ("", own.role),
-        "team": bool(team) and (not own.team or casefolded(team) != casefolded(own.team)),
-        "maker": own.scope != 0,
-    }
-    differing = [what for what, differs in differences.items() if differs]
+    differences = [
+        ("name", casefolded(name) != casefolded(own.name)),
+        ("e-mail address", email.lower() not in ("", own.email.lower())),
+        ("role", role not in ("", own.role)),
+        ("team", team and (not own.team or casefolded(team) != casefolded(own.team))),
+        ("maker", own.scope),
+    ]
+    differing = [what for what, differs in differences if differs]
     if differing and not change:
         ways = "give another person another name, or change the account with --update"
         raise RefusedError(reason=f"{own}\n  different from yours: {', '.join(differing)}; {ways}")
     if differing:
-        if differences["e-mail address"] or own.scope:  # it may become another person's
+        if {"e-mail address", "maker"}.intersection(differing):  # it may become another person's
             connection.execute(delete(secrets).where(S.account_id == own.id))
             connection.execute(delete(identities).where(identities.c.account_id == own.id))
-        values: dict[str, Any] = {"email": email or own.email, "role": role or own.role, "scope": 0}
-        values |= {"name": escape_unstorable(name), "key": casefolded(name)} if differences["name"] else {}
-        team_id = own.submitter_id
-        if differences["team"] or (values["role"] == SUBMITTER and not own.team):
-            team_id = _team_id(connection, team, name)
-            values |= {"submitter_id": team_id, "owner": True}
-        _check_free(connection, name, 0, team_id, own.id)
+        values = _named(name) | {"email": email or own.email, "role": role or own.role, "scope": 0}
+        if "team" in differing or (values["role"] == SUBMITTER and not own.team):
+            values |= {"submitter_id": _team_id(connection, team, name), "owner": True}
+        _check_free(connection, name, 0, values.get("submitter_id", own.submitter_id), own.id)
         connection.execute(update(accounts).where(A.id == own.id).values(values))
         own = _open_account(connection, own.id)
     return Invitation(_link(connection, own, now, days), own, ", ".join(["again", *differing]))
@@ -369,10 +366,13 @@ def _new_account(
     connection: Connection, name: str, team_id: int | None, now: datetime, *, scope: int = 0, **values: Any
 ) -> Account:
     _check_free(connection, name, scope, team_id, None)
-    values = {"role": SUBMITTER, "key": casefolded(name), "name": escape_unstorable(name), "made": now} | values
-    values |= {"scope": scope, "submitter_id": team_id}
+    values = {"role": SUBMITTER, "made": now, "scope": scope, "submitter_id": team_id} | _named(name) | values
     new = connection.execute(insert(accounts).values(values).returning(A.id)).scalar_one()
     return _open_account(connection, new)
+
+
+def _named(name: str) -> dict[str, Any]:
+    return {"key": casefolded(name), "name": escape_unstorable(name)}
 
 
 def _link(connection: Connection, one: Account, now: datetime, days: int | None = None) -> str:

@@ -47,7 +47,9 @@ PAGES = StaticFiles()
 def application(server: ServerContext) -> ASGIApp:
     """Return the application of a server."""
     handlers = dict.fromkeys((HTTPException, GevalError, ClientDisconnect, OSError), failed)  # OSError: a full disk
-    app = Starlette(routes=[Mount(server.path, routes=ROUTES)], exception_handlers=handlers)
+    # A mount matches no address with a line break, whose page says what is wrong.
+    routes = [Mount(server.path, routes=ROUTES)] if server.path else ROUTES
+    app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.server = server
     return guard(app, is_secure=server.is_secure)
 
