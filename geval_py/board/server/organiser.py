@@ -67,7 +67,7 @@ def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
     """Show the link of an invitation on a page that leads ``back``."""
     visit.log("invited", made.account.label, made.detail)
     link = visit.server.own_address(visit.request, f"/invitation/{made.secret}")
-    note = made.note if back else ""
+    note = made.note.replace("\n ", ";") if back else ""
     return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"), note=note)
 
 

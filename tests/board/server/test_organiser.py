@@ -82,6 +82,14 @@ def test_an_organiser_invites_and_closes(served, organiser):
     assert "team Team 7" in bob.get("/me").text
     home = organiser.get(HOME).text
     assert "bob@example.org" in home
+    told = "made by `olga` on 2027-01-10; its sessions and earlier links have ended"
+    assert told in organiser.post(f"{HOME}/invite", data=form).text
+    refused = organiser.post(f"{HOME}/invite", data=form | {"team": "Team 8"})
+    assert (refused.status_code, "different from yours: team" in refused.text) == (403, True)
+    page = organiser.post(f"{HOME}/invite", data=form | {"team": "Team 8", "update": "yes"}).text
+    link = page.partition("<code>")[2].partition("</code>")[0]
+    assert bob.post(link.removeprefix(ADDRESS)).status_code == 303
+    assert "team Team 8" in bob.get("/me").text
     page = organiser.post(f"{HOME}/close", data={"name": "bob"})
     assert (page.status_code, "Close the account Bob?" in page.text) == (200, True)
     assert bob.get("/me").status_code == 200
