@@ -570,15 +570,19 @@ def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
 
 
 def reread(
-    evaluation: scores.ScoredOutput, schemes: Sequence[evaluate.Named], vocabulary: frozenset[str] = frozenset()
+    evaluation: scores.ScoredOutput,
+    schemes: Sequence[evaluate.Named],
+    vocabulary: frozenset[str] = frozenset(),
+    *,
+    sign: bool = True,
 ) -> scores.ScoredOutput:
-    """Score an output again, with other metrics, and sign it if it was signed.
+    """Score an output again, with other metrics, and ``sign`` it if it was signed.
 
     Raises UsageError if it can be read only once.
     """
     if not sources.can_be_reread(evaluation.output.path):
         raise UsageError(message=f"{named(evaluation.output.path)} would have to be read again: write it to a file")
-    sign = evaluation.signature is not None
+    sign = sign and evaluation.signature is not None
     return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 
 

@@ -84,7 +84,8 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
         hard.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
     honest = [help_panel(report), luck if comparison else None]
     if calibration is not None:
-        honest = [*calibration_panels(calibration).values(), *honest]
+        calibrated = calibration_panels(calibration).values()
+        honest = [*(one._replace(method=one.method + _sample_text(report)) for one in calibrated), *honest]
     panels: list[tuple[str, list[Panel | None]]] = [
         ("How good, how sure", quality),
         ("Where the loss comes from", loss),
@@ -514,11 +515,7 @@ def features_panel(report: Report) -> Panel | None:
         rows.append(ChartRow(name, value, low, high, lines=lines, note=f"q {q}", colour=BAD))
         cells.append((short(name, 60), lines, *own, q, share))
     finding, sentence = "", "No word or shape of a word is significantly more common in bad lines."
-    lines_of_all, lines_of_sample, of_sample, drawn = len(report.values), len(report.sample), "", ""
-    if lines_of_sample < lines_of_all:
-        of_sample = " of the sample"
-        whole_documents = "" if report.documents is None else ", whole documents,"
-        drawn = f" The sample is {lines_of_sample:,} of the {lines_of_all:,} lines{whole_documents} drawn at random."
+    of_sample = " of the sample" if report.is_sampled else ""
     if names and of_losses:
         those = f"the {counts[0]:,} lines{of_sample} with {short(names[0])}"
         finding = f"If {those} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
@@ -546,8 +543,15 @@ def features_panel(report: Report) -> Panel | None:
             [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)], cells
         ),
         method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
-        f"explains most of what those before it left open{method}{drawn}",
+        f"explains most of what those before it left open{method}{_sample_text(report)}",
     )  # fmt: skip
+
+
+def _sample_text(report: Report) -> str:
+    """Say behind a method which lines a sample has; "" without a sample."""
+    documents = "" if report.documents is None else ", whole documents,"
+    sample = f" The sample is {len(report.sample):,} of the {len(report.values):,} lines{documents} drawn at random."
+    return sample if report.is_sampled else ""
 
 
 def documents_panel(report: Report) -> Panel | None:
@@ -738,22 +742,25 @@ def luck_panel(report: Report) -> Panel | None:
     (_, luck), score, interval = report.calibration_and_luck, report.score, report.interval
     if luck is None:
         return None
-    half, of_lines = (luck.high - luck.low) / 2, interval.half_width
+    # The means of more lines differ less between seeds.
+    half = (luck.high - luck.low) / 2 * math.sqrt((luck.lines + luck.left_out) / len(report.values))
+    of_lines = interval.half_width
     less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""
     z = luck.z or 0.0
     seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
+    seed, value = (f"{seed} on the sample", luck.score) if report.is_sampled else (seed, score.value)
     return Panel(
         "luck",
         "How much is luck of the hash?",
         sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
-        chart=luck_chart(luck, interval, score.value),
+        chart=luck_chart(luck, interval, value),
         table=table_of(
             [("what", written), ("score", figure)],
-            [("this output", score.value), ("mean over seeds", luck.mean),
+            [("this output", value), ("mean over seeds", luck.mean),
              *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
         ),
         method=f"The lines scored again with {luck.seeds} other seeds, line numbers plus 1 to {luck.seeds} (small "
-        "marks), and the range that holds 95 % of seeds.",
+        f"marks), and the range that holds 95 % of seeds.{_sample_text(report)}",
     )  # fmt: skip
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import compress, repeat
+from functools import cached_property, partial
+from itertools import compress, islice, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from geval_py.explaining.calibration import (
     Calibration,
     calibration_of,
     calibration_schemes,
+    hashed_scheme,
     profile_of,
     reread,
     schemes_of,
@@ -35,8 +37,10 @@ from geval_py.reading.items import ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ACCENT, ChartRow
+from geval_py.scoring.evaluate import Named, extended
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import exp
+from geval_py.scoring.metrics.base import LineStatistics, exp
+from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.escapes import short
 
@@ -47,9 +51,10 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
-MAX_LINES = 200_000  # whose features are ranked; of more lines, those of a sample
+MAX_LINES = 200_000  # for features, calibration and the luck of the hash; of more lines, a sample
 SAMPLED_LINES = 100_000
 MIN_DOCUMENTS = 30  # of a sample
+LINES_AT_ONCE = 8192
 SAMPLES = 300  # of the lines of a group, for its interval
 SHUFFLES = 20  # times that lines are dealt out to documents at random
 
@@ -128,9 +133,14 @@ class Report:
         _, expected, _ = self.evaluation.scored_sides()
         return list(map(self._prepare, expected))
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether features, calibration and the luck of the hash are those of a sample."""
+        return len(self.sample) < len(self.values)
+
     @cached_property
     def sample(self) -> Integers:
-        """The places of the lines whose features are ranked: all or, of more than MAX_LINES, some whole documents."""
+        """The places of the lines in the sample: all or, of more than MAX_LINES, some whole documents."""
         lines = len(self.values)
         if lines <= MAX_LINES:
             return np.arange(lines)
@@ -158,7 +168,7 @@ class Report:
     def outcomes(self) -> losses.Outcomes:
         """What became of each line of a metric with losses."""
         if self.is_hashed and not self._has_buckets:
-            return self._of_profiles[0]
+            return losses.classify(*map(self._profile.column, losses.PROFILED))
         return losses.outcomes_of(self.read_items(np.arange(len(self.values))))
 
     def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
@@ -246,25 +256,47 @@ class Report:
         Both are None for a metric that is not hashed, and luck for lines of buckets, which hold for one seed of the
         hash, and without a finite line.
         """
-        return self._of_profiles[1:] if self.is_hashed else (None, None)
-
-    @cached_property
-    def _has_buckets(self) -> bool:
-        *_, outputs = self.evaluation.scored_sides()
-        return not all(":" in output for output in map(self._prepare, outputs))
-
-    @cached_property
-    def _of_profiles(self) -> tuple[losses.Outcomes, Calibration, Luck | None]:
-        """What is made of a hashed metric's output, read again: profiles of lines and, without buckets, other seeds.
-
-        The profiles themselves, which are large, are not kept. Outcomes of buckets are of no use.
-        """
+        if not self.is_hashed:
+            return None, None
         schemes = schemes_of(self.evaluation)
         of_luck = [] if self._has_buckets else luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]
-        profiled = reread(self.evaluation, [*calibration_schemes(schemes), *of_luck])
-        outcomes = losses.classify(*map(profile_of(profiled).column, losses.PROFILED))
-        luck = None if self._has_buckets else luck_of(profiled, 0)
-        return outcomes, calibration_of(profiled, documents=self.column), luck if luck and luck.lines else None
+        read = self._read_sample if self.is_sampled else partial(reread, self.evaluation)
+        scored = read([*calibration_schemes(schemes), *of_luck])
+        luck = None if self._has_buckets else luck_of(scored, 0)
+        return calibration_of(scored, documents=self.column), luck if luck and luck.lines else None
+
+    @cached_property
+    def _profile(self) -> ProfileStatistics:
+        """The profiles of all lines."""
+        scheme, metric = hashed_scheme(schemes_of(self.evaluation))
+        return profile_of(reread(self.evaluation, [(scheme, profiled(metric))], sign=False))
+
+    @property
+    def _has_buckets(self) -> bool:
+        return bool(self._profile.column("vector").any())
+
+    def _read_sample(self, schemes: Sequence[Named]) -> ScoredOutput:
+        """Score the lines of the sample; each keeps its number, the seed of the hash."""
+        chosen = np.isin(np.arange(len(self.values)), self.sample)
+        _, expected, outputs = self.evaluation.scored_sides()
+        lines = zip(map(self._prepare, expected), map(self._prepare, outputs), chosen.tolist(), strict=False)
+        tables: list[LineStatistics] = []
+        for start in range(0, len(chosen), LINES_AT_ONCE):
+            block = list(islice(lines, LINES_AT_ONCE))
+            answers = lines_of([answer for answer, *_ in block])
+            guesses = lines_of([output if is_chosen else ":1" for _, output, is_chosen in block])
+            places = np.flatnonzero(chosen[start : start + LINES_AT_ONCE]).tolist()
+            tables = extended(
+                tables, [metric.column.statistics(guesses, answers, start + 1).only(places) for _, metric in schemes]
+            )
+        own, numbers = self.evaluation, np.array(self.evaluation.line_numbers or range(1, len(chosen) + 1))
+        scores = tuple(
+            self.score._replace(metric=metric, statistics=table, line_numbers=array("q", numbers[chosen]))
+            for (_, metric), table in zip(schemes, tables, strict=True)
+        )
+        return ScoredOutput(
+            split=own.split, output=own.output, input=own.input, scores=scores, file_lines=own.file_lines
+        )
 
     @cached_property
     def unigram(self) -> float | None:

@@ -179,7 +179,7 @@ def score_output(
         lines = lines_read = 0
         input_lines = inputs.lines() if reads_input else repeat("")
         for block, scored in map_blocks(outputs, expected, work, workers, matched=True, progress=progress):
-            statistics = _extended(statistics, scored)
+            statistics = extended(statistics, scored)
             lines += block.lines
             if selections:
                 both = decode_lines(block.expected), decode_lines(block.outputs)
@@ -299,11 +299,11 @@ class ScoreWork:
                 else:
                     first.path = self.expected_path
                 raise first
-            tables = _extended(tables, scored)
+            tables = extended(tables, scored)
         return tables
 
 
-def _extended(tables: list[LineStatistics], following: list[LineStatistics]) -> list[LineStatistics]:
+def extended(tables: list[LineStatistics], following: list[LineStatistics]) -> list[LineStatistics]:
     """Append the statistics of the lines that follow to those of each column."""
     for table, of_lines in zip(tables, following, strict=bool(tables)):
         table.extend(of_lines)

@@ -1,4 +1,4 @@
-"""The features of a report on many lines are those of a sample of whole documents, and say the same."""
+"""Features, calibration and luck in a report on many lines are those of a sample of whole documents."""
 
 import random
 
@@ -7,7 +7,7 @@ import pytest
 
 from geval_py import evaluate
 from geval_py.reports import report as reports
-from geval_py.reports.panels import features_panel
+from geval_py.reports.panels import features_panel, sections
 from geval_py.reports.report import Report
 
 
@@ -45,3 +45,29 @@ def test_a_sample_says_the_same(evaluation, monkeypatch):
     assert " lines of the sample with `storm` in Left were no worse" in panel.sentence
     assert panel.method.endswith(" The sample is 1,000 of the 4,000 lines, whole documents, drawn at random.")
     assert (sampled.score, sampled.interval) == (whole.score, whole.interval)
+
+
+def test_calibration_and_luck_of_a_sample(evaluation, monkeypatch):
+    whole = Report(evaluation, documents="FileId")
+    calibration, luck = whole.calibration_and_luck
+    monkeypatch.setattr(reports, "MAX_LINES", 2000)
+    monkeypatch.setattr(reports, "SAMPLED_LINES", 1000)
+    monkeypatch.setattr(reports, "LINES_AT_ONCE", 700)
+    sampled = Report(evaluation, documents="FileId")
+    own, own_luck = sampled.calibration_and_luck
+    assert own.lines == own_luck.lines == 1000
+    assert own.words.n == 2000
+    loss = pytest.approx(sampled.values[sampled.sample].mean())  # of the same seeds
+    assert (own.claim.loss, own_luck.loss) == (loss, loss)
+    for name in ("entropy", "loss", "gap"):
+        assert getattr(own.claim, name) == pytest.approx(getattr(calibration.claim, name), abs=0.05)
+    assert own.claim.is_significant == calibration.claim.is_significant
+    assert own_luck.mean == pytest.approx(luck.mean, abs=0.05)
+    panels = {panel.key: panel for _, of_section in sections(sampled) for panel in of_section}
+    for key in ("honest", "guess", "rest", "luck", "culprits"):
+        assert panels[key].method.endswith(
+            " The sample is 1,000 of the 4,000 lines, whole documents, drawn at random."
+        )
+    assert panels["luck"].sentence.startswith("Collisions move this score by ± ")
+    assert panels["luck"].sentence.endswith(" on the sample.")
+    assert np.array_equal(sampled.outcomes.codes, whole.outcomes.codes)

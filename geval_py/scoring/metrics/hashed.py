@@ -7,7 +7,7 @@ are a line's whole profile, and its loss under another seed of the hash.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
@@ -79,7 +79,7 @@ class ProfileStatistics(LineStatistics):
 
     __slots__ = ("_histogram",)
 
-    def __init__(self, columns: tuple[array[float], ...], histogram: array[float]) -> None:
+    def __init__(self, columns: tuple[array[float], ...], histogram: array[float] | Doubles) -> None:
         import numpy as np
 
         super().__init__(columns)
@@ -89,6 +89,10 @@ class ProfileStatistics(LineStatistics):
         LineStatistics.extend(self, following)
         if isinstance(following, ProfileStatistics):
             self._histogram += following._histogram
+
+    def only(self, places: Sequence[int]) -> ProfileStatistics:
+        """Return the columns of some lines, and the histogram of all."""
+        return ProfileStatistics(LineStatistics.only(self, places).columns, self._histogram)
 
     def column(self, name: str) -> Doubles:
         """Return the column of a name, a value a line."""
