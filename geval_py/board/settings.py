@@ -147,13 +147,15 @@ class Digits(NamedTuple):
 class Phase:
     """A period whose submissions are ranked together, up to and including the moment ``until``.
 
-    It ranks the named ``tests``, all without any. The other fields replace those of the board and of its tests for
+    It ranks the named ``tests``, all without any. ``reopened`` accepts a deadline that was moved after private scores
+    had been shown. The other fields replace those of the board and of its tests for
     submissions that arrive in this phase; None leaves them as they are.
     """
 
     name: str
     until: Annotated[datetime, moment_of]
     tests: tuple[str, ...] = ()
+    reopened: bool = False
     submissions_a_day: int | None = None
     disclosed: Significant | None = None
     ladder: bool | None = None

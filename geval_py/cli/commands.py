@@ -57,6 +57,7 @@ SUBCOMMANDS = {  # of each command that has some, the same
         "show": ("show a leaderboard", PAGES),
         "status": ("what is stored, out of date, rejected, failed, charged", PAGES),
         "withdraw": ("hide a submission, with a reason", SUBMISSIONS),
+        "extend": ("give one team a later deadline or more submissions", SUBMISSIONS),
         "final": ("name the submissions that decide in the end", SUBMISSIONS),
         "note": ("put a public remark on a submission", SUBMISSIONS),
         "announce": ("tell everybody something, on the first page", SUBMISSIONS),

@@ -142,6 +142,16 @@ files = _table(
     UniqueConstraint("submission_id", "name"),
 )
 
+# What the organiser allowed a team in a phase ("" without phases): a later deadline, ``more`` submissions a day.
+exceptions = _table(
+    "exceptions",
+    _reference("submitter_id", "submitters", primary_key=True),
+    _key("phase", Text),
+    *_columns(Moment, "until", nullable=True),
+    *_columns(Integer, "more", server_default="0"),
+    *_columns(Text, "reason"),
+)
+
 # The content of files by digest, compressed by Zstandard as one stream and cut into parts.
 blobs = _table(
     "blobs",
@@ -347,10 +357,11 @@ rates = _table(
 )
 
 # One row about the board. ``changed`` counts the changes of what the pages show; ``disclosed_with`` are the settings
-# that the disclosures were made with.
+# that the disclosures were made with. ``decided`` has, by phase, the deadline after which private scores were shown.
 board = _table(
     "board",
     *_columns(Moment, "created"),
     *_columns(Integer, "changed", server_default="0"),
     *_columns(Text, "disclosed_with", server_default=""),
+    *_columns(JSON, "decided", server_default="{}"),
 )

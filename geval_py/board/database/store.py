@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
-from geval_py.board.settings import BoardSettings, read_settings
+from geval_py.board.settings import BoardSettings, moment_text, read_settings
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
@@ -74,7 +74,19 @@ class Board:
         settings = read_settings(settings_path(folder))
         board = cls(folder, settings, place_of(folder, settings.database))
         check_schema(board.engine)
+        board.check_deadlines()
         return board
+
+    def check_deadlines(self) -> None:
+        """Raise UsageError if a deadline was moved after its private scores were shown, unless that is accepted."""
+        with self.reading() as connection:
+            decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
+        for phase in self.settings.phases:
+            until, shown = moment_text(phase.until), decided.get(phase.name, "")
+            if shown and until > shown and not phase.reopened:
+                moved = f"the deadline of {visible(phase.name)} was moved to {until}, but since {shown} the private"
+                moved += " scores have been shown, and submitters may use them"
+                raise UsageError(message=f"{moved}\n  move it back, or write `reopened: true` into this phase")
 
     @property
     def engine(self) -> Engine:

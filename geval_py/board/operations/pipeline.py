@@ -56,6 +56,7 @@ from geval_py.board.operations.receipts import (
     quota_used,
     receipt_of,
 )
+from geval_py.board.ranking.deadlines import team_settings
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
@@ -140,19 +141,21 @@ def prepare(
     with naming(attempt.source):
         unopened = unopened_digest(attempt.source)
     attempt = replace(attempt, name=name, unopened=unopened, references=references)
-    s, phase, left = submissions.c, settings.at(attempt.arrived), None
+    s, left = submissions.c, None
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
         own = None if submitter is None else int(submitter.id)
+        team = team_settings(connection, settings, own)
+        phase = team.at(attempt.arrived)
         has_failed = s.state == FAILED, s.checked_with == check_digest(settings, references)
         query = select(s.digest, s.submitter_id, s.reason).where(*has_failed)
         failures = [] if attempt.again else connection.execute(query).all()
         rows = connection.execute(select(s.digest, s.arrived).where(s.submitter_id == own, s.state != FAILED))
-        earlier = {row.digest for row in rows if settings.at(row.arrived).tests == phase.tests}
+        earlier = {row.digest for row in rows if team.at(row.arrived).tests == phase.tests}
         if refusal:
             left = 0
         elif phase.submissions_a_day and not attempt.baseline:
-            used = quota_used(connection, settings, own, attempt.arrived, with_uploads=False)
+            used = quota_used(connection, team, own, attempt.arrived, with_uploads=False)
             left = phase.submissions_a_day - used
     reasons = {row.digest: row.reason for row in failures}
     # A folder or a branch may have changed since: before it is received, only failures of its submitter count.
@@ -224,9 +227,10 @@ def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attem
         retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
         other = submissions.c.state.in_(retried) & (submissions.c.digest == attempt.unopened)
     query = select(submissions).where(submissions.c.submitter_id == own, is_same | other).order_by(is_same.desc())
-    tests = settings.at(attempt.arrived).tests
+    team = team_settings(connection, settings, own)
+    tests = team.at(attempt.arrived).tests
     for row in connection.execute(query):
-        if settings.at(row.arrived).tests == tests:
+        if team.at(row.arrived).tests == tests:
             return row, row.state != FAILED if row.digest == digest else attempt.result.parcel is None
     if not attempt.baseline:
         check_quota(connection, settings, own, attempt.name, attempt.arrived, attempt.parcel.outputs)
@@ -280,7 +284,9 @@ def _store_submission(
 ) -> int:
     """Store the row of a submission, replacing one that failed or was not received; return its id."""
     result, parcel = attempt.result, attempt.parcel
-    cost, charge = charge_of(settings.at(attempt.arrived), result.state, parcel.outputs, baseline=attempt.baseline)
+    own = submitter_id(connection, attempt.name)
+    phase = team_settings(connection, settings, own).at(attempt.arrived)
+    cost, charge = charge_of(phase, result.state, parcel.outputs, baseline=attempt.baseline)
     texts = {
         **asdict(parcel.details),
         **{name: getattr(result, name) for name in ("state", "reason", "aside", "problems")},
@@ -297,7 +303,7 @@ def _store_submission(
         "added": attempt.added,
         "cost": cost,
         "baseline": attempt.baseline,
-        "submitter_id": submitter_id(connection, attempt.name),
+        "submitter_id": own,
         "checked_with": checked_with,
     }
     if earlier is None:

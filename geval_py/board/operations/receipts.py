@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
 from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
+from geval_py.board.ranking.deadlines import team_settings
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput
@@ -129,9 +130,10 @@ def check_quota(
 ) -> None:
     """Raise QuotaError if one more submission would be too many; ``submitter_id`` is None for a new submitter.
 
-    The quota is that of the phase in which it arrived. Submissions of the same day in another phase do not count.
-    If ``with_uploads``, each upload that waits to become a submission counts as one.
+    The quota is that of the phase in which it arrived, with the exceptions for its team. Submissions of the same day
+    in another phase do not count. If ``with_uploads``, each upload that waits to become a submission counts as one.
     """
+    settings = team_settings(connection, settings, submitter_id)
     in_phase = settings.at(arrived)
     allowed = in_phase.submissions_a_day
     if not allowed:
@@ -155,7 +157,7 @@ def check_quota(
 def quota_used(
     connection: Connection, settings: BoardSettings, submitter_id: int | None, moment: datetime, *, with_uploads: bool
 ) -> int:
-    """Return how many submissions of the day and phase of a moment a submitter has used."""
+    """Return how many submissions of the day and phase of a moment a submitter, with these settings, has used."""
     phase, day = settings.phase_of(moment), day_of(moment, settings.zone)
 
     def is_counted(table: Table) -> tuple[ColumnElement[bool], ...]:

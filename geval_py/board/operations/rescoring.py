@@ -44,6 +44,7 @@ from geval_py.board.operations.pipeline import (
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.ranking import leaderboard
+from geval_py.board.ranking.deadlines import settings_by_team, team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
@@ -175,13 +176,14 @@ def outdated(
 
     was_checked = s.checked_with == check_digest(settings, references)
     tests = {name: [test.name for test in phase.tests] for name, phase in settings.by_phase.items()}
+    teams = settings_by_team(connection, settings)
     for row in connection.execute(
-        select(s.id, s.code, s.arrived, files.c.name)
+        select(s.id, s.code, s.arrived, s.submitter_id, files.c.name)
         .join_from(submissions, files)
         .outerjoin(outputs, outputs.c.file_id == files.c.id)
         .where(s.state == SCORED, outputs.c.id.is_(None), true() if again else ~was_checked)
     ):
-        new_test = test_by_folder(row.name, tests[settings.phase_of(row.arrived)])
+        new_test = test_by_folder(row.name, tests[teams.get(row.submitter_id, settings).phase_of(row.arrived)])
         old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
 
     has_files = select(files.c.id).where(files.c.submission_id == s.id).exists()
@@ -256,8 +258,8 @@ def score_again(board: Board, number: int, references: References, place: str) -
         rows = connection.execute(query.where(outputs.c.submission_id == number)).mappings()
         stored = tuple(ReceivedOutput(**one) for one in rows)
         current = current_evaluations(connection, number, references)
+        settings = team_settings(connection, board.settings, row.submitter_id).at(row.arrived)
     evaluated = {(one.test, one.file, one.metric) for one in current}
-    settings = board.settings.at(row.arrived)
     parcel = Parcel(name=row.name, source=row.source, digest=row.digest, files=own_files)
 
     def score(chosen: tuple[ReceivedOutput, ...]) -> Result:
@@ -344,7 +346,7 @@ def replace_scores(
     if is_other or problems:
         values |= {"problems": escape_unstorable(problems)}
     if result.state != was.state:
-        phase = settings.at(was.arrived)
+        phase = team_settings(connection, settings, was.submitter_id).at(was.arrived)
         cost, charge = charge_of(phase, result.state, revision.outputs, baseline=was.baseline)
         values |= {"cost": cost, "charge": charge}
     connection.execute(update(submissions).where(own).values(values))

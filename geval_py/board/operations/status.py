@@ -14,6 +14,7 @@ from geval_py.board.database.store import Board
 from geval_py.board.operations.pipeline import settings_digest
 from geval_py.board.operations.receipts import SUBMISSIONS, day_of
 from geval_py.board.operations.rescoring import outdated
+from geval_py.board.ranking.deadlines import settings_by_team
 from geval_py.board.references import references_of
 from geval_py.board.settings import moment_text
 from geval_py.board.submission import STATES
@@ -101,6 +102,7 @@ def status_of(board: Board, now: datetime) -> Status:
     settings, references = board.settings, references_of(board.settings)
     tables = (schema.outputs, schema.evaluations)
     with board.reading() as connection:
+        teams = settings_by_team(connection, settings)
         rows = connection.execute(SUBMISSIONS.order_by(submissions.c.arrived, submissions.c.id)).all()
         output_rows = connection.execute(select(schema.outputs.c.submission_id, schema.outputs.c.test))
         with_output = {(row.submission_id, row.test) for row in output_rows}
@@ -116,7 +118,7 @@ def status_of(board: Board, now: datetime) -> Status:
     latest = {(row.submitter_id, row.name): row.id for row in sorted(rows, key=lambda row: row.id)}
     for row in rows:
         if row.state == schema.SCORED and row.withdrawn is None:
-            for test in settings.at(row.arrived).tests:
+            for test in teams.get(row.submitter_id, settings).at(row.arrived).tests:
                 if (row.id, test.name) not in with_output and (row.code, test.name) not in to_be_scored:
                     without[test.name].append(row.code)
         is_settled = row.state != schema.REJECTED or row.checked_with == settings_digest(settings)
@@ -128,7 +130,7 @@ def status_of(board: Board, now: datetime) -> Status:
             Line(
                 **{name: getattr(row, name) for name in names},
                 arrived=moment_text(row.arrived),
-                phase=settings.phase_of(row.arrived),
+                phase=teams.get(row.submitter_id, settings).phase_of(row.arrived),
                 charged=row.cost > 0,
                 reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
                 day=day_of(row.arrived, settings.zone).name,

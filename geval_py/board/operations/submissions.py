@@ -29,6 +29,7 @@ from geval_py.board.operations.receipts import (
     receipt_of,
 )
 from geval_py.board.operations.scheduler import Progress
+from geval_py.board.ranking.deadlines import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import MAX_COMPARED
 from geval_py.board.references import references_of
@@ -217,8 +218,9 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
         if row.withdrawn is not None:
             raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
         if by_team:  # a step of a ladder that is lost would show the next score
-            phase, ask = settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
-            if phase != settings.phase_of(now):
+            own_settings = team_settings(connection, settings, row.submitter_id)
+            phase, ask = own_settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
+            if phase != own_settings.phase_of(now):
                 raise UsageError(message=f"the deadline of {visible(phase)} has passed; {ask}")
             own = _tests_with_outputs(connection, row.id)
             for test in settings.in_phase(phase).tests:
@@ -290,6 +292,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
 
 def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any]) -> dict[str, Phase | None]:
     """Return the tests whose private part a submission may decide, each with the phase that has its deadline."""
+    settings = team_settings(connection, settings, row.submitter_id)
     own, phase = _tests_with_outputs(connection, row.id), settings.phase_of(row.arrived)
     last = {
         test.name: settings.deciding_phase(test.name) for test in settings.tests if test.split and test.name in own

@@ -43,6 +43,7 @@ from geval_py.board.settings import (
     Digits,
     Test,
     metric_of,
+    moment_text,
     uninformed_score,
 )
 from geval_py.board.submission import unpack, unpack_documents
@@ -145,7 +146,12 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
     if not order.is_disclosed(connection, settings, now):
         connection.execute(delete(disclosures))
         connection.execute(delete(rungs))
-        connection.execute(update(board).values(disclosed_with=order.made_with(settings, now)))
+        decided = connection.execute(select(board.c.decided)).scalar() or {}
+        for name, own in settings.by_phase.items():
+            if any(own.is_decided(test, name, now) for test in own.tests):
+                decided[name] = moment_text(order.bounds(settings, name)[1])
+        values = {"disclosed_with": order.made_with(settings, now), "decided": decided}
+        connection.execute(update(board).values(values))
     shown: dict[int, _Shown] = {}
     for phase, own in settings.by_phase.items():
         for test in own.tests:
@@ -269,7 +275,7 @@ def scored_outputs(
         .join(submissions, s.id == o.submission_id)
         .join(evaluations, e.id == own.evaluation_id)
         .where(o.test == test.name, own.metric.in_(settings.metrics))
-        .where(s.state == SCORED, s.withdrawn.is_(None), order.arrived_in(settings, phase))
+        .where(s.state == SCORED, s.withdrawn.is_(None), order.counts_in(settings, phase))
         .order_by(s.arrived, s.id, own.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)

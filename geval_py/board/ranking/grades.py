@@ -10,7 +10,7 @@ from geval_py.board.database.schema import accounts, submissions, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.ranking.disclosure import disclosed, scored_outputs
 from geval_py.board.ranking.leaderboard import standings_on
-from geval_py.board.ranking.order import SUBMITTER
+from geval_py.board.ranking.order import SUBMITTER, bounds
 from geval_py.board.settings import AFTER, PRIVATE, PUBLIC, BoardSettings
 from geval_py.board.submission import Standings
 from geval_py.tables.numbers import significant
@@ -25,7 +25,8 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
 
     A row has a person's name and address, their team, its best scores on the public and on the private part, as its
     leaderboard shows them (without parts, the score is public), its place, "late" if all that it sent came after the
-    deadline, and the codes of its final submissions. A team without accounts is one row, with its own name.
+    deadline or "extended" if that was extended for it, and the codes of its final submissions. A team without
+    accounts is one row, with its own name.
 
     Raises UsageError for an unknown test or phase, StoreError.
     """
@@ -49,13 +50,15 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         for row in connection.execute(named.order_by(submissions.c.final, submissions.c.id)):
             finals.setdefault(row.submitter_id, []).append(row.code)
         people = connection.execute(query.where((c.id.is_not(None)) | is_graded)).all()
-    rows = []
+    rows, until = [], bounds(settings, shown.phase)[1]
     for one in sorted(people, key=lambda one: (natural_order(one.team), natural_order(one.name or ""))):
         entry, after_all = results.get(one.team), late.get(one.team)
-        is_late = entry is None and after_all is not None
+        late_by = "late" if entry is None and after_all is not None else ""
+        if entry is not None and entry.arrived > until:
+            late_by = "extended"
         score = getattr(entry or after_all, "score", None)
         scores = (public.get(one.team_id), score) if shown.part == PRIVATE else (score, None)
-        told = getattr(entry, "place", None), "late" if is_late else "", " ".join(finals.get(one.team_id, ()))
+        told = getattr(entry, "place", None), late_by, " ".join(finals.get(one.team_id, ()))
         rows.append((one.name or one.team, one.email or "", one.team, *scores, *told))
     return Table([Column(name=name, cut="middle" if name in COLUMNS[:3] else "end") for name in COLUMNS], rows)
 

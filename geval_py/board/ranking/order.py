@@ -43,6 +43,12 @@ TYPES: Mapping[str, TypeEngine[Any]] = {
     "variant_params": sa.JSON(),
 }  # of the columns of an entry, where the database does not know it
 
+UNTIL = (  # the deadline of a submission's team
+    "coalesce((SELECT max(until) FROM exceptions WHERE submitter_id = submissions.submitter_id"
+    " AND phase = :{0} AND until > :{1}), :{1})"
+)
+IN_PHASE = f"submissions.arrived > {UNTIL.format('before', 'begin')}"
+IN_PHASE += f" AND submissions.arrived <= {UNTIL.format('phase', 'end')}"
 OTHER = "SELECT value FROM disclosures WHERE output_id = chosen.output_id AND metric = :{}"
 ENTRIES = """
 WITH candidates AS (
@@ -57,7 +63,7 @@ WITH candidates AS (
     LEFT JOIN evaluations AS own ON own.id = scores.evaluation_id
     LEFT JOIN evaluations AS shown ON shown.id = disclosures.evaluation_id
     WHERE outputs.test = :test AND submissions.state = :scored AND submissions.withdrawn IS NULL
-          AND submissions.arrived > :begin AND submissions.arrived <= :end
+          AND {in_phase}
 ), by_tag AS (
     SELECT candidates.*, tagged.value AS tag FROM candidates LEFT JOIN {tagged} ON TRUE
 ), numbered AS (
@@ -101,6 +107,7 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
     }
     is_postgresql = connection.dialect.name == "postgresql"
     sql = ENTRIES.format(
+        in_phase=IN_PHASE,
         tagged="json_array_elements_text(tags) AS tagged (value)" if is_postgresql else "json_each(tags) AS tagged",
         pool="by_tag" if by == TAG else "candidates",
         whose=whose,
@@ -109,10 +116,22 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
         keys=", ".join(KEYS),
         columns=", ".join(f"{column} AS {name}" for name, column in columns.items()),
     )
-    begin, end = bounds(settings, phase)
-    query = sa.text(sql).bindparams(bindparam("begin", begin, Moment), bindparam("end", end, Moment))
+    query = _bound(sql, settings, phase)
     values = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf, **others}
     return connection.execute(query.columns(**TYPES), values).mappings().all()
+
+
+def _bound(sql: str, settings: BoardSettings, phase: str) -> sa.TextClause:
+    """Return SQL with the values of IN_PHASE."""
+    (begin, end), number = bounds(settings, phase), settings.phase_names.index(phase)
+    before = settings.phase_names[number - 1] if number else ""
+    moments = bindparam("begin", begin, Moment), bindparam("end", end, Moment)
+    return sa.text(sql).bindparams(*moments, bindparam("before", before), bindparam("phase", phase))
+
+
+def counts_in(settings: BoardSettings, phase: str) -> sa.TextClause:
+    """Return the condition for a submission of a phase: it arrived in it, by the deadlines of its team."""
+    return _bound(IN_PHASE, settings, phase)
 
 
 def bounds(settings: BoardSettings, phase: str) -> tuple[datetime, datetime]:
@@ -122,9 +141,7 @@ def bounds(settings: BoardSettings, phase: str) -> tuple[datetime, datetime]:
     return deadlines[number], deadlines[number + 1]
 
 
-def arrived_in(
-    settings: BoardSettings, phase: str, arrived: ColumnElement[datetime] = submissions.c.arrived
-) -> ColumnElement[bool]:
+def arrived_in(settings: BoardSettings, phase: str, arrived: ColumnElement[datetime]) -> ColumnElement[bool]:
     """Return the condition for an arrival in a phase: after the deadline before it, until its own deadline."""
     begin, end = bounds(settings, phase)
     return and_(arrived > begin, arrived <= end)

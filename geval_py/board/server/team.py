@@ -18,6 +18,7 @@ from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, quota_used
+from geval_py.board.ranking.deadlines import team_settings
 from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
@@ -36,6 +37,7 @@ BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 
 def quota_of(connection: Connection, settings: BoardSettings, account: Account, now: datetime) -> dict[str, Any]:
     """Return how many submissions of a day an account's team has ``used``, of those ``allowed`` (0: any number)."""
+    settings = team_settings(connection, settings, account.submitter_id)
     used = quota_used(connection, settings, account.submitter_id, now, with_uploads=True)
     day = day_of(now, settings.zone)
     days = {"day": day.name, "next_day": day.end, "zone": str(settings.zone)}
@@ -45,6 +47,7 @@ def quota_of(connection: Connection, settings: BoardSettings, account: Account, 
 def me(visit: Visit) -> Response:
     """Show a team's uploads, quota, tokens and members, and the phase that is open."""
     account, settings, connection = visit.account, visit.board.settings, visit.connection
+    phases = team_settings(connection, settings, account.submitter_id).phases
     own_tokens = secrets.c.account_id == account.id, secrets.c.kind == accounts.TOKEN
     tokens = select(secrets).where(*own_tokens, secrets.c.expires >= visit.now)
     is_member = schema.accounts.c.submitter_id == account.submitter_id
@@ -56,7 +59,7 @@ def me(visit: Visit) -> Response:
         tokens=connection.execute(tokens.order_by(secrets.c.id.desc())).all(),
         members=accounts.all_accounts(connection, is_member) if account.submitter_id else [],
         quota=quota_of(connection, settings, account, visit.now),
-        phase=next((one for one in settings.phases if visit.now <= one.until), None),
+        phase=next((one for one in phases if visit.now <= one.until), None),
         endings=uploads.OUTPUT_ENDINGS,
     )
 
@@ -103,7 +106,8 @@ def upload_state(visit: Visit) -> Response:
     Of scores, it has what the site shows to everybody.
     """
     (upload, _), settings, connection = own_upload(visit), visit.board.settings, visit.connection
-    scores = shown_scores(connection, settings, upload.code, upload.arrived, visit.now) if upload.code else []
+    own = team_settings(connection, settings, visit.account.submitter_id)
+    scores = shown_scores(connection, settings, own, upload.code, upload.arrived, visit.now) if upload.code else []
     quota = quota_of(connection, settings, visit.account, visit.now)
     names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
     document = {name: getattr(upload, name) for name in names}

@@ -26,6 +26,7 @@ from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.pipeline import Attempt, prepare, store, within
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError, find_submission
+from geval_py.board.ranking.deadlines import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
@@ -190,12 +191,12 @@ def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: flo
     """
     with board.reading() as connection:
         upload = uploads.upload(connection, job.id)
+        settings = team_settings(connection, board.settings, upload.submitter_id)
         source = uploads.place_of(connection, upload, place)
     received = os.path.join(place, "files")
     os.mkdir(received)
     if upload.dry:
-        settings = within(board.settings.at(upload.arrived), seconds)
-        result = process_source(source, received, settings, ())
+        result = process_source(source, received, within(settings.at(upload.arrived), seconds), ())
         state = queue.DONE if result.state == SCORED else result.state
         return replace(job, state=state, reason=result.reason, problems=result.problems)
     attempt = Attempt(

@@ -153,7 +153,7 @@ def listed(view: SiteView, submissions: Iterable[SubmissionView]) -> list[Values
     rows: list[Values] = []
     for one in submissions:
         outputs, names = one.outputs if one.is_ranked else (), [test.name for test in view.listed_tests]
-        scores = [_best_score(view.settings, outputs, name, view.digits_at(name, one.arrived)) for name in names]
+        scores = [_best_score(view.settings, outputs, name, view.digits_at(name, one.code)) for name in names]
         rows.append({"submission": one, "scores": scores})
     return rows
 
@@ -168,16 +168,16 @@ def _best_score(settings: BoardSettings, outputs: Iterable[OutputView], test: st
 
 
 def shown_scores(
-    connection: Connection, settings: BoardSettings, code: str, arrived: datetime, now: datetime
+    connection: Connection, settings: BoardSettings, own: BoardSettings, code: str, arrived: datetime, now: datetime
 ) -> list[Values]:
     """Return what the lists of submissions show of one, for each test that it has an output for.
 
-    A ``score`` is a dash where nothing is shown. There are none for a submission that is not ranked, and while the
-    stored disclosures are not those of now.
+    ``own`` are its team's settings. A ``score`` is a dash where nothing is shown. There is none for a submission
+    that is not ranked, and while the stored disclosures are not those of now.
     """
     if not order.is_disclosed(connection, settings, now):
         return []
-    outputs, settings_then = shown_outputs(connection, settings, code), settings.at(arrived)
+    outputs, settings_then = shown_outputs(connection, settings, code), own.at(arrived)
     metric = names_of(settings.metrics)[0]
     shown: list[Values] = []
     for test in settings_then.tests:
@@ -206,9 +206,9 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
             above = entry if entry.place is not None else above
     for submission in view.submissions:
         parts: list[Values] = []
-        for test in view.settings.at(submission.arrived).tests if submission.is_ranked else ():
+        for test in view.settings.in_phase(submission.phase).tests if submission.is_ranked else ():
             outputs = [output for output in submission.outputs if output.test == test.name]
-            shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.arrived)
+            shown, digits = outputs[:MAX_OUTPUTS], view.digits_at(test.name, submission.code)
             with_lines = shown[:MAX_LINE_TABLES] if test.visible and digits.score else ()
             lines = [(output, worst) for output in with_lines if (worst := view.lines_of(test, output))]
             if outputs:

@@ -27,6 +27,7 @@ from geval_py.board.database.schema import (
 )
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import disclosure, leaderboard, likeness, place_ranges
+from geval_py.board.ranking.deadlines import settings_by_team
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
@@ -67,6 +68,7 @@ class SubmissionView:
     code: str
     submitter: str
     arrived: datetime
+    phase: str = ""
     state: str = SCORED
     reason: str = ""
     baseline: bool = False
@@ -119,9 +121,14 @@ class SiteView:
     lines_of: ReadLines = lambda *_: ()
     likenesses: tuple[likeness.Likeness, ...] | None = None
 
-    def digits_at(self, test: str, arrived: datetime) -> Digits:
-        """Return the digits of an output for a test, by the phase in which it arrived."""
-        return self.digits.get((test, self.settings.phase_of(arrived)), Digits(score=0, ends=0))
+    def digits_at(self, test: str, code: str) -> Digits:
+        """Return the digits of a submission's output for a test, by the phase in which it counts."""
+        return self.digits.get((test, self.phases[code]), Digits(score=0, ends=0))
+
+    @cached_property
+    def phases(self) -> Mapping[str, str]:
+        """The phases of the submissions, by their codes."""
+        return {one.code: one.phase for one in self.submissions}
 
     def front(self, test: str | None = None) -> str:
         """Return the phase of a test's first page; without a test, that of index.html."""
@@ -251,11 +258,12 @@ def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[Su
     by_submission = groupby(connection.execute(in_order), key=lambda file: file.submission_id)
     own_files, own_outputs = {number: list(own) for number, own in by_submission}, _outputs(connection, settings)
     columns = [submissions.c[one.name] for one in fields(SubmissionView) if one.name in submissions.c]
-    query = select(submissions.c.id, submitters.c.name.label("submitter"), *columns).join_from(
-        submissions, submitters
-    )
+    teams = settings_by_team(connection, settings)
+    keys = submissions.c.id, submissions.c.submitter_id
+    query = select(*keys, submitters.c.name.label("submitter"), *columns).join_from(submissions, submitters)
     for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())).mappings():
-        told: dict[str, Any] = {str(name): value for name, value in row.items() if name != "id"}
+        told: dict[str, Any] = {str(name): value for name, value in row.items() if name not in ("id", "submitter_id")}
+        told["phase"] = teams.get(row["submitter_id"], settings).phase_of(row["arrived"])
         told |= {"files": own_files.get(row["id"], ()), "outputs": tuple(own_outputs.get(row["id"], ()))}
         yield SubmissionView(**told)
 

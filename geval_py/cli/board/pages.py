@@ -103,6 +103,7 @@ def run_status(args: argparse.Namespace) -> None:
         copies, table = [asdict(pair) for pair in pairs], likeness.likeness_table(pairs)
         terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return
+    from geval_py.board.operations.extensions import extensions
     from geval_py.board.operations.status import status_of
     from geval_py.board.server.delivery import undelivered
     from geval_py.board.server.queue import queue_status
@@ -110,7 +111,8 @@ def run_status(args: argparse.Namespace) -> None:
     status = status_of(board, now())
     with board.reading() as connection:
         queue, lost = queue_status(connection, now()), undelivered(connection)
-    told = (*_summary(status), *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
+        extended = [f"extended for {one}" for one in extensions(connection)]
+    told = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
     document = {**asdict(status), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
     shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, args)

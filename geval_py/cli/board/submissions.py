@@ -168,6 +168,36 @@ def run_announce(args: argparse.Namespace) -> None:
         sys.stdout.write(f"{announce(board, args.text, now())}\n")
 
 
+make_extend_parser = parser_maker(
+    "board extend",
+    "Give one team a later deadline or more submissions a day. It replaces what the team was given before.",
+    """\
+  geval board extend gazette-board "Team 7" --until "2027-02-07 23:59 Europe/Warsaw" --reason "ill"
+  geval board extend gazette-board "Team 7" --more 2 --reason "the server was down"
+  geval board extend gazette-board "Team 7" --reason "a mistake"     ends it
+""",
+    BOARD,
+    option("team", metavar="TEAM", help="the name of the team, as on the leaderboard"),
+    option("--until", type=moment, metavar="TIME", help="the team's deadline, with a time zone"),
+    option("--more", type=int, default=0, metavar="N", help="submissions a day beyond the daily limit"),
+    option("--phase", default="", metavar="NAME", help="the phase (default: the current one, or the last)"),
+    option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
+    switch("--yes", help="extend the deadline even if private scores have been shown"),
+)
+
+
+def run_extend(args: argparse.Namespace) -> None:
+    """Run ``geval board extend``; raises GevalError."""
+    from geval_py.board.operations.extensions import extend
+    from geval_py.board.server import accounts
+
+    board, values = store.Board.open(args.board), {name: getattr(args, name) for name in ("until", "more", "phase")}
+    with board.writing() as connection:
+        own = extend(board, args.team, **values, reason=args.reason, now=now(), confirmed=args.yes)
+        accounts.log(connection, "organiser", "extended", own.team, str(own), now=now())
+    sys.stdout.write(f"{own}\n")
+
+
 make_final_parser = parser_maker(
     "board final",
     "Mark submissions as final. If a submitter has any, only these are ranked on the private part of a test.",

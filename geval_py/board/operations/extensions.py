@@ -1,0 +1,92 @@
+"""``geval board extend``: a later deadline, or more submissions a day, for one team."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, insert, select
+
+from geval_py.board.database.schema import exceptions, submitters
+from geval_py.board.database.store import Board, escape_unstorable
+from geval_py.board.operations.pipeline import find_submitter
+from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.ranking.order import bounds
+from geval_py.board.settings import AFTER, moment_text
+from geval_py.errors import UsageError
+from geval_py.tables.numbers import counted
+from geval_py.text import visible
+
+
+class Extension(NamedTuple):
+    """What a team may do in a phase ("" without phases), and why."""
+
+    team: str
+    phase: str
+    until: datetime | None
+    more: int
+    reason: str
+
+    def __str__(self) -> str:
+        what = [f"until {moment_text(self.until)}"] if self.until else []
+        what += [f"{counted(self.more, 'more submission')} a day"] if self.more else []
+        where = f" in {self.phase}" if self.phase else ""
+        return visible(f"{self.team}{where}: {' and '.join(what) or 'as the others'} ({self.reason})")
+
+
+def extend(
+    board: Board,
+    team: str,
+    *,
+    phase: str = "",
+    until: datetime | None = None,
+    more: int = 0,
+    reason: str,
+    now: datetime,
+    confirmed: bool = False,
+) -> Extension:
+    """Extend a phase for a team, in place of what it was allowed before; without ``until`` and ``more``, end that.
+
+    The default is the present phase or, after the last deadline, the last one. A submission that arrived meanwhile
+    counts at once. Raises UsageError for an unknown team or phase, for a deadline that is not between that of the
+    phase and the next one, and unless ``confirmed`` if the phase's private scores are shown already.
+    """
+    settings = board.settings
+    names = [one for one in settings.phase_names if one != AFTER]
+    current = settings.phase_of(now)
+    phase = phase or (names[-1] if current == AFTER else current)
+    if phase not in names:
+        raise UsageError(message=f"the board has no phase `{visible(phase)}`\n  it has {visible(', '.join(names))}")
+    if not reason.strip():
+        raise UsageError(message="an extension needs a reason, which `geval board status` shows")
+    if until is not None:
+        own, later = bounds(settings, phase)[1], settings.phase_names[names.index(phase) + 1 :]
+        latest = bounds(settings, later[0])[1] if later else own
+        if not own < until < latest:
+            end = f" and before that of {visible(later[0])}" if later and later[0] != AFTER else ""
+            raise UsageError(message=f"the deadline must be later than {moment_text(own)}{end}")
+        in_phase = settings.in_phase(phase)
+        shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, now)]
+        if shown and not confirmed:
+            known = f"the private scores of {visible(', '.join(shown))} have been shown since {moment_text(own)}"
+            raise UsageError(
+                message=f"{known}, so the team may have used them\n  to extend its deadline anyway: --yes"
+            )
+    with board.writing() as connection:
+        row = find_submitter(connection, team)
+        if row is None:
+            raise UsageError(message=f"there is no team `{visible(team)}`")
+        key = {"submitter_id": row.id, "phase": phase}
+        connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
+        if until or more:
+            values = key | {"until": until, "more": more, "reason": escape_unstorable(reason)}
+            connection.execute(insert(exceptions).values(values))
+        refresh(connection, settings, now)
+        return Extension(row.name, phase, until, more, reason)
+
+
+def extensions(connection: Connection) -> list[Extension]:
+    """Return all extensions, by team."""
+    e = exceptions.c
+    query = select(submitters.c.name, e.phase, e.until, e.more, e.reason).join_from(exceptions, submitters)
+    return [Extension(*row) for row in connection.execute(query.order_by(submitters.c.key, e.phase))]
