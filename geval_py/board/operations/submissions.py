@@ -235,6 +235,18 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
         return receipt
 
 
+def restore(board: Board, code: str, now: datetime) -> Receipt:
+    """Undo the withdrawal of a submission; raises UnknownCodeError, and UsageError if it is not withdrawn."""
+    with board.writing() as connection:
+        row = find_submission(connection, code)
+        if row.withdrawn is None:
+            raise UsageError(message=f"`{visible(code)}` is not withdrawn")
+        own = update(submissions).where(submissions.c.id == row.id)
+        connection.execute(own.values(withdrawn=None, withdrawal=""))
+        refresh(connection, board.settings, now)
+        return receipt_of(connection, row.id, "no longer withdrawn")
+
+
 def _tests_with_outputs(connection: Connection, number: int) -> set[str]:
     return set(connection.execute(select(outputs.c.test).where(outputs.c.submission_id == number)).scalars())
 

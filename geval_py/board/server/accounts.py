@@ -97,6 +97,11 @@ class Account:
         """The name, with what tells it from the same name of another team."""
         return f"{self.name} ({self.email or self.team})" if self.scope else self.name
 
+    @property
+    def state(self) -> str:
+        """Whether it is closed, or invited and never used; "" otherwise."""
+        return "closed" if self.disabled else "" if self.joined else "invited"
+
     def __str__(self) -> str:
         """Return who this is, for the organiser."""
         about = filter(None, (self.role, self.team and f"team `{self.team}`", self.email))

@@ -2,52 +2,154 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from sqlalchemy import select
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from geval_py.board.database.schema import ROLES, audit, jobs, submissions
+from geval_py.board.database.schema import ROLES, audit, jobs, submissions, submitters
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
-from geval_py.board.operations.receipts import SUBMISSIONS
+from geval_py.board.operations.extensions import extend, extensions
+from geval_py.board.operations.receipts import find_submission
+from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.accounts import Invitation
 from geval_py.board.server.context import NOT_FOUND, Visit
 from geval_py.board.server.delivery import undelivered
+from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
+from geval_py.errors import UsageError
+from geval_py.tables.table import Column, Table
+from geval_py.text import natural_order
 
 HOME = "/organiser"
+PEOPLE, SUBMITTED, SETTINGS = f"{HOME}/people", f"{HOME}/submissions", f"{HOME}/settings"
 MAX_RESCORINGS = 5  # the latest
-MAX_LISTED = 200  # submissions, and lines of the audit log, the latest
+PAGE_ROWS = 50  # of a list
+LOG = select(audit).order_by(audit.c.id.desc())
+LOG_COLUMNS = ("moment", "who", "action", "subject", "detail")
+# What is asked before a change of a row is made: the question, what it means, and the label of a field.
+QUESTIONS = {
+    "withdraw": ("Withdraw", "It disappears from the leaderboards and pages. You can undo this.", "reason"),
+    "note": ("Put a remark on", "Everybody sees it; an empty one is removed.", "remark"),
+    "close": (
+        "Close the account",
+        "Its sessions, tokens and links end at once, and so do the invitations that it made and nobody has used. "
+        "Its submissions stay. You can open the account again.",
+        "",
+    ),
+}
+BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {
+    "close": PEOPLE,
+    "open": PEOPLE,
+    "extend": SETTINGS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a list: its ``rows``, of ``total`` that have the searched ``words``, sorted by a column."""
+
+    rows: Sequence[Any]
+    total: int
+    words: str
+    by: str
+    number: int
+
+    @property
+    def pages(self) -> int:
+        """The number of pages."""
+        return max(1, -(-self.total // PAGE_ROWS))
+
+    def address(self, number: int = 1, by: str | None = None) -> str:
+        """Return the address of another page, or of the list sorted by another column."""
+        return "?" + urlencode({"q": self.words, "sort": self.by if by is None else by, "page": number})
+
+
+def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> Listed:
+    """Cut a page out of rows that are searched in some columns, and sorted naturally by one, as the address says."""
+    asked = visit.request.query_params
+    words, by, page = asked.get("q", "").strip(), asked.get("sort", ""), asked.get("page", "")
+
+    def texts(row: Any) -> list[str]:
+        return [str(getattr(row, name) or "").casefold() for name in columns]
+
+    rows = [row for row in rows if any(words.casefold() in text for text in texts(row))]
+    if by in columns:
+        rows = sorted(rows, key=lambda row: natural_order(texts(row)[columns.index(by)]))
+    number = int(page) if page.isdecimal() and 0 < len(page) < 10 else 1
+    number = max(1, min(number, -(-len(rows) // PAGE_ROWS)))
+    return Listed(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], len(rows), words, by, number)
 
 
 def home(visit: Visit) -> Response:
-    """Show the queue, the phases, announcements, submissions and accounts."""
+    """Show the queue, the rescorings and the announcements."""
     connection = visit.connection
     rescorings = select(jobs).where(jobs.c.kind == queue.RESCORING).order_by(jobs.c.id.desc()).limit(MAX_RESCORINGS)
-    latest = SUBMISSIONS.order_by(submissions.c.id.desc()).limit(MAX_LISTED)
     return visit.server.page(
         "organiser",
         "Organiser",
         account=visit.account,
         queue=list(queue.queue_status(connection, visit.now).lines()),
         undelivered=undelivered(connection),
-        phase=visit.board.settings.phase_of(visit.now),
         rescorings=connection.execute(rescorings).all(),
         announcements=announcements_of(connection),
-        submissions=connection.execute(latest).all(),
-        accounts=accounts.all_accounts(connection, closed=True),
-        roles=ROLES,
     )
 
 
+def submitted(visit: Visit) -> Response:
+    """List the submissions, the latest first."""
+    names = "code", "arrived", "state", "withdrawn", "withdrawal", "reason", "remark"
+    query = select(*(submissions.c[name] for name in names), submitters.c.name.label("submitter"))
+    rows = visit.connection.execute(query.join_from(submissions, submitters).order_by(submissions.c.id.desc())).all()
+    shown = listed(visit, rows, "code", "submitter", "state", "reason", "withdrawal", "remark")
+    return visit.server.page("organiser_submissions", "Submissions", listed=shown)
+
+
+def people(visit: Visit) -> Response:
+    """List the accounts."""
+    everybody = accounts.all_accounts(visit.connection, closed=True)
+    rows = sorted(everybody, key=lambda one: natural_order(one.label.casefold()))
+    shown = listed(visit, rows, "label", "team", "role", "email", "state")
+    values: dict[str, Any] = {"account": visit.account, "roles": ROLES, "now": visit.now}
+    return visit.server.page("organiser_people", "People", listed=shown, **values)
+
+
+def settings(visit: Visit) -> Response:
+    """Show the phases and the extensions of teams."""
+    board, team = visit.board, visit.request.query_params.get("team", "")
+    values: dict[str, Any] = {"phase": board.settings.phase_of(visit.now), "team": team}
+    return visit.server.page("organiser_settings", "Settings", extensions=extensions(visit.connection), **values)
+
+
 def log(visit: Visit) -> Response:
-    """Show the latest lines of the audit log."""
-    latest = select(audit).order_by(audit.c.id.desc()).limit(MAX_LISTED)
-    return visit.server.page("audit", "Audit log", lines=visit.connection.execute(latest).all())
+    """Show the audit log, the latest lines first."""
+    shown = listed(visit, visit.connection.execute(LOG).all(), "who", "action", "subject", "detail")
+    return visit.server.page("organiser_log", "Audit log", listed=shown)
+
+
+def log_file(visit: Visit) -> Response:
+    """Return the whole audit log as CSV."""
+    rows = ((moment_text(row.moment), *row[2:]) for row in visit.connection.execute(LOG).all())
+    return _download("log.csv", Table([Column(name=name) for name in LOG_COLUMNS], rows))
+
+
+def grades_file(visit: Visit) -> Response:
+    """Return the grades of a test and phase as CSV."""
+    asked = visit.request.query_params
+    table = grades(visit.board, asked.get("test") or None, phase=asked.get("phase") or None, now=visit.now)
+    return _download("grades.csv", table)
+
+
+def _download(name: str, table: Table) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response("".join(table.csv()), media_type="text/csv", headers=headers)
 
 
 def alike(visit: Visit) -> Response:
@@ -60,7 +162,7 @@ def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
     values: dict[str, Any] = {key: visit.form[key] for key in ("name", "email", "role", "team")}
     values |= {"by": visit.account, "change": visit.form["update"] == "yes"}
-    return invited(visit, accounts.invite(visit.connection, now=visit.now, **values), HOME)
+    return invited(visit, accounts.invite(visit.connection, now=visit.now, **values), PEOPLE)
 
 
 def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
@@ -71,11 +173,24 @@ def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
     return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"), note=note)
 
 
-def change(visit: Visit) -> Response | None:
-    """Change what a form of the organiser's page asks for; its line of the audit log has a subject and a detail."""
+def change(visit: Visit) -> Response:
+    """Change what a form of the organiser's pages asks for; its line of the audit log has a subject and a detail.
+
+    A change of a row is made after a question.
+    """
     board, connection, form, now = visit.board, visit.connection, visit.form, visit.now
     subject, detail = form["code"], ""
-    match name := visit.request.path_params["change"]:
+    name = visit.request.path_params["change"]
+    back = BACK.get(name, HOME)
+    if name in QUESTIONS and form["sure"] != "yes":
+        told: dict[str, Any] = {"hidden": dict(form)}
+        if name == "close":
+            told["subject"] = accounts.account_named(connection, form["name"]).label
+        else:
+            row = find_submission(connection, subject)
+            told |= {"subject": row.code, "remark": row.remark}
+        return visit.server.page("confirm", "Confirm", 200, change=name, question=QUESTIONS[name], back=back, **told)
+    match name:
         case "announce":
             subject, detail = str(notices.announce(board, form["text"], now)), form["text"]
         case "take-back":
@@ -84,6 +199,16 @@ def change(visit: Visit) -> Response | None:
         case "withdraw":
             detail = form["reason"]
             operations.withdraw(board, subject, detail, now)
+        case "restore":
+            operations.restore(board, subject, now)
+        case "extend":
+            subject, sure = form["team"], form["sure"] == "yes"
+            try:
+                until, more = moment_of(form["until"]) if form["until"] else None, int(form["more"] or 0)
+            except ValueError as error:
+                raise UsageError(message=str(error)) from None
+            values = {"phase": form["phase"], "reason": form["reason"]}
+            detail = str(extend(board, subject, until=until, more=more, **values, now=now, confirmed=sure))
         case "note":
             detail = form["remark"]
             operations.note(board, subject, detail)
@@ -91,8 +216,6 @@ def change(visit: Visit) -> Response | None:
             account = accounts.account_named(connection, form["name"])
             if account.id == visit.account.id:
                 raise accounts.RefusedError(reason="you cannot close your own account here")
-            if form["sure"] != "yes":
-                return visit.server.page("close", "Close an account", account=account)
             accounts.close(connection, account.id, now)
             subject = account.label
         case "open":
@@ -106,4 +229,4 @@ def change(visit: Visit) -> Response | None:
         case _:
             raise HTTPException(404, NOT_FOUND)
     visit.log(name, subject, detail)
-    return None
+    return RedirectResponse(visit.server.path + back, 303)

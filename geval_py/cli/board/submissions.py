@@ -11,7 +11,7 @@ from dataclasses import asdict
 from geval_py.board.database import schema, store
 from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
-from geval_py.board.operations.submissions import add, name_final, note, scan, withdraw
+from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
 from geval_py.board.settings import moment_of
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now
@@ -112,17 +112,21 @@ make_withdraw_parser = parser_maker(
     "Hide a submission from rankings and pages. It stays stored, and still counts for the quota.",
     """\
   geval board withdraw gazette-board 3f2a90c1d7e4 --reason "trained on the test set"
+  geval board withdraw gazette-board 3f2a90c1d7e4 --undo
 """,
     BOARD,
     CODE,
-    option("--reason", required=True, metavar="TEXT", help="the reason, which only the organiser sees"),
+    option("--reason", default="", metavar="TEXT", help="the reason, which only the organiser sees"),
+    switch("--undo", help="show it again"),
     add_format,
 )
 
 
 def run_withdraw(args: argparse.Namespace) -> None:
     """Run ``geval board withdraw``; raises GevalError."""
-    _show_receipts([withdraw(store.Board.open(args.board), args.code, args.reason, now())], args)
+    board = store.Board.open(args.board)
+    undone = restore(board, args.code, now()) if args.undo else None
+    _show_receipts([undone or withdraw(board, args.code, args.reason, now())], args)
 
 
 make_note_parser = parser_maker(

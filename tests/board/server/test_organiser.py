@@ -1,10 +1,11 @@
 """The organiser's pages by HTTP; and what a team may do with its own submissions."""
 
+import re
 from pathlib import Path
 
 import pytest
 from samples import NOW, ON_BOTH, output
-from serving import ADDRESS
+from serving import ADDRESS, set_keys
 from sqlalchemy import select
 
 from geval_py.board.database.schema import audit, jobs, submissions
@@ -12,8 +13,9 @@ from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
-CHANGES = ("announce", "take-back", "withdraw", "note", "close", "open", "invite", "rescore", "try-again")
-PAGES = ("", "/log", "/alike")
+CHANGES = ("announce", "take-back", "withdraw", "restore", "note", "close", "open", "extend", "invite", "rescore", "try-again")
+PAGES = ("", "/submissions", "/people", "/settings", "/log", "/log.csv", "/grades.csv", "/alike")
+SURE = {"sure": "yes"}
 
 
 @pytest.fixture
@@ -35,25 +37,34 @@ def test_an_organiser_announces_withdraws_and_remarks(served, organiser):
     code = served.send("anna", GOOD)["code"]
     answers = [
         organiser.post(f"{HOME}/announce", data={"text": "**Soon**: test-B <b>opens</b>"}),
-        organiser.post(f"{HOME}/note", data={"code": code, "remark": "a bigram"}),
+        organiser.post(f"{HOME}/note", data={"code": code, "remark": "a bigram"} | SURE),
     ]
-    assert {(one.status_code, one.headers["location"]) for one in answers} == {(303, HOME)}
+    assert [(one.status_code, one.headers["location"]) for one in answers] == [
+        (303, HOME),
+        (303, f"{HOME}/submissions"),
+    ]
     served.build()
     front = served.browser().get("/").text
     assert "<strong>Soon</strong>: test-B &lt;b&gt;opens&lt;/b&gt;" in front
     assert "a bigram" in front
     assert "<title>**Soon**: test-B &lt;b&gt;opens&lt;/b&gt;</title>" in served.browser().get("/feed.xml").text
-    assert organiser.post(f"{HOME}/withdraw", data={"code": code, "reason": "a copy"}).status_code == 303
+    assert "You can undo this." in organiser.post(f"{HOME}/withdraw", data={"code": code}).text
+    assert withdrawal(served, code) == ""
+    assert organiser.post(f"{HOME}/withdraw", data={"code": code, "reason": "a copy"} | SURE).status_code == 303
     assert withdrawal(served, code) == "a copy"
     assert organiser.post(f"{HOME}/take-back", data={"number": "1"}).status_code == 303
     served.build()
     assert "Soon" not in served.browser().get("/").text
+    assert "a copy" in organiser.get(f"{HOME}/submissions").text
     home = organiser.get(HOME).text
-    assert "a copy" in home
     assert "queue: 0 waiting, 0 running, 1 done, 0 failed" in home
     expected = [("olga", "announce", "1"), ("olga", "note", code), ("olga", "withdraw", code)]
     assert log(served)[-4:] == [*expected, ("olga", "take-back", "1")]
+    assert organiser.post(f"{HOME}/restore", data={"code": code}).status_code == 303
+    served.build()
+    assert f"submissions/{code}.html" in served.browser().get("/").text
     page = organiser.get(f"{HOME}/log").text
+    assert page.index("restore") < page.index("take-back")
     assert page.index("take-back") < page.index("withdraw")
 
 
@@ -66,7 +77,7 @@ def test_what_cannot_be_logged_is_not_done(served, organiser, monkeypatch):
         raise OSError("killed")
 
     monkeypatch.setattr(accounts, "log", killed)
-    for name, form in (("withdraw", {"code": code, "reason": "a copy"}), ("announce", {"text": "Soon"})):
+    for name, form in (("withdraw", {"code": code, "reason": "a copy"} | SURE), ("announce", {"text": "Soon"})):
         assert organiser.post(f"{HOME}/{name}", data=form).status_code == 503
     assert withdrawal(served, code) in ("", None)
     assert "Soon" not in organiser.get(HOME).text
@@ -80,8 +91,7 @@ def test_an_organiser_invites_and_closes(served, organiser):
     bob = served.browser()
     assert bob.post(link.removeprefix(ADDRESS)).status_code == 303
     assert "team Team 7" in bob.get("/me").text
-    home = organiser.get(HOME).text
-    assert "bob@example.org" in home
+    assert "bob@example.org" in organiser.get(f"{HOME}/people").text
     told = "made by `olga` on 2027-01-10; its sessions and earlier links have ended"
     assert told in organiser.post(f"{HOME}/invite", data=form).text
     refused = organiser.post(f"{HOME}/invite", data=form | {"team": "Team 8"})
@@ -93,11 +103,11 @@ def test_an_organiser_invites_and_closes(served, organiser):
     page = organiser.post(f"{HOME}/close", data={"name": "bob"})
     assert (page.status_code, "Close the account Bob?" in page.text) == (200, True)
     assert bob.get("/me").status_code == 200
-    assert organiser.post(f"{HOME}/close", data={"name": "bob", "sure": "yes"}).status_code == 303
+    assert organiser.post(f"{HOME}/close", data={"name": "bob"} | SURE).status_code == 303
     assert bob.get("/me").status_code == 303
-    assert "Open the account Bob again" in organiser.get(HOME).text
+    assert "Open the account Bob" in organiser.get(f"{HOME}/people?q=closed").text
     assert organiser.post(f"{HOME}/open", data={"name": "Bob"}).status_code == 303
-    assert "Open the account Bob again" not in organiser.get(HOME).text
+    assert "Open the account Bob" not in organiser.get(f"{HOME}/people").text
     assert log(served)[-2:] == [("olga", "close", "Bob"), ("olga", "open", "Bob")]
 
 
@@ -107,8 +117,11 @@ def test_an_organiser_invites_and_closes(served, organiser):
     ("take-back", {"number": "7"}, 422, "there is no announcement 7"),
     ("take-back", {"number": "²"}, 422, "there is no announcement 0"),
     ("withdraw", {"code": "0123456789ab", "reason": "x"}, 422, "No submission has the code"),
-    ("close", {"name": "nobody"}, 403, "there is no account `nobody`"),
-    ("close", {"name": "olga"}, 403, "you cannot close your own account here"),
+    ("restore", {"code": "0123456789ab"}, 422, "No submission has the code"),
+    ("extend", {"team": "eve", "more": "x", "reason": "x"}, 422, "invalid literal"),
+    ("extend", {"team": "eve", "more": "1", "reason": "x"}, 422, "there is no team `eve`"),
+    ("close", {"name": "nobody"} | SURE, 403, "there is no account `nobody`"),
+    ("close", {"name": "olga"} | SURE, 403, "you cannot close your own account here"),
     ("invite", {"name": "eve", "role": "king"}, 422, "there is no role `king`"),
     ("invite", {"name": ""}, 422, ""),
 ])  # fmt: skip
@@ -116,6 +129,54 @@ def test_what_an_organiser_gets_wrong(served, organiser, change, form, status, s
     answer = organiser.post(f"{HOME}/{change}", data=form)
     assert (answer.status_code, says in answer.text) == (status, True)
     assert log(served) == [("olga", "signed in", "")]
+
+
+def rows_of(page):
+    """The cells of the first column of a page's list."""
+    return [re.sub("<.*?>", "", one) for one in re.findall("<th scope=.row..*?>(.*?)</th>", page.text)]
+
+
+def test_lists_are_searched_sorted_naturally_and_paged(served, organiser):
+    names = [f"team {number}" for number in range(1, 61)]
+    with served.board.writing() as connection:
+        for name in names:
+            accounts.accept(connection, accounts.invite(connection, name, now=NOW).secret, NOW)
+            accounts.log(connection, name, "did", f"=thing {name}", now=NOW)
+    everybody = ["olga", *names]
+    assert rows_of(organiser.get(f"{HOME}/people")) == everybody[:50]
+    assert rows_of(organiser.get(f"{HOME}/people?page=2")) == everybody[50:]
+    assert rows_of(organiser.get(f"{HOME}/people?page=99")) == everybody[50:]
+    assert rows_of(organiser.get(f"{HOME}/people?q=TEAM+5")) == ["team 5", *names[49:59]]
+    by_role = rows_of(organiser.get(f"{HOME}/people?sort=role"))
+    assert by_role[:3] == ["olga", "team 1", "team 2"]
+    page = organiser.get(f"{HOME}/log?q=team+5&sort=subject")
+    assert re.findall("=thing (team [0-9]+)", page.text) == ["team 5", *names[49:59]]
+    assert "11 lines" in page.text
+    answer = organiser.get(f"{HOME}/log.csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="log.csv"'
+    lines = answer.text.splitlines()
+    assert lines[:2] == ["moment,who,action,subject,detail", "2027-01-10T12:00:00Z,team 60,did,'=thing team 60,"]
+    assert len(lines) == 1 + 1 + 60
+
+
+def test_an_organiser_downloads_grades_and_extends_a_deadline(served, organiser):
+    set_keys(served.board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
+    served.send("anna", GOOD)
+    served.clock.wait(hours=2)
+    code = served.send("bob", OTHER)["code"]
+    head = "name,email,team,public,private,place,late,final\n"
+    answer = organiser.get(f"{HOME}/grades.csv")
+    assert (answer.headers["content-type"], answer.text.startswith(head)) == ("text/csv; charset=utf-8", True)
+    assert [line.split(",")[5:7] for line in answer.text.splitlines()[1:]] == [["1", ""], ["", "late"]]
+    form = {"team": "bob", "phase": "main", "until": "2027-01-11T13:00:00Z", "more": "", "reason": "ill"}
+    assert organiser.post(f"{HOME}/extend", data=form).headers["location"] == f"{HOME}/settings"
+    assert "bob in main: until 2027-01-11T13:00:00Z (ill)" in organiser.get(f"{HOME}/settings").text
+    grades = organiser.get(f"{HOME}/grades.csv").text
+    assert sorted(line.split(",")[5:7] for line in grades.splitlines()[1:]) == [["1", "extended"], ["2", ""]]
+    assert ("olga", "extend", "bob") in log(served)
+    organiser.post(f"{HOME}/extend", data={"team": "bob", "phase": "main", "reason": "ended"})
+    assert organiser.get(f"{HOME}/grades.csv").text == answer.text
+    assert code in organiser.get(f"{HOME}/submissions?q=bob").text
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -128,7 +189,7 @@ def test_to_others_the_pages_do_not_exist(served, organiser, page):
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_others_change_nothing(served, organiser, change):
-    form = {"text": "x", "number": "1", "code": "0" * 12, "reason": "x", "name": "anna", "remark": "x"}
+    form = {"text": "x", "number": "1", "code": "0" * 12, "reason": "x", "name": "anna", "remark": "x"} | SURE
     assert served.signed_in("anna").post(f"{HOME}/{change}", data=form).status_code == 404
     assert served.browser().post(f"{HOME}/{change}", data=form).headers["location"] == "/sign-in"
     assert organiser.get(f"{HOME}/{change}").status_code == 404

@@ -1,5 +1,6 @@
 """The server in a browser: invited, signed in, a file dropped, rejected with its line, corrected, scored, placed, out."""
 
+import os
 import re
 import threading
 
@@ -102,10 +103,17 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
         page.keyboard.press("Enter")
         page.wait_for_load_state()
 
+    def tab(name):
+        page.get_by_role("navigation", name="Organiser’s pages").get_by_role("link", name=name).press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Organiser" if name == "Now" else name)
+
     def look():
         assert axe_findings(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if folder := os.environ.get("GEVAL_PY_PICTURES"):
+            looked.append(page.screenshot(full_page=True, path=f"{folder}/{screen}-{len(looked)}.png"))
 
+    looked = []
     page = open_address(address + served.invite("olga", role="organiser"), width=width, scheme=scheme)
     press("Sign in")
     page.get_by_role("link", name="The organiser’s page").press("Enter")
@@ -114,19 +122,40 @@ def test_an_organiser_walks_through_by_keyboard_alone(served, address, open_addr
     fill("For everybody, in Markdown", "test-B opens on *Monday*")
     press("Announce")
     expect(page.get_by_role("button", name="Take back announcement 1")).to_be_visible()
-    fill("Remark on, by its code", codes[0])
-    fill("The remark, for everybody; empty to remove it", "a bigram")
-    press("Put the remark")
-    expect(page.get_by_role("region", name="Submissions")).to_contain_text("a bigram")
-    fill("Withdraw, by its code", codes[0])
-    fill("The reason, for organisers", "a copy")
-    press("Withdraw")
-    expect(page.get_by_role("region", name="Submissions").locator(".state")).to_have_text("withdrawn")
+    tab("Submissions")
+    rows = page.get_by_role("region", name="Submissions")
+    press(f"Remark {codes[0]}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Put a remark on {codes[0]}?")
     look()
+    fill("The remark", "a bigram")
+    press(f"Put a remark on {codes[0]}")
+    expect(rows).to_contain_text("a bigram")
+    press(f"Withdraw {codes[0]}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Withdraw {codes[0]}?")
+    fill("The reason, for organisers", "a copy")
+    press(f"Withdraw {codes[0]}")
+    expect(rows.locator(".state")).to_have_text("withdrawn")
+    look()
+    press(f"Undo withdrawal {codes[0]}")
+    expect(rows.locator(".state")).to_have_text("scored")
+    fill("Search", "nobody")
+    press("Search")
+    expect(page.get_by_role("status")).to_have_text("0 submissions with “nobody”")
+    look()
+    tab("Settings")
+    fill("Team, as on the leaderboard", "anna")
+    fill("More submissions a day", "2")
+    fill("The reason, for organisers", "a broken file")
+    press("Extend")
+    expect(page.get_by_role("main")).to_contain_text("anna: 2 more submissions a day (a broken file)")
+    look()
+    tab("Now")
     for button, name in (("Dry run", "Dry run"), ("Score again", "Rescoring")):
         press(button)
         wait_until_done(page, page.locator(".notice", has_text=f"{name} asked for by olga"))
     expect(page.get_by_text("nothing is out of date").first).to_be_visible()
+    look()
+    tab("People")
     look()
     fill("Name of the person to invite (an existing account gets a new link)", "bob")
     press("Make a link")
