@@ -227,8 +227,8 @@ def test_a_list_of_people_is_invited(board, tmp_path):
         "board", "invite", board.folder, "--list", tmp_path / "people.csv", "--url", "https://board.example.org/"
     )
     head, *lines = out.splitlines()
-    assert head == "name,link"
-    assert [line.partition(",")[0] for line in lines] == ["Bob Smith", "cyd"]
+    assert head == "name,email,team,role,link"
+    assert [line.rpartition(",")[0] for line in lines] == ["Bob Smith,,Team 7,submitter", "cyd,,cyd,submitter"]
     assert all(re.fullmatch(r".*,https://board\.example\.org/invitation/[\w-]{43}", line) for line in lines)
 
 

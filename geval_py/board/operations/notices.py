@@ -19,7 +19,7 @@ from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.errors import UsageError
 
 MAX_ANNOUNCEMENT_LENGTH = 2000  # characters
-ANNOUNCED, SETTLED, WITHDRAWN = "announced", "settled", "withdrawn"  # events
+ANNOUNCED, SETTLED, WITHDRAWN, INVITED = "announced", "settled", "withdrawn", "invited"  # events
 WAITING, SENT, GIVEN_UP = "waiting", "sent", "given up"  # states
 
 
@@ -73,5 +73,14 @@ def tell(
     if email and settings.server.mail is not None:
         receivers.append(("", email, told | more))
     for webhook, address, content in receivers:
-        values = {"webhook": webhook, "email": address, "event": escape_unstorable(content), "made": now, "due": now}
-        connection.execute(insert(notices).values(**values, number=secrets.token_hex(8), state=WAITING, tries=0))
+        _write_down(connection, webhook, address, content, now)
+
+
+def mail_invitation(connection: Connection, account_id: int, email: str, address: str, now: datetime) -> None:
+    """Let a worker make a link for an account, and mail it: a notice has no secret. ``address`` is the board's."""
+    _write_down(connection, "", email, {"event": INVITED, "account": account_id, "address": address}, now)
+
+
+def _write_down(connection: Connection, webhook: str, email: str, event: Mapping[str, Any], now: datetime) -> None:
+    values = {"webhook": webhook, "email": email, "event": escape_unstorable(event), "made": now, "due": now}
+    connection.execute(insert(notices).values(**values, number=secrets.token_hex(8), state=WAITING, tries=0))

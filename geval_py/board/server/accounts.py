@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets as random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -32,6 +32,7 @@ from geval_py.board.database.store import Board, escape_unstorable
 from geval_py.board.intake.identity import casefolded, check_name, skeletons
 from geval_py.board.operations.pipeline import find_submitter, submitter_id
 from geval_py.errors import DataError, UsageError
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 SECRET_BYTES = 32
@@ -295,6 +296,19 @@ def invite(
         connection.execute(update(accounts).where(A.id == own.id).values(values))
         own = _open_account(connection, own.id)
     return Invitation(_link(connection, own, now, days), own, ", ".join(["again", *differing]))
+
+
+def new_link(connection: Connection, account_id: int, now: datetime) -> Invitation:
+    """Make a new link for an account; its sessions and earlier links end. Raises RefusedError if it is closed."""
+    own = _open_account(connection, account_id)
+    return Invitation(_link(connection, own, now), own, "again")
+
+
+def links_table(invitations: Iterable[Invitation], address: str) -> Table:
+    """Return the links of invitations with the people, for a program that sends mail."""
+    people = ((one.account, f"{address}/invitation/{one.secret}") for one in invitations)
+    rows = [(one.name, one.email, one.team, one.role, link) for one, link in people]
+    return Table([Column(name=name) for name in ("name", "email", "team", "role", "link")], rows)
 
 
 def check_listed(seen: dict[tuple[str, object], tuple[int, str]], line: int, one: Mapping[str, str]) -> None:

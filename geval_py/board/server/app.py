@@ -306,6 +306,9 @@ ROUTES = [
     Route(f"{organiser.HOME}/log.csv", visited(organiser.log_file, ORGANISER)),
     Route(f"{organiser.HOME}/grades.csv", visited(organiser.grades_file, ORGANISER)),
     Route(f"{organiser.HOME}/alike", visited(organiser.alike, ORGANISER)),
+    Route(
+        f"{organiser.HOME}/invite-again", visited(organiser.invite_again, ORGANISER, organiser.PEOPLE), methods=POST
+    ),
     Route(f"{organiser.HOME}/invite", visited(organiser.invite, ORGANISER), methods=POST),
     Route(f"{organiser.HOME}/{{change}}", visited(organiser.change, ORGANISER), methods=POST),
     Route("/{path:path}", public),

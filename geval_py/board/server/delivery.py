@@ -21,8 +21,9 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from geval_py.board.database.schema import notices
 from geval_py.board.database.store import Board
-from geval_py.board.operations.notices import ANNOUNCED, GIVEN_UP, SENT, WAITING
-from geval_py.board.server import queue
+from geval_py.board.operations.notices import ANNOUNCED, GIVEN_UP, INVITED, SENT, WAITING
+from geval_py.board.server import accounts, queue
+from geval_py.board.server.accounts import RefusedError
 from geval_py.board.settings import DISCORD, JSON, SLACK, BoardSettings, Mail, Webhook
 from geval_py.tables.escapes import json_text
 from geval_py.text import visible
@@ -52,10 +53,15 @@ def deliver_next(board: Board, now: datetime) -> bool:
     webhook = next((one for one in settings.server.webhooks if one.name == row.webhook), None)
     try:
         if row.email and settings.server.mail is not None:
-            _send_mail(settings, settings.server.mail, row)
+            link = ""
+            if row.event["event"] == INVITED:
+                with board.writing() as connection:
+                    made = accounts.new_link(connection, row.event["account"], now)
+                link = f"{row.event['address']}/invitation/{made.secret}"
+            _send_mail(settings, settings.server.mail, row, link)
         elif not row.email and webhook is not None:  # else the receiver has gone from board.yaml
             _call(webhook, settings, row, now)
-    except DeliveryError as error:
+    except (DeliveryError, RefusedError) as error:
         state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(str(error))
     with queue.changing(board) as connection:
         connection.execute(update(notices).where(notices.c.id == row.id).values(state=state, reason=reason))
@@ -126,18 +132,24 @@ def sentence(event: Mapping[str, Any]) -> str:
     return f"{event['board']}: a submission of {plain} is {event['state']}. {event['url']}".rstrip()
 
 
-def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any]) -> None:
+def _send_mail(settings: BoardSettings, mail: Mail, row: Row[Any], link: str) -> None:
+    """Mail what became of an upload or, with a ``link``, an invitation."""
     event, base = row.event, settings.url.rstrip("/")
     message = EmailMessage()
     message["From"], message["To"] = mail.sender, row.email
-    message["Subject"] = visible(f"{settings.title}: {event['file']} is {event['state']}")
+    subject = "invitation" if link else f"{event['file']} is {event['state']}"
+    message["Subject"] = visible(f"{settings.title}: {subject}")
     message["Date"] = format_datetime(row.made)
     message["Message-ID"] = f"<{row.number}@{mail.sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
-    if base:
+    if base and not link:
         message["List-Unsubscribe"] = f"<{base}/me>"
-    where = f"\n\n{base}/me/uploads/{event['upload']}\n\nYou can turn these messages off at {base}/me" if base else ""
-    message.set_content(f"Your upload {visible(event['file'])} is {event['state']}.{where}\n")
+    if link:
+        message.set_content(f"You are invited to {visible(settings.title)}. This link signs you in once:\n\n{link}\n")
+    else:
+        off = f"\n\nYou can turn these messages off at {base}/me"
+        where = f"\n\n{base}/me/uploads/{event['upload']}{off}" if base else ""
+        message.set_content(f"Your upload {visible(event['file'])} is {event['state']}.{where}\n")
     context = ssl.create_default_context()
     try:
         with smtplib.SMTP(mail.host, mail.port, timeout=SECONDS) as smtp:

@@ -118,6 +118,7 @@ def people(visit: Visit) -> Response:
     rows = sorted(everybody, key=lambda one: natural_order(one.label.casefold()))
     shown = listed(visit, rows, "label", "team", "role", "email", "state")
     values: dict[str, Any] = {"account": visit.account, "roles": ROLES, "now": visit.now}
+    values["pending"] = sum(one.state == "invited" for one in everybody)
     return visit.server.page("organiser_people", "People", listed=shown, **values)
 
 
@@ -160,9 +161,32 @@ def alike(visit: Visit) -> Response:
 
 def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
+    if label := visit.form["again"]:
+        own = accounts.account_named(visit.connection, label)
+        return invited(visit, accounts.new_link(visit.connection, own.id, visit.now), PEOPLE)
     values: dict[str, Any] = {key: visit.form[key] for key in ("name", "email", "role", "team")}
     values |= {"by": visit.account, "change": visit.form["update"] == "yes"}
     return invited(visit, accounts.invite(visit.connection, now=visit.now, **values), PEOPLE)
+
+
+def invite_again(visit: Visit) -> Response | None:
+    """Send new links to a person, or to all who never signed in: by mail or, without it, as a CSV file."""
+    connection, label = visit.connection, visit.form["name"]
+    has_mail, address = visit.board.settings.server.mail is not None, visit.server.own_address(visit.request, "")
+    pending = [
+        one for one in accounts.all_accounts(connection) if one.state == "invited" and label in ("", one.label)
+    ]
+    people = [one for one in pending if one.email or not has_mail]
+    if not people:
+        raise accounts.RefusedError(reason="no pending invitation has an e-mail address")
+    for one in people:
+        visit.log("invited", one.label, "again, by mail" if has_mail else "again")
+        if has_mail:
+            notices.mail_invitation(connection, one.id, one.email, address, visit.now)
+    if has_mail:
+        return None
+    links = [accounts.new_link(connection, one.id, visit.now) for one in people]
+    return _download("links.csv", accounts.links_table(links, address))
 
 
 def invited(visit: Visit, made: Invitation, back: str = "") -> Response:

@@ -198,19 +198,16 @@ def run_invite(args: argparse.Namespace) -> None:
                 problems.append(f"line {line}: " + str(error).replace("\n ", ";"))
                 continue
             accounts.log(connection, ORGANISER, "invited", made.account.label, made.detail, now=now())
-            links.append((one["name"], f"{base}/invitation/{made.secret}"))
+            links.append(made)
             notes.append(made.note)
         if problems:
             raise RefusedError(reason="\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
     for note in filter(None, notes):
         terminal.note(note)
     if args.list is None:
-        sys.stdout.write(f"{links[0][1]}\n")
+        sys.stdout.write(f"{base}/invitation/{links[0].secret}\n")
         return
-    import csv
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerows([("name", "link"), *links])
+    sys.stdout.writelines(accounts.links_table(links, base).csv())
 
 
 def _listed(path: str) -> Iterator[tuple[int, dict[str, str]]]:

@@ -248,6 +248,30 @@ def test_mail_tells_what_became_of_an_upload_until_it_is_turned_off(served, mail
     assert len(mailbox.letters) == 2
 
 
+def test_pending_invitations_are_mailed_again(served, mailbox):
+    mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
+    set_server(served, {"mail": mail}, url="http://board.test")
+    organiser = served.signed_in("olga", role="organiser", email="olga@uni.example")
+    old = served.invite("anna", email="anna@uni.example")
+    served.invite("bob")  # has no address
+    served.clock.wait(days=3)
+    page = organiser.get("/organiser/people").text
+    assert (page.count("invited 3 days ago"), "2 people</a> never signed in" in page) == (2, True)
+    assert organiser.post("/organiser/invite-again").headers["location"] == "/organiser/people"
+    assert served.browser().get(old).status_code == 200
+    assert "invitation/" not in repr(served.rows(select(notices.c.event)))
+    served.work()
+    (letter,) = mailbox.letters
+    assert (letter["X-RcptTo"], letter["Subject"]) == ("anna@uni.example", "Guess the word: invitation")
+    link = letter.get_payload().split("http://board.test")[1].strip()
+    assert served.browser().get(old).status_code == 404
+    browser = served.browser()
+    assert browser.post(link).status_code == 303
+    assert "invited 3 days ago" in organiser.get("/organiser/people?q=bob").text
+    answer = organiser.post("/organiser/invite-again")
+    assert (answer.status_code, "no pending invitation has an e-mail address" in answer.text) == (403, True)
+
+
 def test_a_server_of_mail_that_is_away(served, unused_port):
     mail = {"host": "127.0.0.1", "port": unused_port, "sender": "board@example.org", "tls": False}
     set_server(served, {"mail": mail})

@@ -13,7 +13,10 @@ from geval_py.board.server import accounts, queue
 from geval_py.board.server.organiser import HOME
 
 GOOD, OTHER = output("test-A", 0.5), output("test-A", 0.6)
-CHANGES = ("announce", "take-back", "withdraw", "restore", "note", "close", "open", "extend", "invite", "rescore", "try-again")
+CHANGES = (
+    *("announce", "take-back", "withdraw", "restore", "note", "close", "open", "extend", "invite", "invite-again"),
+    *("rescore", "try-again"),
+)
 PAGES = ("", "/submissions", "/people", "/settings", "/log", "/log.csv", "/grades.csv", "/alike")
 SURE = {"sure": "yes"}
 
@@ -109,6 +112,22 @@ def test_an_organiser_invites_and_closes(served, organiser):
     assert organiser.post(f"{HOME}/open", data={"name": "Bob"}).status_code == 303
     assert "Open the account Bob" not in organiser.get(f"{HOME}/people").text
     assert log(served)[-2:] == [("olga", "close", "Bob"), ("olga", "open", "Bob")]
+
+
+def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organiser):
+    old = served.invite("Bob Smith", email="bob@example.org", team="Team 7")
+    answer = organiser.post(f"{HOME}/invite-again")
+    assert answer.headers["content-disposition"] == 'attachment; filename="links.csv"'
+    head, row = answer.text.splitlines()
+    assert (head, row.split(",")[:4]) == (
+        "name,email,team,role,link",
+        ["Bob Smith", "bob@example.org", "Team 7", "submitter"],
+    )
+    assert served.browser().post(old).status_code == 403
+    assert served.browser().post(row.split(",")[4].removeprefix(ADDRESS)).status_code == 303
+    page = organiser.post(f"{HOME}/invite", data={"again": "Bob Smith"}).text
+    assert f"{ADDRESS}/invitation/" in page
+    assert log(served)[-1] == ("olga", "invited", "Bob Smith")
 
 
 @pytest.mark.parametrize(("change", "form", "status", "says"), [
