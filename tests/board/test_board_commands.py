@@ -72,8 +72,7 @@ THERE = "the commands are " + ", ".join(SUBCOMMANDS["board"])
     pytest.param(("add", "board"),
      "the following arguments are required: SUBMISSION\n  geval board add --help shows the options",
      id="no submission"),
-    pytest.param(("withdraw", "board", "abcd"),
-     "the following arguments are required: --reason\n  geval board withdraw --help shows the options",
+    pytest.param(("withdraw", "board", "abcd"), "a withdrawal needs a reason, which `geval board status` shows",
      id="no reason"),
 ])  # fmt: skip
 def test_what_is_wrong_with_the_words(words, message, there):

@@ -20,6 +20,7 @@ from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board, write_archive
 from geval_py.board.operations import creation, notices
 from geval_py.board.operations import submissions as moderating
+from geval_py.board.operations.extensions import extend
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
@@ -68,6 +69,7 @@ def filled(board, submission, tmp_path):
     gone = add(board, str(submission("gone", 0.3)), now=NOW)
     moderating.withdraw(board, gone.code, "it used the answers", NOW)
     notices.announce(board, "test-B opens on Monday", NOW)
+    extend(board, "bob", more=1, reason="ill", now=NOW)
     uploaded(board, tmp_path)
     ids = dict.fromkeys(("climber", "step", "output_id", "evaluation_id", "shown_id"), 1)
     with board.writing() as connection:

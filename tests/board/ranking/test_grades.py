@@ -27,7 +27,7 @@ def rows(tmp_path, database):
     (tmp_path / "board.yaml").write_text(text)
     with made.board.writing() as connection:
         for name, email, team in PEOPLE:
-            secret = accounts.invite(connection, name, now=START, email=email, team=team)
+            secret = accounts.invite(connection, name, now=START, email=email, team=team).secret
             accounts.accept(connection, secret, START)
     return made
 

@@ -128,6 +128,7 @@ def two_phases():
             ("post-deadline", 4, lambda one: one.arrived >= late),
         )
     }
+    found = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in found]
     digits = {key: Digits(score=of.digits, ends=of.digits) for key, of in standings.items()}
     return replace(view, submissions=tuple(reversed(found)), standings=standings, digits=digits)
 
