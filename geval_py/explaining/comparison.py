@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import operator
 import os
-import string
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -34,6 +33,7 @@ from geval_py.explaining.significance import (
     MIN_TESTED_LINES,
     Integers,
     Interval,
+    group_letters,
     holm,
     samples_needed,
     undistinguished_groups,
@@ -303,10 +303,6 @@ class Comparison(formats.Tabular):
         versus = measured(difference, system.difference_interval, stars)
         score = measured(system.score, system.interval)
         is_best = self.marks and system.score == self.systems[0].score and math.isfinite(system.score)
-        letters = (
-            string.ascii_letters[n] if n < len(string.ascii_letters) else f"({n + 1})"
-            for n in self.row(system)["groups"]
-        )
         no_worse = numbers.p_value_text(system.p_no_worse)
         return {
             "system": visible(self.names.get(system.name, system.name)),
@@ -320,7 +316,7 @@ class Comparison(formats.Tabular):
             "p rand": numbers.p_value_text(p),
             NOT_WORSE: no_worse and f"{'yes' if (system.p_no_worse or 0.0) < LEVEL else 'no'} ({no_worse})",
             **{name: share_text(getattr(system, name)) for name in ("won", "lost", "tied")},
-            "group": "".join(letters),
+            "group": group_letters(self.row(system)["groups"]),
         }
 
     def records(self) -> Table:

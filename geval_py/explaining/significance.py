@@ -6,9 +6,11 @@ SciPy is not used: importing it takes longer than running all of these. numpy is
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from geval_py.scoring.metrics.base import NOISE
@@ -247,6 +249,21 @@ def samples_needed(pairs: int) -> int:
     (20, 24500)
     """
     return round(pairs / LEVEL)
+
+
+def group_letters(groups: Iterable[int]) -> str:
+    """Write the numbers of groups as compact letters, more than three in a row as a range.
+
+    After the last letter there are numbers from 1.
+
+    >>> group_letters([0, 1]), group_letters([1, 2, 3, 4, 6]), group_letters([25, 26, 51, 52])
+    ('ab', 'b–eg', 'zAZ(53)')
+    """
+    text = ""
+    for _, run in groupby(enumerate(groups), lambda pair: (pair[1] - pair[0], pair[1] // 26)):
+        names = [string.ascii_letters[n] if n < len(string.ascii_letters) else f"({n + 1})" for _, n in run]
+        text += "".join(names) if len(names) < 4 else f"{names[0]}–{names[-1]}"
+    return text
 
 
 def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -> list[tuple[int, ...]]:

@@ -11,7 +11,6 @@ People read text, Markdown, LaTeX and the site's pages; programs read CSV and JS
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
@@ -35,6 +34,7 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
+from geval_py.explaining.significance import group_letters
 from geval_py.tables.layout import Legend
 from geval_py.tables.numbers import counted, figure, interval
 from geval_py.tables.table import Column, Table
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from geval_py.text import Alignment
 
 
-LETTERS = string.ascii_letters
 HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
 GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
@@ -328,11 +327,11 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         yield _other_column(metric, digits)
     yield EntryColumn(
         name="group",
-        text=groups_text,
+        text=lambda entry: group_letters(entry.groups),
         legend="entries that share a letter are not significantly different "
         "(paired tests of all pairs, Holm's correction, 5 %)",
         heading="Group",
-        key=groups_text,
+        key=lambda entry: group_letters(entry.groups),
         style="groups",
         cut="never",
     )
@@ -384,11 +383,3 @@ def interval_text(entry: Entry, digits: int) -> str:
     if entry.low is None or entry.high is None:
         return ""
     return f"[{', '.join(interval(entry.low, entry.high, digits))}]"
-
-
-def groups_text(entry: Entry) -> str:
-    """Write the groups as compact letters, after the last letter as numbers from 1.
-
-    Two entries that share a letter are not significantly different.
-    """
-    return "".join(LETTERS[group] if group < len(LETTERS) else f"({group + 1})" for group in entry.groups)

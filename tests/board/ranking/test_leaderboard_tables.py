@@ -7,15 +7,14 @@ import math
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 from rows import KEYS, Rows
 
 import geval_py
-from geval_py.board.ranking.leaderboard import groups_text
 from geval_py.cli import commands
 from geval_py.errors import UsageError
+from geval_py.explaining.significance import group_letters
 
 HEAVY = ("numpy", "pandas", "alembic", "jinja2", "rich", "psycopg")
 
@@ -156,7 +155,7 @@ def test_where_nothing_is_it_says_so(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--by", "team"], "argument --by: invalid choice: 'team' (choose from 'submitter', 'submission', 'tag')"),
+    (["--by", "team"], "argument --by: invalid choice: 'team' (choose from 'submitter', 'submission', 'tag', 'person')"),
     (["--tests", "x"], "unrecognized arguments: --tests x\n  did you mean --test?"),
     (["--test", "dev-0"], "the board has no test `dev-0`\n  there is test-A"),
 ], ids=["by", "option", "test"])  # fmt: skip
@@ -166,8 +165,19 @@ def test_words_that_are_wrong(board, words, message):
     assert str(error.value).removesuffix("\n  geval board show --help shows the options") == message
 
 
-def test_groups_have_letters_as_long_as_there_are_some():
-    assert groups_text(SimpleNamespace(groups=(0, 25, 26, 51, 52))) == "azAZ(53)"
+@pytest.mark.parametrize(
+    ("groups", "text"),
+    [
+        ((0, 25, 26, 51, 52), "azAZ(53)"),
+        (range(3), "abc"),
+        (range(14), "a–n"),
+        ((0, 1, 3, 4, 5, 6, 8), "abd–gi"),
+        (range(23, 30), "xyzA–D"),
+        (range(50, 58), "YZ(53)–(58)"),
+    ],
+)
+def test_groups_have_letters_as_long_as_there_are_some(groups, text):
+    assert group_letters(groups) == text
 
 
 def test_it_imports_nothing_heavy(board):
