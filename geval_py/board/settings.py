@@ -51,6 +51,8 @@ MAX_DIGITS = 15
 VARIANTS = 5  # the default number of outputs for one test
 DIGITS = 4  # the default number of significant digits of a score
 STEP = 0.1  # nats: 10 % of a perplexity
+ACCOUNTS_FILE = "accounts.sqlite"
+SHARED = ("title", "url", "database", "server")  # the keys of boards.yaml
 _MOMENTS = "2027-01-31T23:59:00+01:00, 2027-01-31T22:59:00Z or 2027-01-31 23:59 Europe/Warsaw"
 
 
@@ -454,6 +456,22 @@ def read_text(path: str) -> str:
         raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
         raise UnreadableFileError(path=path, reason="it is not UTF-8 text") from error
+
+
+def shared_settings(path: str) -> BoardSettings:
+    """Read boards.yaml, what several boards of a folder share; without this file the defaults hold.
+
+    It has some keys of board.yaml. Raises UnreadableFileError, and ConfigError with all errors.
+    """
+    values: dict[str, Any] = {}
+    if os.path.exists(path):
+        document, readers = YamlDocument(path), readers_of(BoardSettings)
+        root = strict_yaml.compose(read_text(path), path)
+        if root is not None:
+            values = read_mapping(root, document, {name: readers[name] for name in SHARED})
+        document.check()
+    values = {"title": os.path.basename(os.path.dirname(path)), "database": ACCOUNTS_FILE} | values
+    return BoardSettings(**values, challenge="", answers="", metric="", tests=())
 
 
 def settings_of(path: str, content: str) -> BoardSettings:

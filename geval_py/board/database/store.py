@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
-from geval_py.board.settings import BoardSettings, moment_text, read_settings
+from geval_py.board.settings import ACCOUNTS_FILE, BoardSettings, moment_text, read_settings, shared_settings
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.compression import zstd_module
 from geval_py.text import named, visible
@@ -43,6 +43,7 @@ from geval_py.version import installs
 
 SCHEMA_VERSION = "0001"  # the last of migrations/versions
 SETTINGS_FILE = "board.yaml"
+SHARED_FILE = "boards.yaml"  # of a folder of several boards
 DATABASE_VARIABLE = "GEVAL_BOARD_DATABASE"
 BUSY_SECONDS = 60  # that a writer waits for another
 BUSY_MILLISECONDS = 200  # that SQLite waits at once, as no signal is handled meanwhile
@@ -75,6 +76,31 @@ class Board:
         board = cls(folder, settings, place_of(folder, settings.database))
         check_schema(board.engine)
         board.check_deadlines()
+        return board
+
+    @classmethod
+    def open_accounts(cls, folder: str) -> Board:
+        """Open a board or, of a folder of several, the database of their accounts, which is made if it is not there.
+
+        Raises what :meth:`open` does, UsageError if all boards would share one database.
+        """
+        parent = os.path.dirname(os.path.abspath(folder))
+        if not boards_in(folder):
+            if any(os.path.isfile(os.path.join(parent, name)) for name in (SHARED_FILE, ACCOUNTS_FILE)):
+                raise UsageError(message=f"the boards in {named(parent)} share their accounts: name that folder")
+            return cls.open(folder)
+        if os.environ.get(DATABASE_VARIABLE):
+            raise UsageError(
+                message=f"{DATABASE_VARIABLE} names one database, but {named(folder)} has several boards\n"
+                "  name each database in its board.yaml"
+            )
+        settings = shared_settings(os.path.join(os.path.abspath(folder), SHARED_FILE))
+        board = cls(folder, settings, place_of(folder, settings.database))
+        with store_errors(board.engine), board.engine.connect() as connection:
+            is_new = not inspect(connection).has_table("alembic_version")
+        if is_new:
+            create_tables(board.engine)
+        check_schema(board.engine)
         return board
 
     def check_deadlines(self) -> None:
@@ -128,6 +154,14 @@ class Board:
             finally:
                 del _WRITING[own]
             connection.commit()
+
+
+def boards_in(folder: str) -> list[str]:
+    """Return the folders of the boards in a folder of several, by name; [] for any other folder."""
+    if os.path.isfile(os.path.join(folder, SETTINGS_FILE)) or not os.path.isdir(folder):
+        return []
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    return [path for path in paths if os.path.isfile(os.path.join(path, SETTINGS_FILE))]
 
 
 def settings_path(folder: str) -> str:

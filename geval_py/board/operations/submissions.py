@@ -217,15 +217,8 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
         row = find_submission(connection, code)
         if row.withdrawn is not None:
             raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
-        if by_team:  # a step of a ladder that is lost would show the next score
-            own_settings = team_settings(connection, settings, row.submitter_id)
-            phase, ask = own_settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
-            if phase != own_settings.phase_of(now):
-                raise UsageError(message=f"the deadline of {visible(phase)} has passed; {ask}")
-            own = _tests_with_outputs(connection, row.id)
-            for test in settings.in_phase(phase).tests:
-                if test.ladder and test.name in own:
-                    raise UsageError(message=f"it may be a step of the ladder of {visible(test.name)}; {ask}")
+        if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
+            raise UsageError(message=problem)
         values = {"withdrawn": now, "withdrawal": escape_unstorable(reason)}
         connection.execute(update(submissions).where(submissions.c.id == row.id).values(values))
         refresh(connection, settings, now)
@@ -245,6 +238,19 @@ def restore(board: Board, code: str, now: datetime) -> Receipt:
         connection.execute(own.values(withdrawn=None, withdrawal=""))
         refresh(connection, board.settings, now)
         return receipt_of(connection, row.id, "no longer withdrawn")
+
+
+def withdrawal_problem(connection: Connection, settings: BoardSettings, row: Row[Any], now: datetime) -> str:
+    """Return why a team may not withdraw a submission; "" if it may."""
+    own_settings = team_settings(connection, settings, row.submitter_id)
+    phase, ask = own_settings.phase_of(row.arrived), f"ask the organiser to withdraw {row.code}"
+    if phase != own_settings.phase_of(now):
+        return f"the deadline of {visible(phase)} has passed; {ask}"
+    own = _tests_with_outputs(connection, row.id)
+    for test in settings.in_phase(phase).tests:
+        if test.ladder and test.name in own:  # a step that is lost would show the next score
+            return f"it may be a step of the ladder of {visible(test.name)}; {ask}"
+    return ""
 
 
 def _tests_with_outputs(connection: Connection, number: int) -> set[str]:
@@ -278,28 +284,36 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
     with board.writing() as connection:
         rows = {row.id: row for row in (find_submission(connection, code) for code in codes)}
         for number, row in rows.items():
-            tests = _decided_tests(connection, settings, row)
-            for test, phase in tests.items():
-                if phase is not None and now > phase.until:
-                    deadline = f"the deadline of {visible(test)} has passed, at {moment_text(phase.until)}"
-                    raise UsageError(message=f"{deadline}: final submissions cannot be changed")
-            if not undo:
-                if row.baseline:
-                    raise UsageError(message=f"{row.code} is a baseline, which has no place")
-                if row.state != SCORED or row.withdrawn is not None:
-                    state = "withdrawn" if row.withdrawn is not None else row.state
-                    raise UsageError(message=f"{row.code} is {state}: only a scored submission can be final")
-                if not tests:
-                    last = {test.name: settings.deciding_phase(test.name) for test in settings.tests if test.split}
-                    needed = [
-                        f"an output for {test}" + (f" in {end.name}" if end else "") for test, end in last.items()
-                    ]
-                    raise UsageError(message=visible(f"{row.code} cannot be final: it needs {' or '.join(needed)}"))
+            if problem := final_problem(connection, settings, row, now, undo=undo):
+                raise UsageError(message=problem)
             moment = None if undo else row.final or now
             connection.execute(update(submissions).where(submissions.c.id == number).values(final=moment))
         _check_number_of_finals(connection, settings, list(rows))
         mark_changed(connection)
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]
+
+
+def final_problem(
+    connection: Connection, settings: BoardSettings, row: Row[Any], now: datetime, *, undo: bool
+) -> str:
+    """Return why a submission cannot be named as final, or with ``undo`` not taken back; "" if it can."""
+    tests = _decided_tests(connection, settings, row)
+    for test, phase in tests.items():
+        if phase is not None and now > phase.until:
+            deadline = f"the deadline of {visible(test)} has passed, at {moment_text(phase.until)}"
+            return f"{deadline}: final submissions cannot be changed"
+    if undo:
+        return ""
+    if row.baseline:
+        return f"{row.code} is a baseline, which has no place"
+    if row.state != SCORED or row.withdrawn is not None:
+        state = "withdrawn" if row.withdrawn is not None else row.state
+        return f"{row.code} is {state}: only a scored submission can be final"
+    if not tests:
+        last = {test.name: settings.deciding_phase(test.name) for test in settings.tests if test.split}
+        needed = [f"an output for {test}" + (f" in {end.name}" if end else "") for test, end in last.items()]
+        return visible(f"{row.code} cannot be final: it needs {' or '.join(needed)}")
+    return ""
 
 
 def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any]) -> dict[str, Phase | None]:

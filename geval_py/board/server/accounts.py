@@ -6,6 +6,7 @@ sha256 is stored, so whoever reads the database can use none.
 
 from __future__ import annotations
 
+import os
 import re
 import secrets as random
 from collections.abc import Iterable, Mapping
@@ -28,12 +29,12 @@ from geval_py.board.database.schema import (
     secrets,
     submitters,
 )
-from geval_py.board.database.store import Board, escape_unstorable
+from geval_py.board.database.store import SHARED_FILE, Board, escape_unstorable
 from geval_py.board.intake.identity import casefolded, check_name, skeletons
 from geval_py.board.operations.pipeline import find_submitter, submitter_id
 from geval_py.errors import DataError, UsageError
 from geval_py.tables.table import Column, Table
-from geval_py.text import visible
+from geval_py.text import named, visible
 
 SECRET_BYTES = 32
 INVITATION, SESSION, TOKEN, SIGN_IN = "invitation", "session", "token", "sign-in"  # the kinds of secrets
@@ -46,6 +47,7 @@ LIFETIMES = {
 }
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
+COPIED = ("name", "email", "scope", "role", "owner", "mailed", "made", "joined", "disabled")  # to boards that share
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
 SECRETS_AN_HOUR = 20  # tokens and invitations that an account makes
@@ -239,6 +241,38 @@ def reopen(connection: Connection, name: str) -> str:
     return own.label
 
 
+def check_shares(board: Board, shared: Board) -> None:
+    """Raise UsageError if somebody signs in to a board that shares the accounts of others."""
+    with board.reading() as connection:
+        if board.place != shared.place and connection.execute(select(S.id)).first() is not None:
+            raise UsageError(
+                message=f"{named(board.folder)} has accounts of its own, but shares those of {named(shared.folder)}\n"
+                f"  to share its accounts, name its database in {named(os.path.join(shared.folder, SHARED_FILE))}"
+            )
+
+
+def copied(board: Board, shared: Board, account_id: int) -> Account | None:
+    """Return an account as it is on a board that shares accounts with others; None if it is closed.
+
+    The board's own row, which its jobs refer to, is made or brought up to date first.
+    """
+    columns = [A[name] for name in COPIED]
+    query = select(*columns, submitters.c.key, submitters.c.name.label("team")).where(A.id == account_id)
+    query = query.outerjoin_from(accounts, submitters)
+    with shared.reading() as connection:
+        *own, team = connection.execute(query).one()
+    with board.reading() as connection:
+        row = connection.execute(query).first()
+        if row is not None and list(row)[:-1] == own:
+            return account(connection, account_id)
+    with board.writing() as connection:
+        values = dict(zip(columns, own, strict=False)) | {A.key: str(account_id)}
+        values[A.submitter_id] = submitter_id(connection, team) if team else None
+        if not connection.execute(update(accounts).where(A.id == account_id).values(values)).rowcount:
+            connection.execute(insert(accounts).values(values | {A.id: account_id}))
+        return account(connection, account_id)
+
+
 # Invitations
 
 
@@ -400,6 +434,12 @@ def _link(connection: Connection, one: Account, now: datetime, days: int | None 
     return issue(connection, INVITATION, now, account_id=one.id, days=days)
 
 
+def refuse_taken_team(connection: Connection, name: str) -> None:
+    """Raise RefusedError if a team has a name."""
+    if find_submitter(connection, name) is not None:
+        raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
+
+
 def check_email(email: str) -> None:
     """Raise UsageError unless this is "" or may be the address of a mailbox."""
     is_address = len(email) <= MAX_EMAIL and re.fullmatch(r"[!-~]+@[!-~]+", email) and not set('<>",;\\') & set(email)
@@ -460,8 +500,7 @@ def enrol(connection: Connection, who: Identity, name: str, now: datetime) -> Ac
     not allowed, RefusedError for one that is taken.
     """
     check_name(name)
-    if find_submitter(connection, name) is not None:
-        raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
+    refuse_taken_team(connection, name)
     team_id = submitter_id(connection, name)
     values = {"email": who.email, "owner": True, "joined": now}
     new = _new_account(connection, name, team_id, now, scope=team_id, **values)

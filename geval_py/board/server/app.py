@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from mimetypes import guess_type
@@ -25,9 +26,9 @@ from starlette.responses import (
     RedirectResponse,
     Response,
 )
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from geval_py.board.database.schema import ORGANISER
 from geval_py.board.operations.receipts import QuotaError, UnknownCodeError
@@ -36,6 +37,7 @@ from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.server.context import FORM_BYTES, NOT_FOUND, ServerContext, Visit, guard, server_of, visited
 from geval_py.board.submission import RejectedError
 from geval_py.errors import GevalError, UsageError
+from geval_py.text import named
 
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
 JOINED_BYTES = 1 << 18  # of a body, as it arrives, that are written at once
@@ -45,13 +47,32 @@ PAGES = StaticFiles()
 
 
 def application(server: ServerContext) -> ASGIApp:
-    """Return the application of a server."""
+    """Return the application of a server; raises UsageError if the name of a board cannot be its address."""
     handlers = dict.fromkeys((HTTPException, GevalError, ClientDisconnect, OSError), failed)  # OSError: a full disk
-    # A mount matches no address with a line break, whose page says what is wrong.
-    routes = [Mount(server.path, routes=ROUTES)] if server.path else ROUTES
-    app = Starlette(routes=routes, exception_handlers=handlers)
-    app.state.server = server
-    return guard(app, is_secure=server.is_secure)
+
+    def app_of(server: ServerContext, routes: Sequence[BaseRoute]) -> Starlette:
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        app.state.server = server
+        return app
+
+    taken = [route.path.split("/")[1] for route in (*SIGN_IN, *FRONT)]
+    for board in server.boards:
+        name = board.path.rpartition("/")[2]
+        if name in taken or not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+            raise UsageError(message=f"the folder {named(name)} cannot be the address of a board\n  rename it")
+    apps = {one.path: app_of(one, ROUTES) for one in server.boards}
+    apps[server.path] = app_of(server, [*SIGN_IN, *(FRONT if apps else ROUTES)])
+
+    async def app_at_path(scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the application below whose path a request is; a path may have any characters, unlike one of Mount."""
+        answer: ASGIApp = PlainTextResponse(NOT_FOUND, 404)
+        if (path := scope["path"]) in apps:
+            answer = RedirectResponse(f"{path}/", 307)
+        elif roots := [one for one in apps if path.startswith(f"{one}/")]:
+            answer, scope = apps[roots[0]], {**scope, "root_path": roots[0]}
+        await answer(scope, receive, send)
+
+    return guard(app_at_path, is_secure=server.is_secure)
 
 
 # What anybody may see
@@ -84,13 +105,14 @@ def site_file(path: str) -> Response:
 
 def health(request: Request) -> Response:
     """Return whether the database can be read; 503 if not."""
-    server = server_of(request)
+    server, waiting, fine = server_of(request), 0, True
     try:
-        with server.board().reading() as connection:
-            waiting = queue.queue_status(connection, server.clock()).waiting
+        for one in server.boards or [server]:
+            with one.board().reading() as connection:
+                waiting += queue.queue_status(connection, one.clock()).waiting
+            fine = fine and not (one.live.error or one.site.error)
     except GevalError:
         return JSONResponse({"status": "the database cannot be read"}, 503)
-    fine = not (server.live.error or server.site.error)
     return JSONResponse({"status": "fine" if fine else "an earlier site is shown", "waiting": waiting})
 
 
@@ -109,6 +131,21 @@ def metrics(request: Request) -> Response:
 def receipt_key(request: Request) -> Response:
     """Publish the key that receipts are verified with."""
     return PlainTextResponse(signed_receipts.public_text(server_of(request).key) + "\n")
+
+
+def front(request: Request) -> Response:
+    """Show the boards of a server of several."""
+    server = server_of(request)
+    account, now = server.current(request), server.clock()
+    boards = [(one.path, one.board().settings) for one in server.boards]
+    return server.page("front", "Challenges", account=account, boards=boards, now=now)
+
+
+def choose_board(request: Request) -> Response:
+    """Refuse an upload that names no board."""
+    server = server_of(request)
+    addresses = ", ".join(one.own_address(request, "") for one in server.boards)
+    raise RefusedError(reason=f"this server has several boards: use one of the addresses {addresses}")
 
 
 # Signing in and out
@@ -227,6 +264,7 @@ async def _receive(
                     raise HTTPException(413, f"An upload has at most {most:,} bytes.")
                 digest.update(chunk)
                 await run_in_threadpool(file.write, chunk)
+        await run_in_threadpool(server.own, account)  # it may have been closed meanwhile
         accept = partial(uploads.accept, board, account, path, server.key, arrived=server.clock(), most=an_hour)
         values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
         async with server.accepting:
@@ -270,21 +308,29 @@ async def failed(request: Request, error: Exception) -> Response:
     if request.url.path.removeprefix(server.path).startswith(("/api/", "/upload/")):
         return JSONResponse({"error": reason}, status)
     if status == 401:
-        return RedirectResponse(f"{server.path}/sign-in", 303)
+        return RedirectResponse(f"{server.front.path}/sign-in", 303)
     return await run_in_threadpool(server.page, "failure", "That did not work", status, reason=reason)
 
 
 POST, BOTH = ["POST"], ["GET", "POST"]
-ROUTES = [
+SIGN_IN: list[Route | Mount] = [
     Route("/healthz", health),
-    Route("/metrics", metrics),
-    Route("/receipt-key", receipt_key),
     Route("/sign-in", sign_in),
     Route(openid.NEXT, openid.choose_name, methods=BOTH),
     Route("/sign-in/by/{provider}", openid.start),
     Route("/sign-in/by/{provider}/back", openid.come_back),
     Route("/sign-out", visited(sign_out), methods=POST),
     Route("/invitation/{secret}", invitation, methods=BOTH),
+]
+FRONT: list[Route | Mount] = [
+    Route("/", front),
+    Route("/upload/{name}", choose_board, methods=["PUT"]),
+    Mount("/static", StaticFiles(packages=[("geval_py.board.site", "static")])),
+]
+ROUTES = [
+    Route("/healthz", health),
+    Route("/metrics", metrics),
+    Route("/receipt-key", receipt_key),
     Route("/upload/{name}", put_upload, methods=["PUT"]),
     Route("/feed/{token}", team.feed),
     Route("/api/me", visited(team.who, scope=accounts.READ)),

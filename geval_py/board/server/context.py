@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from geval_py.board.database.store import Board
+from geval_py.board.database.store import Board, boards_in
 from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.accounts import Account
 from geval_py.board.server.live import LiveBoard, LiveSite
@@ -46,24 +48,45 @@ NOT_FOUND = "There is no such page."
 
 
 class ServerContext:
-    """A board's server; ``url`` is its public address, ``place`` a folder for its temporary files."""
+    """A board's server; ``url`` is its public address, ``place`` a folder for its temporary files.
+
+    Without a public address, it may be reached at ``local``. Of a folder of several ``boards`` it is the ``front``,
+    which has their accounts: people sign in there.
+    """
 
     def __init__(
-        self, folder: str, place: str, *, url: str = "", clock: Callable[[], datetime] | None = None
+        self,
+        folder: str,
+        place: str,
+        *,
+        url: str = "",
+        local: str = "",
+        clock: Callable[[], datetime] | None = None,
+        front: ServerContext | None = None,
     ) -> None:
         self.clock = clock or (lambda: datetime.now(UTC))
         self.live = LiveBoard(folder)
         self.url = (url or self.board().settings.url).rstrip("/")
         self.path = urlsplit(self.url).path  # below which all pages are
-        self.site = LiveSite(self.live, place, self.clock)
-        self.key = signed_receipts.signing_key(folder)
+        self.front = front or self
         self.place = place
+        self.boards: list[ServerContext] = []
+        for path in boards_in(folder):
+            name = os.path.basename(path)
+            os.mkdir(os.path.join(place, name))
+            more: Any = {"local": local, "clock": clock, "front": self}
+            self.boards.append(ServerContext(path, os.path.join(place, name), url=f"{self.url}/{name}", **more))
+            accounts.check_shares(self.boards[-1].board(), self.board())
+        if not self.boards:
+            address = self.url if "://" in self.url else local + self.url
+            self.site = LiveSite(self.live, place, self.clock, address=address, several=front is not None)
+            self.key = signed_receipts.signing_key(folder)
         self.receiving: Counter[int] = Counter()  # uploads by the id of their account
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
         self.reporting = asyncio.Semaphore(1)
         self.clients: dict[Any, Any] = {}  # Authlib's clients of the providers
         self.is_secure = self.url.startswith("https://")
-        self.cookie = COOKIE if not self.is_secure else PATH_COOKIE if self.path else HOST_COOKIE
+        self.cookie = COOKIE if not self.is_secure else PATH_COOKIE if self.front.path else HOST_COOKIE
         self.sign_in_cookie = f"{self.cookie}-sign-in"
 
     def board(self) -> Board:
@@ -72,21 +95,29 @@ class ServerContext:
 
     def own_address(self, request: Request, path: str) -> str:
         """Return the public address of a path."""
-        return (self.url or f"{request.url.scheme}://{request.url.netloc}") + path
+        host = "" if "://" in self.url else f"{request.url.scheme}://{request.url.netloc}"
+        return f"{host}{self.url}{path}"
 
     # Who asks
 
     def current(self, request: Request, *, scope: str = "") -> Account | None:
         """Return who is signed in, by a session or, with a ``scope``, by a token that has it; None if nobody is."""
-        now, board = self.clock(), self.board()
-        token = bearer_token(request)
+        now, shared = self.clock(), self.front.board()
+        token, secret = bearer_token(request), request.cookies.get(self.cookie, "")
+        account = None
         if scope and token is not None:
-            with board.reading() as connection:
+            with shared.reading() as connection:
                 account, own_scope = accounts.token_account(connection, token, now)
-            allows = own_scope in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]
-            return account if allows else None
-        secret = request.cookies.get(self.cookie, "")
-        return accounts.session_account(board, secret, now) if secret else None
+            if own_scope not in accounts.SCOPES[: accounts.SCOPES.index(scope) + 1]:
+                return None
+        elif secret:
+            account = accounts.session_account(shared, secret, now)
+        return None if account is None else self.own(account)
+
+    def own(self, account: Account) -> Account | None:
+        """Return an account as it is on this board now; None if it was closed."""
+        board, shared = self.board(), self.front.board()
+        return account if board.place == shared.place else accounts.copied(board, shared, account.id)
 
     def account(self, request: Request, *, role: str = "", scope: str = "", changes: bool = False) -> Account:
         """Return who asks, or changes something; a session does so from a page of this server.
@@ -114,7 +145,7 @@ class ServerContext:
         A browser that sends neither Sec-Fetch-Site nor Origin is refused. Without a public address, it is that of the
         request.
         """
-        site, url = request.headers.get("sec-fetch-site"), urlsplit(self.url or str(request.base_url))
+        site, url = request.headers.get("sec-fetch-site"), urlsplit(self.own_address(request, ""))
         own = f"{url.scheme}://{url.netloc}"
         if site != "same-origin" and (site is not None or request.headers.get("origin", "") != own):
             raise HTTPException(403, "This form does not come from this site.")
@@ -125,7 +156,7 @@ class ServerContext:
         By default, it is a link or a token that is none.
         """
         address = request.client.host if request.client else "unknown"
-        name, board, most = f"{what} from {address}", self.board(), most or FAILURES_AN_HOUR
+        name, board, most = f"{what} from {address}", self.front.board(), most or FAILURES_AN_HOUR
         with board.reading() as connection:
             accounts.check_tries(connection, name, most, self.clock())
         with board.writing() as connection:
@@ -136,11 +167,14 @@ class ServerContext:
     def page(self, template: str, title: str, status: int = 200, **values: Any) -> Response:
         """Render a page of the server, by the templates of the site."""
         settings = self.board().settings
-        phase = settings.phase_of(self.clock())
-        test = settings.in_phase(phase).tests[0].name
-        links = Addresses(settings, phase).sections(test, phase)
+        phase, links = settings.phase_of(self.clock()), []
+        if not self.boards:
+            links = Addresses(settings, phase).sections(settings.in_phase(phase).tests[0].name, phase)
         frame = {
             "root": f"{self.path}/",
+            "front": f"{self.front.path}/",
+            "several": self.front is not self,
+            "providers": self.front.board().settings.server.sign_in,
             "settings": settings,
             "links_of": lambda _: links,
             "updated": None,
@@ -153,7 +187,7 @@ class ServerContext:
         """Start a session, and send the browser to the account's own page; an ``outdated`` cookie ends."""
         session = accounts.issue(connection, accounts.SESSION, self.clock(), account_id=account.id)
         accounts.log(connection, account.label, how, now=self.clock())
-        answer = RedirectResponse(f"{self.path}/me", 303)
+        answer = RedirectResponse(f"{self.path}/" if self.boards else f"{self.path}/me", 303)
         self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)
         if outdated:
             self.set_cookie(answer, outdated, "", 0)
@@ -161,7 +195,7 @@ class ServerContext:
 
     def set_cookie(self, answer: Response, name: str, value: str, seconds: int) -> None:
         """Set a cookie that no script reads and no other site sends; for 0 ``seconds`` delete it."""
-        path = self.path or "/"
+        path = self.front.path or "/"
         answer.set_cookie(name, value, seconds, path=path, secure=self.is_secure, httponly=True, samesite="lax")
 
 
@@ -175,15 +209,25 @@ def server_of(request: Request) -> ServerContext:
 
 
 class Visit(NamedTuple):
-    """A request of somebody who is signed in: with its form, in a transaction, if it is to change something."""
+    """A request of somebody who is signed in: with its form, in a transaction, if it is to change something.
+
+    ``shared`` is the connection to the accounts, which is another one on a server of several boards.
+    """
 
     server: ServerContext
     request: Request
     form: Mapping[str, str]
     account: Account
     connection: Connection
+    shared: Connection
     board: Board
     now: datetime
+
+    @property
+    def person(self) -> Account:
+        """The account as it is among those that are shared."""
+        own = None if self.server.front is self.server else accounts.account(self.shared, self.account.id)
+        return own or self.account
 
     def log(self, action: str, subject: str = "", detail: str = "") -> None:
         """Write a line of the audit log."""
@@ -208,8 +252,14 @@ def visited(
 
         def run() -> Response:
             board, now = server.board(), server.clock()
-            with board.writing() if changes else board.reading() as connection:
-                visit = Visit(server, request, form, account, connection, board, now)
+            with ExitStack() as stack:
+                enter = stack.enter_context
+                connection = enter(board.writing() if changes else board.reading())
+                front = server.front.board()
+                shared = (
+                    connection if server.front is server else enter(front.writing() if changes else front.reading())
+                )
+                visit = Visit(server, request, form, account, connection, shared, board, now)
                 return answer(visit) or RedirectResponse(server.path + back, 303)
 
         return await run_in_threadpool(run)

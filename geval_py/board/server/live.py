@@ -6,6 +6,7 @@ database, board.yaml or the challenge's README has changed, or a deadline has pa
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,15 +15,19 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache, partial
+from glob import escape as glob_escape
+from glob import glob
 from typing import TypeAlias
 
 from sqlalchemy import select
 
 from geval_py.board.database import schema
-from geval_py.board.database.store import Board, settings_path
+from geval_py.board.database.store import SETTINGS_FILE, SHARED_FILE, Board, boards_in, settings_path
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import challenge
 
+MAX_CACHED = 16  # sites, each in a folder of its own
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 BUILDER = """\
 import sys
@@ -30,8 +35,9 @@ from datetime import datetime
 from geval_py.board.database.store import Board
 from geval_py.board.site import build
 from geval_py.errors import GevalError
+board, folder, now, address, *several = sys.argv[1:]
 try:
-    build(Board.open(sys.argv[1]), sys.argv[2], now=datetime.fromisoformat(sys.argv[3]), served=True)
+    build(Board.open(board), folder, now=datetime.fromisoformat(now), served=address, several=bool(several))
 except GevalError as error:
     sys.exit(f"geval: {error}")
 """
@@ -42,24 +48,42 @@ BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
 
 
 class LiveBoard:
-    """A board whose settings follow its board.yaml; while that has an error, the settings before hold."""
+    """A board whose settings follow its board.yaml; while that has an error, the settings before hold.
+
+    Of a folder of several boards it is the one of their accounts, with boards.yaml.
+    """
 
     def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._stamp = _stamp(settings_path(folder))
-        self._board = Board.open(folder)
+        is_several = boards_in(folder) != []
+        self._open = partial(Board.open_accounts if is_several else Board.open, folder)
+        self._path = os.path.join(folder, SHARED_FILE if is_several else SETTINGS_FILE)
+        self._stamp = _stamp(self._path)
+        self._board = self._open()
         self.error = ""
 
     def board(self) -> Board:
         """Return the board with the settings of now."""
-        stamp = _stamp(settings_path(self._folder))
+        stamp = _stamp(self._path)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._board, self.error = Board.open(self._folder), ""
+                self._board, self.error = self._open(), ""
             except GevalError as error:
                 self.error = str(error)
         return self._board
+
+
+@lru_cache(MAX_CACHED)
+def places_in(folder: str) -> dict[tuple[str, str], str]:
+    """Return the places that a built site shows, by the code of a submission and a test; a shared one ends in =."""
+    places: dict[tuple[str, str], str] = {}
+    for path in glob(os.path.join(glob_escape(folder), "data", "leaderboard.*.json")):
+        with open(path, encoding="utf-8") as file:
+            table = json.load(file)
+        for entry in table["entries"]:
+            if entry["place"] is not None:
+                places[entry["code"], table["test"]] = f"{entry['place']}{'=' * entry['shared']}"
+    return places
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -77,13 +101,18 @@ SiteState: TypeAlias = "tuple[str, int, tuple[int, int], tuple[int, int]]"
 class LiveSite:
     """The site of a live board, in a folder: a thread builds it again, in another folder, whenever it is out of date.
 
+    ``address`` is the public one, and ``several`` whether the server has other boards too.
+
     A site of an earlier phase is never shown: who asks after a deadline waits for the new one.
     """
 
-    def __init__(self, live: LiveBoard, place: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, live: LiveBoard, place: str, clock: Callable[[], datetime], *, address: str, several: bool
+    ) -> None:
         self.folder = os.path.join(place, "site")
         self.error = ""
         self._live, self._place, self._clock = live, place, clock
+        self._words = [address, *(["several"] if several else [])]
         self._built: SiteState | None = None
         self._number, self._before = 0, ""  # of the sites that were built; the folder that readers may still read
         self._seconds = 0.0  # that the last look took, if it built one
@@ -139,7 +168,7 @@ class LiveSite:
             return
         self._number += 1
         folder = os.path.join(self._place, f"site-{self._number}")
-        words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat()]
+        words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat(), *self._words]
         quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
             self._building = run

@@ -85,6 +85,9 @@ async def choose_name(request: Request) -> Response:
         reason = ""
         if request.method == "POST":
             try:
+                for one in server.boards:
+                    with one.board().reading() as connection:
+                        accounts.refuse_taken_team(connection, form.get("name", ""))
                 with server.board().writing() as connection:
                     account = accounts.enrol(connection, who, form.get("name", ""), server.clock())
                     return server.welcome(connection, account, "made an account", server.sign_in_cookie)

@@ -114,7 +114,7 @@ def submitted(visit: Visit) -> Response:
 
 def people(visit: Visit) -> Response:
     """List the accounts."""
-    everybody = accounts.all_accounts(visit.connection, closed=True)
+    everybody = accounts.all_accounts(visit.shared, closed=True)
     rows = sorted(everybody, key=lambda one: natural_order(one.label.casefold()))
     shown = listed(visit, rows, "label", "team", "role", "email", "state")
     values: dict[str, Any] = {"account": visit.account, "roles": ROLES, "now": visit.now}
@@ -162,37 +162,36 @@ def alike(visit: Visit) -> Response:
 def invite(visit: Visit) -> Response:
     """Invite somebody, or make a new link for an account; the link is shown this once."""
     if label := visit.form["again"]:
-        own = accounts.account_named(visit.connection, label)
-        return invited(visit, accounts.new_link(visit.connection, own.id, visit.now), PEOPLE)
+        own = accounts.account_named(visit.shared, label)
+        return invited(visit, accounts.new_link(visit.shared, own.id, visit.now), PEOPLE)
     values: dict[str, Any] = {key: visit.form[key] for key in ("name", "email", "role", "team")}
-    values |= {"by": visit.account, "change": visit.form["update"] == "yes"}
-    return invited(visit, accounts.invite(visit.connection, now=visit.now, **values), PEOPLE)
+    values |= {"by": visit.person, "change": visit.form["update"] == "yes"}
+    return invited(visit, accounts.invite(visit.shared, now=visit.now, **values), PEOPLE)
 
 
 def invite_again(visit: Visit) -> Response | None:
     """Send new links to a person, or to all who never signed in: by mail or, without it, as a CSV file."""
-    connection, label = visit.connection, visit.form["name"]
-    has_mail, address = visit.board.settings.server.mail is not None, visit.server.own_address(visit.request, "")
-    pending = [
-        one for one in accounts.all_accounts(connection) if one.state == "invited" and label in ("", one.label)
-    ]
+    shared, label = visit.shared, visit.form["name"]
+    front = visit.server.front
+    has_mail, address = front.board().settings.server.mail is not None, front.own_address(visit.request, "")
+    pending = [one for one in accounts.all_accounts(shared) if one.state == "invited" and label in ("", one.label)]
     people = [one for one in pending if one.email or not has_mail]
     if not people:
         raise accounts.RefusedError(reason="no pending invitation has an e-mail address")
     for one in people:
         visit.log("invited", one.label, "again, by mail" if has_mail else "again")
         if has_mail:
-            notices.mail_invitation(connection, one.id, one.email, address, visit.now)
+            notices.mail_invitation(shared, one.id, one.email, address, visit.now)
     if has_mail:
         return None
-    links = [accounts.new_link(connection, one.id, visit.now) for one in people]
+    links = [accounts.new_link(shared, one.id, visit.now) for one in people]
     return _download("links.csv", accounts.links_table(links, address))
 
 
 def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
     """Show the link of an invitation on a page that leads ``back``."""
     visit.log("invited", made.account.label, made.detail)
-    link = visit.server.own_address(visit.request, f"/invitation/{made.secret}")
+    link = visit.server.front.own_address(visit.request, f"/invitation/{made.secret}")
     note = made.note.replace("\n ", ";") if back else ""
     return visit.server.page("secret", "Invitation", secret=link, kind="link", back=back.removeprefix("/"), note=note)
 
@@ -209,7 +208,7 @@ def change(visit: Visit) -> Response:
     if name in QUESTIONS and form["sure"] != "yes":
         told: dict[str, Any] = {"hidden": dict(form)}
         if name == "close":
-            told["subject"] = accounts.account_named(connection, form["name"]).label
+            told["subject"] = accounts.account_named(visit.shared, form["name"]).label
         else:
             row = find_submission(connection, subject)
             told |= {"subject": row.code, "remark": row.remark}
@@ -237,13 +236,13 @@ def change(visit: Visit) -> Response:
             detail = form["remark"]
             operations.note(board, subject, detail)
         case "close":
-            account = accounts.account_named(connection, form["name"])
+            account = accounts.account_named(visit.shared, form["name"])
             if account.id == visit.account.id:
                 raise accounts.RefusedError(reason="you cannot close your own account here")
-            accounts.close(connection, account.id, now)
+            accounts.close(visit.shared, account.id, now)
             subject = account.label
         case "open":
-            subject = accounts.reopen(connection, form["name"])
+            subject = accounts.reopen(visit.shared, form["name"])
         case "try-again":
             subject = str(queue.try_again(connection, now))
         case "rescore":

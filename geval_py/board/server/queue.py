@@ -15,7 +15,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,7 +47,8 @@ class Job:
     """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died.
 
     What came of it stands in ``state``, ``reason`` and ``problems`` or, of a submission that is ready to be stored,
-    in ``attempt``; ``error`` is why the job is to be tried again. All this took so many ``seconds``.
+    in ``attempt``; ``error`` is why the job is to be tried again. All this took so many ``seconds``. ``board`` is the
+    folder of its board.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Job:
     seconds: float = 0.0
     problems: Sequence[Mapping[str, Any]] = ()
     error: str = ""
+    board: str = ""
 
     @property
     def is_dead(self) -> bool:
@@ -110,8 +112,8 @@ def changing(board: Board) -> Iterator[Connection]:
 def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     """Lease the next job, for a worker that holds no other (``alone``) or that holds some.
 
-    It is the oldest one of the submitter who was served least recently. Returns None if nothing is to be done now, if
-    another worker was faster, or if the next job needs a worker alone.
+    It is the oldest one of the submitter who was served least recently. Returns None if nothing is to be done now, or
+    if another worker was faster, and a job that is not leased, with ``lease`` 0, if it needs a worker alone.
     """
     other, served = jobs.alias("other"), jobs.alias("served")
     latest = now + timedelta(seconds=MAX_PAUSE_SECONDS)  # what is due later still is of a clock that went back
@@ -130,9 +132,9 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
             if row is None:
                 return None
             deaths = row.deaths + (row.state == LEASED)
-            job = Job(row.id, row.kind, row.submitter_id, row.dry, row.lease + 1, deaths)
+            job = Job(row.id, row.kind, row.submitter_id, row.dry, row.lease + 1, deaths, board=board.folder)
             if job.needs_alone and not alone:
-                return None
+                return replace(job, lease=0)
             values = {"state": LEASED, "lease": job.lease, "deaths": deaths, "started": now}
             values["leased_until"] = now + timedelta(seconds=LEASE_SECONDS)
             connection.execute(update(jobs).where(J.id == row.id).values(values))

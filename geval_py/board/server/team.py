@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,12 +18,13 @@ from geval_py.board.database.schema import secrets, submissions
 from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
-from geval_py.board.operations.receipts import day_of, quota_used
+from geval_py.board.operations.receipts import day_of, find_submission, quota_used
 from geval_py.board.ranking.deadlines import team_settings
 from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, server_of
+from geval_py.board.server.live import places_in
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.files import identity
@@ -48,20 +50,43 @@ def me(visit: Visit) -> Response:
     """Show a team's uploads, quota, tokens and members, and the phase that is open."""
     account, settings, connection = visit.account, visit.board.settings, visit.connection
     phases = team_settings(connection, settings, account.submitter_id).phases
+    own = uploads.uploads_of(connection, account.submitter_id)
+    number, nameable = sum(one.is_final for one in own), set()
+    for one in own if settings.finals else ():
+        if one.code and (one.is_final or number < settings.finals):
+            row = find_submission(connection, one.code)
+            if not operations.final_problem(connection, settings, row, visit.now, undo=one.is_final):
+                nameable.add(one.code)
     own_tokens = secrets.c.account_id == account.id, secrets.c.kind == accounts.TOKEN
     tokens = select(secrets).where(*own_tokens, secrets.c.expires >= visit.now)
-    is_member = schema.accounts.c.submitter_id == account.submitter_id
+    own_team = select(schema.accounts.c.submitter_id).where(schema.accounts.c.id == account.id)
+    is_member = schema.accounts.c.submitter_id == own_team.scalar_subquery()
     return visit.server.page(
         "my_page",
         "My page",
         account=account,
-        uploads=uploads.uploads_of(connection, account.submitter_id),
-        tokens=connection.execute(tokens.order_by(secrets.c.id.desc())).all(),
-        members=accounts.all_accounts(connection, is_member) if account.submitter_id else [],
+        uploads=own,
+        scores=scores_of(visit, own),
+        nameable=nameable,
+        tokens=visit.shared.execute(tokens.order_by(secrets.c.id.desc())).all(),
+        members=accounts.all_accounts(visit.shared, is_member) if account.submitter_id else [],
         quota=quota_of(connection, settings, account, visit.now),
         phase=next((one for one in phases if visit.now <= one.until), None),
         endings=uploads.OUTPUT_ENDINGS,
     )
+
+
+def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return what the site shows of uploads, by the codes of their submissions: scores, and places in a table."""
+    arrivals = {one.code: one.arrived for one in own if one.code}
+    settings, site = visit.board.settings, visit.server.site
+    own_settings = team_settings(visit.connection, settings, visit.account.submitter_id)
+    scores = shown_scores(visit.connection, settings, own_settings, arrivals, visit.now)
+    places = places_in(site.folder) if scores and site.is_current() else {}
+    for code, shown in scores.items():
+        for one in shown:
+            one["place"] = places.get((code, one["test"]), "")
+    return scores
 
 
 def who(visit: Visit) -> Response:
@@ -89,8 +114,12 @@ def own_upload(visit: Visit) -> tuple[Row[Any], list[Row[Any]]]:
 def upload_page(visit: Visit) -> Response:
     """Show what became of an upload."""
     upload, explained = own_upload(visit)
-    title = f"Upload {upload.number}"
-    return visit.server.page("upload", title, account=visit.account, upload=upload, explained=explained)
+    kept = ""
+    if upload.code:
+        row = find_submission(visit.connection, upload.code)
+        kept = operations.withdrawal_problem(visit.connection, visit.board.settings, row, visit.now)
+    values: dict[str, Any] = {"account": visit.account, "upload": upload, "explained": explained, "kept": kept}
+    return visit.server.page("upload", f"Upload {upload.number}", scores=scores_of(visit, [upload]), **values)
 
 
 def receipt(visit: Visit) -> Response:
@@ -107,7 +136,8 @@ def upload_state(visit: Visit) -> Response:
     """
     (upload, _), settings, connection = own_upload(visit), visit.board.settings, visit.connection
     own = team_settings(connection, settings, visit.account.submitter_id)
-    scores = shown_scores(connection, settings, own, upload.code, upload.arrived, visit.now) if upload.code else []
+    arrivals = {upload.code: upload.arrived}
+    scores = shown_scores(connection, settings, own, arrivals, visit.now).get(upload.code, [])
     quota = quota_of(connection, settings, visit.account, visit.now)
     names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
     document = {name: getattr(upload, name) for name in names}
@@ -137,8 +167,10 @@ def feed(request: Request) -> Response:
     """Return a team's uploads as an Atom feed; readers of feeds cannot sign in, so its address has a token."""
     server = server_of(request)
     now, board = server.clock(), server.board()
+    with server.front.board().reading() as shared:
+        account, scope = accounts.token_account(shared, request.path_params["token"], now)
+    account = account and server.own(account)
     with board.reading() as connection:
-        account, scope = accounts.token_account(connection, request.path_params["token"], now)
         own = uploads.uploads_of(connection, account.submitter_id, most=MAX_IN_FEED) if account else []
     if account is None or scope != accounts.FEED:
         server.count_try(request)
@@ -160,16 +192,14 @@ def feed(request: Request) -> Response:
 
 def count_secret(visit: Visit) -> None:
     """Count a token or an invitation that an account makes; raises TooOftenError."""
-    accounts.count_try(visit.connection, f"secrets of {visit.account.id}", accounts.SECRETS_AN_HOUR, visit.now)
+    accounts.count_try(visit.shared, f"secrets of {visit.account.id}", accounts.SECRETS_AN_HOUR, visit.now)
 
 
 def new_token(visit: Visit) -> Response:
     """Make a token, or the address of a feed, and show it this once."""
     scope = visit.form["scope"] or accounts.SUBMIT
     count_secret(visit)
-    secret = accounts.make_token(
-        visit.connection, visit.account.id, now=visit.now, name=visit.form["name"], scope=scope
-    )
+    secret = accounts.make_token(visit.shared, visit.account.id, now=visit.now, name=visit.form["name"], scope=scope)
     visit.log("made a token")
     if scope == accounts.FEED:
         secret = visit.server.own_address(visit.request, f"/feed/{secret}")
@@ -180,14 +210,14 @@ def end_token(visit: Visit) -> None:
     """End a token."""
     number, account_id = visit.request.path_params["number"], visit.account.id
     own = secrets.c.id == number, secrets.c.account_id == account_id, secrets.c.kind == accounts.TOKEN
-    visit.connection.execute(delete(secrets).where(*own))
+    visit.shared.execute(delete(secrets).where(*own))
     visit.log("ended a token")
 
 
 def invite(visit: Visit) -> Response:
     """Invite somebody into a team, by its owner; the link is shown this once."""
     count_secret(visit)
-    return invited(visit, accounts.invite_member(visit.connection, visit.account, visit.form["name"], visit.now))
+    return invited(visit, accounts.invite_member(visit.shared, visit.person, visit.form["name"], visit.now))
 
 
 def change(visit: Visit) -> None:
@@ -195,7 +225,7 @@ def change(visit: Visit) -> None:
     code, name, is_mailed = visit.form["code"], visit.request.path_params["change"], visit.form["on"] == "yes"
     if name == "mail":
         own = update(schema.accounts).where(schema.accounts.c.id == visit.account.id)
-        visit.connection.execute(own.values(mailed=is_mailed))
+        visit.shared.execute(own.values(mailed=is_mailed))
         visit.log("turned mail " + ("on" if is_mailed else "off"))
         return
     is_own = submissions.c.code == code, submissions.c.submitter_id == visit.account.submitter_id

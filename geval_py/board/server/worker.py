@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, update
 
 from geval_py.board.database.schema import FAILED, SCORED, jobs
-from geval_py.board.database.store import Board, StoreError, escape_unstorable
+from geval_py.board.database.store import Board, StoreError, boards_in, escape_unstorable
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
@@ -44,7 +44,7 @@ RESCORING_SECONDS = 0.2  # between two looks at a rescoring
 
 
 class Worker:
-    """A worker on a board's queue.
+    """A worker on a board's queue or, of a folder of several boards, on theirs, in turn.
 
     ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. An upload that
     takes long makes way for others, and is then prepared beside them. ``clock``
@@ -61,7 +61,12 @@ class Worker:
         at_once: int | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        self._live = LiveBoard(folder)
+        self._boards = {path: LiveBoard(path) for path in boards_in(folder) or [folder]}
+        self._turns = list(self._boards)
+        self._notifiers = [*self._boards.values()]  # where notices wait; also the accounts, of invitations
+        shared = LiveBoard(folder)
+        if shared.board().place not in [one.board().place for one in self._notifiers]:
+            self._notifiers.append(shared)
         self._at_once = at_once or os.cpu_count() or 1
         self._clock = clock or (lambda: datetime.now(UTC))
         self._stopping = threading.Event()
@@ -95,17 +100,24 @@ class Worker:
             is_endless=not until_idle,
         )
         if left:
-            with suppress(StoreError), queue.changing(self._live.board()) as connection:  # or their leases run out
-                for job in left:
+            for job in left:
+                with suppress(StoreError), queue.changing(self._board_of(job)) as connection:  # or its lease runs out
                     queue.put_back(connection, job, self._clock())
-        while until_idle and deliver_next(self._live.board(), self._clock()):
+        while until_idle and self._deliver_next():
             pass
         return self._done
+
+    def _board_of(self, job: Job) -> Board:
+        return self._boards[job.board].board()
+
+    def _deliver_next(self) -> bool:
+        """Try to deliver a notice of one of the boards; return whether there was one."""
+        return any(deliver_next(live.board(), self._clock()) for live in self._notifiers)
 
     def _deliver(self) -> None:
         while not self._stopping.is_set():
             try:
-                seconds = 0 if deliver_next(self._live.board(), self._clock()) else IDLE_SECONDS
+                seconds = 0 if self._deliver_next() else IDLE_SECONDS
             except GevalError:  # the database is away
                 seconds = AWAY_SECONDS
             self._stopping.wait(seconds)
@@ -115,16 +127,22 @@ class Worker:
         if any(job.needs_alone for job in at_work):
             return None
         try:
-            return queue.lease(self._live.board(), self._clock(), alone=not at_work)
+            for path in self._turns:
+                job = queue.lease(self._boards[path].board(), self._clock(), alone=not at_work)
+                if job is not None:
+                    self._turns.sort(key=lambda other: other == path)  # it is the others' turn
+                    return job if job.lease else None
         except StoreError as error:
             self._wait_or_raise(error)
-            return None
+        return None
 
     def _renew(self, at_work: Sequence[Job]) -> None:
         if at_work and time.monotonic() - self._renewed > queue.RENEW_SECONDS:
             self._renewed = time.monotonic()
             try:
-                queue.renew(self._live.board(), at_work, self._clock())
+                for path, live in self._boards.items():
+                    if own := [job for job in at_work if job.board == path]:
+                        queue.renew(live.board(), own, self._clock())
             except StoreError as error:
                 self._wait_or_raise(error)
 
@@ -136,7 +154,7 @@ class Worker:
 
     def _prepare(self, job: Job, place: str, seconds: float | None) -> Job:
         """Do a job, outside of any transaction; an error that is not the job's is noted, to try again."""
-        board, began = self._live.board(), time.monotonic()
+        board, began = self._board_of(job), time.monotonic()
         try:
             if job.is_dead:
                 return replace(job, state=FAILED, reason=queue.DIED)
@@ -165,9 +183,14 @@ class Worker:
         return replace(job, error=message or f"it ended with status {process.returncode}")
 
     def _store(self, finished: Sequence[Job], _: float | None) -> None:
+        for path in self._boards:
+            if own := [job for job in finished if job.board == path]:
+                self._store_on(self._boards[path], own)
+
+    def _store_on(self, live: LiveBoard, finished: Sequence[Job]) -> None:
         """Store what came of jobs, with the ends of their leases; if the board itself is at fault, put them back."""
         while True:
-            now, board = self._clock(), self._live.board()
+            now, board = self._clock(), live.board()
             try:
                 with board.writing() as connection:
                     stored = [_settle(connection, board, job, now) for job in finished]

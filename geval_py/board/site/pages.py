@@ -49,8 +49,8 @@ OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "me
 RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
 
 
-def pages(view: SiteView, *, served: bool = False) -> Pages:
-    """Yield all files of a site; the pages of one that is ``served`` have links to those of the server."""
+def pages(view: SiteView, *, served: str = "", several: bool = False) -> Pages:
+    """Yield all files of a site, as :func:`geval_py.board.site.build` writes them."""
     addresses = files.Addresses(view.settings, view.front())
     front = view.settings.in_phase(view.front()).tests[0].name
 
@@ -65,6 +65,7 @@ def pages(view: SiteView, *, served: bool = False) -> Pages:
         "addresses": addresses,
         "links_of": links_of,
         "served": served,
+        "several": several,
         "updated": view.updated,
     }
 
@@ -168,22 +169,28 @@ def _best_score(settings: BoardSettings, outputs: Iterable[OutputView], test: st
 
 
 def shown_scores(
-    connection: Connection, settings: BoardSettings, own: BoardSettings, code: str, arrived: datetime, now: datetime
-) -> list[Values]:
-    """Return what the lists of submissions show of one, for each test that it has an output for.
+    connection: Connection,
+    settings: BoardSettings,
+    own: BoardSettings,
+    arrivals: Mapping[str, datetime],
+    now: datetime,
+) -> dict[str, list[Values]]:
+    """Return what the lists of submissions show of some, by code, for each test that they have an output for.
 
-    ``own`` are its team's settings. A ``score`` is a dash where nothing is shown. There is none for a submission
-    that is not ranked, and while the stored disclosures are not those of now.
+    ``own`` are their team's settings, and ``arrivals`` are by code. A ``score`` is a dash where nothing is shown.
+    There are none for a submission that is not ranked, and while the stored disclosures are not those of now.
     """
     if not order.is_disclosed(connection, settings, now):
-        return []
-    outputs, settings_then = shown_outputs(connection, settings, code), own.at(arrived)
+        return {}
     metric = names_of(settings.metrics)[0]
-    shown: list[Values] = []
-    for test in settings_then.tests:
-        if any(output.test == test.name for output in outputs):
-            score = _best_score(settings, outputs, test.name, settings_then.digits_of(test, now))
-            shown.append({"test": test.name, "metric": metric, "score": score, "ladder": test.ladder})
+    shown: dict[str, list[Values]] = {}
+    for code, outputs in shown_outputs(connection, settings, arrivals).items():
+        settings_then = own.at(arrivals[code])
+        for test in settings_then.tests:
+            if any(output.test == test.name for output in outputs):
+                score = _best_score(settings, outputs, test.name, settings_then.digits_of(test, now))
+                told = {"test": test.name, "metric": metric, "score": score, "ladder": test.ladder}
+                shown.setdefault(code, []).append(told)
     return shown
 
 

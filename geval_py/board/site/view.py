@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -268,12 +268,15 @@ def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[Su
         yield SubmissionView(**told)
 
 
-def shown_outputs(connection: Connection, settings: BoardSettings, code: str) -> list[OutputView]:
-    """Read the outputs of a submission, with what anyone may see of their scores; none unless it may be ranked."""
+def shown_outputs(
+    connection: Connection, settings: BoardSettings, codes: Iterable[str]
+) -> dict[str, list[OutputView]]:
+    """Read the outputs of submissions that may be ranked, by code, with what anyone may see of their scores."""
     is_ranked = submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
-    own = select(submissions.c.id).where(submissions.c.code == code, *is_ranked)
-    by_submission = _outputs(connection, settings, outputs.c.submission_id.in_(own))
-    return [output for own_outputs in by_submission.values() for output in own_outputs]
+    own = select(submissions.c.id, submissions.c.code).where(submissions.c.code.in_(codes), *is_ranked)
+    code_of = {row.id: row.code for row in connection.execute(own)}
+    by_submission = _outputs(connection, settings, outputs.c.submission_id.in_(code_of))
+    return {code_of[number]: views for number, views in by_submission.items()}
 
 
 def _outputs(

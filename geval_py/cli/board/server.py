@@ -39,6 +39,7 @@ make_serve_parser = parser_maker(
   geval board serve gazette-board
   geval board serve gazette-board --port 8080 --url https://board.example.org
   geval board serve gazette-board --workers 0     and elsewhere: geval board work gazette-board
+  geval board serve boards                        the boards of a folder, each below its name
 """,
     BOARD,
     option("--host", default="127.0.0.1", metavar="NAME", help="the address to listen at (default: 127.0.0.1)"),
@@ -60,12 +61,15 @@ def run_serve(args: argparse.Namespace) -> None:
     from geval_py.board.server.openid import check_secrets
 
     with workspace() as place:
-        server = ServerContext(args.board, place, url=args.url)
+        local = f"http://{args.host}:{args.port}"
+        server = ServerContext(args.board, place, url=args.url, local=local)
         if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
             hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"
             raise UsageError(message=f"others can read the board in {named(args.board)}\n  {hint}")
         check_secrets(server.board().settings.server)
-        server.site.start()
+        sites = [one.site for one in server.boards or [server]]
+        for site in sites:
+            site.start()
         config = uvicorn.Config(
             application(server),
             host=args.host,
@@ -79,13 +83,13 @@ def run_serve(args: argparse.Namespace) -> None:
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             forwarded_allow_ips=list(server.board().settings.server.proxies),
         )
-        address = server.url or f"http://{args.host}:{args.port}"
-        terminal.note(f"serving {named(args.board)} at {address}; press Ctrl-C to stop")
+        terminal.note(f"serving {named(args.board)} at {server.url or local}; press Ctrl-C to stop")
         with nullcontext() if args.workers == 0 else _worker_beside(args.board, args.workers):
             try:
                 uvicorn.Server(config).run()
             finally:
-                server.site.stop()
+                for site in sites:
+                    site.stop()
 
 
 @contextmanager
@@ -177,7 +181,7 @@ def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
     if (args.name is None) == (args.list is None):
         raise UsageError(message="give the name of a person to invite, or a CSV file with --list FILE")
-    board = Board.open(args.board)
+    board = Board.open_accounts(args.board)
     base = (args.url or board.settings.url).rstrip("/")
     if not base:
         raise UsageError(
@@ -244,7 +248,7 @@ make_token_parser = parser_maker(
 
 def run_token(args: argparse.Namespace) -> None:
     """Run ``geval board token``; raises GevalError."""
-    with Board.open(args.board).writing() as connection:
+    with Board.open_accounts(args.board).writing() as connection:
         account = accounts.account_named(connection, args.name)
         secret = accounts.make_token(
             connection,
@@ -275,7 +279,7 @@ def run_close(args: argparse.Namespace) -> None:
     """Run ``geval board close``; raises GevalError."""
     if (args.name is None) == (args.team is None):
         raise UsageError(message="give the name of an account to close, or a team with --team NAME")
-    with Board.open(args.board).writing() as connection:
+    with Board.open_accounts(args.board).writing() as connection:
         if args.team is None:
             people = [accounts.account_named(connection, args.name)]
         else:
@@ -302,7 +306,7 @@ make_open_parser = parser_maker(
 
 def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
-    with Board.open(args.board).writing() as connection:
+    with Board.open_accounts(args.board).writing() as connection:
         accounts.log(connection, ORGANISER, "opened", accounts.reopen(connection, args.name), now=now())
 
 

@@ -12,6 +12,7 @@ from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.server.app import application, site_file
 from geval_py.board.server.context import ServerContext
+from geval_py.board.server.live import places_in
 from geval_py.board.server.worker import Worker
 from geval_py.board.site import build
 
@@ -58,11 +59,12 @@ class Served:
         self.server = ServerContext(board.folder, str(place), url=url, clock=self.clock)
         self.app = application(self.server)
         self.build()
-        self.server.site.wait = lambda: True  # built here, in this process
+        self.server.site.is_current = lambda: True  # built here, in this process
 
     def build(self):
-        build(Board.open(self.board.folder), self.server.site.folder, now=self.clock(), served=True)
+        build(Board.open(self.board.folder), self.server.site.folder, now=self.clock(), served=ADDRESS)
         site_file.cache_clear()  # a server builds each site in a new folder
+        places_in.cache_clear()
 
     def browser(self):
         """A browser without cookies, on a page of the server."""

@@ -101,18 +101,18 @@ def test_an_upload_with_which_a_worker_died_is_leased_alone(board):
     clock = Clock()
     queue.lease(board, clock())
     clock.wait(seconds=queue.LEASE_SECONDS + 1)
-    assert queue.lease(board, clock(), alone=False) is None
+    assert queue.lease(board, clock(), alone=False).lease == 0  # it was not leased
     again = queue.lease(board, clock())
     assert (again.deaths, again.needs_alone) == (1, True)
     with queue.changing(board) as connection:
         queue.put_back(connection, again, clock())
     new = enqueue(board, second, clock())
     assert queue.lease(board, clock(), alone=False).id == new
-    assert queue.lease(board, clock(), alone=False) is None
+    assert queue.lease(board, clock(), alone=False).lease == 0  # it was not leased
     again = queue.lease(board, clock())
     clock.wait(seconds=queue.LEASE_SECONDS + 1)
     dead = [queue.lease(board, clock(), alone=False) for _ in range(2)]
-    assert [job.is_dead for job in dead if job] == [True]  # it is only to fail
+    assert [job.is_dead for job in dead if job and job.lease] == [True]  # it is only to fail
 
 
 def test_a_renewed_lease_lasts(board):

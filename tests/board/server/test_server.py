@@ -117,7 +117,75 @@ def test_each_page_leads_to_ones_own(served):
         assert f'<a href="{link}">My page</a>' in served.browser().get(path).text
     assert served.browser().get("/me").headers["location"] == "/sign-in"
     assert "<h1>anna</h1>" in served.signed_in("anna").get("/me").text
-    assert 'Send it on <a href="me">your page</a>' in served.browser().get("/submit.html").text
+
+
+def test_how_to_submit_names_the_board_and_says_when_the_deadline_has_passed(served):
+    text = served.browser().get("/submit.html").text
+    assert '<li><a href="sign-in">Sign in</a>, with the link that the organiser sends you.</li>' in text
+    assert '<li>On <a href="me">your page</a>, choose a file and press <em>Send</em>.' in text
+    assert f"geval submit test-A/out.tsv --board {ADDRESS}\n" in text
+    assert "Ask the organiser where to send it" not in text
+    assert "A team may send 60 uploads an hour, each of at most 200.0 MB." in text
+    late = "The last deadline was"
+    assert late not in text
+    set_keys(served.board, phases="[{name: main, until: 2027-01-10T13:00:00Z}]")
+    served.clock.wait(hours=2)
+    served.build()
+    assert late in served.browser().get("/submit.html").text
+    assert late in served.signed_in("anna").get("/me").text
+
+
+def row_of(page, number):
+    """The cells of an upload on a team's page, as text."""
+    row = re.search(rf"<tr><th scope=\"row\"><a [^>]*>{number}</a>.*?</tr>", page, re.DOTALL)[0]
+    cells = re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+    return [" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in cells]
+
+
+def test_my_page_shows_scores_places_and_states(served):
+    served.send("bob", output("test-A", 0.9))
+    first, better = (served.send("anna", text)["number"] for text in (output("test-A", 0.3), GOOD))
+    bad = served.send("anna", BAD)["number"]
+    served.build()
+    page = served.signed_in("anna").get("/me").text
+    assert row_of(page, first)[3:5] == ["scored", "test-A: 3.392"]
+    assert row_of(page, better)[3:5] == ["scored", "test-A: 2.038, place 2"]
+    assert row_of(page, bad)[3:5] == ["rejected", ""]
+    assert "test-A: 2.038, place 2" in served.signed_in("anna").get(f"/me/uploads/{better}").text
+    assert "What to do next" not in page
+    assert "What to do next: read" in served.signed_in("eve").get("/me").text
+
+
+def test_no_button_is_shown_that_would_be_refused(served):
+    set_keys(
+        served.board,
+        finals=1,
+        seed=7,
+        tests="{test-A: {disclosed: 4, split: 50 %}, dev-0: {visible: true}}",
+        phases="[{name: main, until: 2027-01-10T13:00:00Z}]",
+        submissions_a_day=3,
+    )
+    one, _ = (served.send("anna", output("test-A", skill)) for skill in (0.3, 0.5))
+    browser = served.signed_in("anna")
+    upload = f"/me/uploads/{one['number']}"
+    assert browser.get("/me").text.count("name as final") == 2
+    assert "Withdraw it" in browser.get(upload).text
+    browser.post("/me/final", data={"code": one["code"]})
+    page = browser.get("/me").text
+    assert (page.count("name as final"), page.count("final: undo")) == (0, 1)
+    assert 'type="checkbox" name="dry"' in page
+    served.send("anna", output("test-A", 0.6))
+    page = browser.get("/me").text
+    assert "Your team has no submission left today. You can still check a file: a trial does not count." in page
+    assert '<input type="hidden" name="dry" value="yes">' in page
+    served.clock.wait(hours=2)
+    served.build()
+    page = browser.get("/me").text
+    assert (page.count("name as final"), page.count("final: undo")) == (0, 0)
+    assert row_of(page, one["number"])[-1] == "final"
+    page = browser.get(upload).text
+    assert "Withdraw it" not in page
+    assert f"the deadline of main has passed; ask the organiser to withdraw {one['code']}." in page
 
 
 def test_a_board_is_served_below_the_path_of_its_address(board, tmp_path):

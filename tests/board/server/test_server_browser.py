@@ -34,6 +34,7 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     def look(page):
         assert axe_findings(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("document.querySelector('header nav').offsetHeight") < 45  # pixels: one line
         looked.append(page.url)
 
     page = open_address(address + served.invite("anna"), width=width, scheme=scheme)
@@ -55,6 +56,13 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     look(page)
     page.get_by_role("link", name="anna", exact=True).first.click()
     page.goto(f"{address}/me")
+    uploads = page.get_by_role("region", name="Uploads").locator("tbody tr")
+    expect(uploads.first.get_by_role("cell").nth(3)).to_have_text("test-A: 2.038, place 1")
+    tops = [cell.bounding_box()["y"] for cell in uploads.first.get_by_role("cell").all()[:4]]
+    assert (tops == sorted(set(tops))) == (screen == "narrow")  # a card has its cells one below another
+    label = "getComputedStyle(document.querySelector('td[data-label=Score]'), '::before').content"
+    assert page.evaluate(label) == ('"Score: "' if screen == "narrow" else "none")
+    look(page)
     page.get_by_role("button", name="Make a token").click()
     expect(page.locator("pre code")).to_have_text(re.compile(r"^[\w-]{43}$"))
     look(page)
@@ -65,7 +73,7 @@ def test_a_submitter_walks_through(served, address, open_address, screen, width,
     page.goto(f"{address}/me")
     expect(page).to_have_url(f"{address}/sign-in")
     look(page)
-    assert len(looked) == 6
+    assert len(looked) == 7
     assert page.said == []
     assert [url for url in page.asked if not url.startswith(address)] == []
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from geval_py.board.database.schema import audit, jobs, rates, secrets
 from geval_py.board.intake import sources
 from geval_py.board.server import accounts, app, context, openid
-from geval_py.board.server.app import ROUTES
+from geval_py.board.server.app import ROUTES, SIGN_IN
 
 GOOD = output("test-A", 0.5)
 SMUGGLED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -250,7 +250,7 @@ def test_a_token_to_read_changes_nothing(served):
 
 def changes():
     """The method and address of everything that changes something, of all routes there are."""
-    for route in ROUTES:
+    for route in (*SIGN_IN, *ROUTES):
         assert isinstance(route, Route)
         for method in sorted(route.methods - {"GET", "HEAD"}):
             if route.path != "/invitation/{secret}":  # its secret is who signs in

@@ -138,6 +138,24 @@ for (const table of document.querySelectorAll("table.compared")) {
   choose();
 }
 
+// On phones, the rows of a table become cards, whose cells have the headers as labels.
+for (const table of document.querySelectorAll("main table:not(.board)")) {
+  const headers = [...(table.tHead?.rows[0].cells ?? [])].map((header) => header.textContent.trim());
+  if (!headers.length || table.closest("#side-by-side")) continue;
+  table.classList.add("carded");
+  table.setAttribute("role", "table"); // styles take the roles away
+  for (const part of [table.tHead, ...table.tBodies]) part.setAttribute("role", "rowgroup");
+  for (const row of table.rows) {
+    row.setAttribute("role", "row");
+    [...row.cells].forEach((cell, index) => {
+      const kind = row.parentElement === table.tHead ? "columnheader" : cell.tagName === "TH" ? "rowheader" : "cell";
+      cell.setAttribute("role", kind);
+      cell.dataset.label = headers[index];
+    });
+  }
+}
+document.querySelector("header nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // The time that is left until a deadline, and its moment where the reader is; without scripts there are UTC and AoE.
 {
   const UNITS = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000]];

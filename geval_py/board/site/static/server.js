@@ -32,7 +32,7 @@ for (const form of document.querySelectorAll("[data-send]")) {
     const query = new URLSearchParams();
     const isOutput = form.dataset.send.split(" ").some((ending) => file.name.endsWith(ending));
     if (isOutput) query.set("test", form.elements.test.value);
-    if (form.elements.dry.checked) query.set("dry", "yes");
+    if (new FormData(form).get("dry")) query.set("dry", "yes");
     const request = new XMLHttpRequest();
     request.open("PUT", `${root}upload/${encodeURIComponent(file.name)}?${query}`);
     request.upload.onprogress = (moved) => { progress.value = moved.loaded / moved.total; };

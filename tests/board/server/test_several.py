@@ -1,0 +1,196 @@
+"""Several boards on one server: one front page, one set of accounts, one worker."""
+
+import re
+
+import pytest
+from samples import output, without_limits
+from serving import OWN, Browser, Clock, set_keys
+from sqlalchemy import select
+
+from geval_py.board.database.schema import accounts as accounts_table
+from geval_py.board.database.schema import jobs
+from geval_py.board.database.store import Board
+from geval_py.board.operations import creation
+from geval_py.board.server import accounts
+from geval_py.board.server.app import application
+from geval_py.board.server.context import ServerContext
+from geval_py.board.server.worker import Worker
+from geval_py.board.site import build
+from geval_py.errors import UsageError
+
+GOOD = output("test-A", 0.5)
+OUT = "upload/out.tsv?test=test-A"
+SITE = "http://board.test/course"
+
+
+@pytest.fixture
+def folder(challenge, tmp_path):
+    """A folder of two boards, ``gap`` with a deadline."""
+    for name in ("gap", "bible"):
+        creation.create(tmp_path / "boards" / name, challenge=challenge, answers=tmp_path / "answers")
+        set_keys(without_limits(tmp_path / "boards" / name), title=name.upper())
+    set_keys(Board.open(tmp_path / "boards" / "gap"), phases="[{name: main, until: 2027-01-31T22:59:00Z}]")
+    return tmp_path / "boards"
+
+
+class Several:
+    """The server of a folder of boards."""
+
+    def __init__(self, folder, place):
+        place.mkdir()
+        self.folder, self.clock = str(folder), Clock()
+        self.server = ServerContext(self.folder, str(place), url=SITE, clock=self.clock)
+        self.app = application(self.server)
+        for one in self.server.boards:
+            one.site.is_current = lambda: True
+            build(one.board(), one.site.folder, now=self.clock(), served=one.url, several=True)
+
+    def signed_in(self, name, **more):
+        with Board.open_accounts(self.folder).writing() as connection:
+            link = f"/course/invitation/{accounts.invite(connection, name, now=self.clock(), **more).secret}"
+        browser = Browser(self.app)
+        assert browser.post(link).headers["location"] == "/course/"
+        return browser
+
+    def work(self):
+        return Worker(self.folder, at_once=2, clock=self.clock).run(until_idle=True)
+
+
+@pytest.fixture
+def several(folder, tmp_path):
+    return Several(folder, tmp_path / "place")
+
+
+def rows(board, query):
+    with board.reading() as connection:
+        return connection.execute(query).all()
+
+
+def test_the_front_page_lists_the_boards(several):
+    page = Browser(several.app).get("/course/").text
+    assert re.findall(r'<h2><a href="([^"]*)">(\w+)</a></h2>', page) == [
+        ("/course/bible/", "BIBLE"),
+        ("/course/gap/", "GAP"),
+    ]
+    assert "No deadline" in page
+    assert 'main until <time datetime="2027-01-31T22:59:00Z">' in page
+    assert "My page" not in page
+    mine = several.signed_in("anna", team="Team 7").get("/course/").text
+    assert '<a href="/course/gap/me">My page</a> of team Team 7' in mine
+    several.clock.wait(days=60)
+    assert "The last deadline was <time" in Browser(several.app).get("/course/").text
+    board = Browser(several.app).get("/course/gap/")
+    assert '<a href="../">All challenges</a>' in board.text
+    assert Browser(several.app).get("/course/gap").headers["location"] == "/course/gap/"
+    assert Browser(several.app).get("/course/nothing/").status_code == 404
+    assert Browser(several.app).get("/course/static/board.css").status_code == 200
+    assert Browser(several.app).get("/course/healthz").json() == {"status": "fine", "waiting": 0}
+
+
+def test_one_sign_in_is_for_all_boards(several):
+    browser = several.signed_in("anna", team="Team 7", email="anna@uni.example")
+    for name in ("gap", "bible"):
+        files = {"file": ("out.tsv", GOOD)}
+        sent = browser.post(f"/course/{name}/me/upload", files=files, data={"test": "test-A"})
+        assert sent.headers["location"].startswith(f"/course/{name}/me/uploads/")
+    assert several.work() == 2
+    for one in several.server.boards:
+        assert rows(one.board(), select(accounts_table.c.name, accounts_table.c.email)) == [
+            ("anna", "anna@uni.example")
+        ]
+        page = browser.get(f"{one.path}/me").text
+        assert page.count('class="state scored"') == 1
+        assert "team Team 7" in page
+    assert browser.post("/course/sign-out").headers["location"] == "/course/"
+    assert browser.get("/course/gap/me").headers["location"] == "/course/sign-in"
+
+
+def test_one_token_is_for_all_boards_and_ends_with_the_account(several):
+    browser = several.signed_in("anna")
+    made = browser.post("/course/gap/me/tokens", data={"name": "laptop"}).text
+    token = re.search(r"<code>([\w-]{43})</code>", made)[1]
+    program = Browser(several.app, headers={"Authorization": f"Bearer {token}"}, own=False)
+    for name in ("gap", "bible"):
+        assert program.put(f"/course/{name}/{OUT}", GOOD).status_code == 201
+    assert program.put(f"/course/{OUT}", GOOD).json() == {
+        "error": "this server has several boards: use one of the addresses "
+        "http://board.test/course/bible, http://board.test/course/gap"
+    }
+    organiser = several.signed_in("olga", role="organiser")
+    assert "anna" in organiser.get("/course/bible/organiser/people").text
+    organiser.post("/course/bible/organiser/close", data={"name": "anna", "sure": "yes"})
+    assert program.put(f"/course/gap/{OUT}", GOOD).status_code == 401
+    assert browser.get("/course/gap/me").headers["location"] == "/course/sign-in"
+
+
+def test_a_member_is_in_the_team_on_every_board(several):
+    owner = several.signed_in("anna", team="Team 7")
+    made = owner.post("/course/gap/me/invitations", data={"name": "bob"}).text
+    link = re.search(r"<code>http://board.test(/course/invitation/[\w-]+)</code>", made)[1]
+    member = Browser(several.app)
+    member.post(link)
+    for name in ("gap", "bible"):
+        page = member.get(f"/course/{name}/me").text
+        assert "team Team 7" in page
+        assert '<ul><li>anna <span class="chip">owner</span></li><li>bob</li></ul>' in page
+    assert member.get("/course/gap/organiser").status_code == 404
+
+
+def test_the_worker_serves_the_boards_in_turn(several):
+    anna, bob = several.signed_in("anna"), several.signed_in("bob")
+    for number, browser in ((1, anna), (2, bob), (3, anna), (4, bob)):
+        browser.put(f"/course/gap/{OUT}", output("test-A", 0.1 * number), headers=OWN)
+    anna.put(f"/course/bible/{OUT}", GOOD, headers=OWN)
+    ticks = iter(range(1000))
+
+    def clock():
+        several.clock.wait(seconds=next(ticks) and 0.001)
+        return several.clock()
+
+    assert Worker(several.folder, at_once=1, clock=clock).run(until_idle=True) == 5
+    started = [
+        (row.started, one.path) for one in several.server.boards for row in rows(one.board(), select(jobs.c.started))
+    ]
+    assert "/course/bible" in [path for _, path in sorted(started)[:2]]
+
+
+def test_settings_that_boards_share(folder, tmp_path):
+    (folder / "boards.yaml").write_text("title: Course\nurl: https://example.org/x\nserver: {open: [uni.example]}\n")
+    settings = Board.open_accounts(str(folder)).settings
+    assert (settings.title, settings.url, settings.server.open) == (
+        "Course",
+        "https://example.org/x",
+        ("uni.example",),
+    )
+    (folder / "boards.yaml").write_text("tests: {}\n")
+    with pytest.raises(Exception, match="unknown key `tests`; the keys are title, url, database, server"):
+        Board.open_accounts(str(folder))
+
+
+def test_a_board_with_accounts_of_its_own(folder, tmp_path):
+    with Board.open(folder / "gap").writing() as connection:
+        secret = accounts.invite(connection, "anna", now=Clock()()).secret
+    (tmp_path / "one").mkdir()
+    with pytest.raises(UsageError) as caught:
+        ServerContext(str(folder), str(tmp_path / "one"))
+    assert str(caught.value) == (
+        f"`{folder}/gap` has accounts of its own, but shares those of `{folder}`\n"
+        f"  to share its accounts, name its database in `{folder}/boards.yaml`"
+    )
+    (folder / "boards.yaml").write_text("database: gap/board.sqlite\n")
+    several = Several(folder, tmp_path / "place")
+    browser = Browser(several.app)
+    browser.post(f"/course/invitation/{secret}")
+    for name in ("gap", "bible"):
+        assert browser.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).status_code == 201
+    with pytest.raises(UsageError) as caught:
+        Board.open_accounts(str(folder / "bible"))
+    assert str(caught.value) == f"the boards in `{folder}` share their accounts: name that folder"
+
+
+@pytest.mark.parametrize("name", ["sign-in", "a b", "static"])
+def test_a_folder_whose_name_is_no_address(folder, tmp_path, name):
+    (folder / "gap").rename(folder / name)
+    with pytest.raises(UsageError) as caught:
+        Several(folder, tmp_path / "place")
+    assert str(caught.value) == f"the folder `{name}` cannot be the address of a board\n  rename it"
