@@ -39,11 +39,10 @@ def show_features(task: Task, settings: Settings) -> None:
         evaluation, other = evaluations[0], next(iter(evaluations[1:]), None)
         scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
         undefined, infinite = sum(map(math.isnan, scores)), sum(map(math.isinf, scores))
-        by_line = zip(*(one.line_scores() for one in evaluations), strict=True)
-        score = evaluation.scores[0]  # as a correlation, it may be of no line by itself
-        unscored = (
-            0 if score.metric.measure.corpus_score is None else sum(any(map(math.isnan, row)) for row in by_line)
-        )
+        score, unscored = evaluation.scores[0], 0
+        if score.metric.measure.corpus_score is not None:  # as a correlation, it may be of no line by itself
+            by_line = zip(*(one.line_scores() for one in evaluations), strict=True)
+            unscored = sum(any(map(math.isnan, row)) for row in by_line)
         if unscored:
             note(f"{score.name} has no value for {unscored} of {len(scores)} lines alone: left out")
         if undefined > unscored:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress, islice
+from itertools import chain, compress, groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -247,7 +248,9 @@ class FeatureListing(EvaluationListing):
             for part in self.features.parts():
                 names = part.names
                 names = list(map(escapes.tab_text, names)) if "\t" in "".join(names) else names
-                yield "".join(map("{}\t{}\n".format, names, self._figures(part)))
+                for figures, those in groupby(zip(self._figures(part), names, strict=True), key=itemgetter(0)):
+                    end = f"\t{figures}\n"
+                    yield end.join(map(itemgetter(1), those)) + end
             return
         yield from formats.Listing.text(self, width)
 
