@@ -172,7 +172,7 @@ e-mail address; give another person another name, or change the account with --u
     path.write_text(text)
     status, out, _ = invite("--list", str(path), "--update")
     assert (status, len(out.splitlines())) == (0, 9)
-    jan, other = (opened(served, line.partition(",")[2]) for line in out.splitlines() if line.startswith("Jan"))
+    jan, other = (opened(served, line.rpartition(",")[2]) for line in out.splitlines() if line.startswith("Jan"))
     assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan Kowalski 2"]
 
 
