@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 # Types that stand in signatures, but that a user neither makes nor looks into.
 INTERNAL = (
     "explaining.comparison.System",
-    "explaining.derived.ByLine",
     "explaining.derived.Derived",
     "reading.config.Task",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",
     "reading.lines.Text",
     "reading.lines.Texts",
+    "scoring.recipes.ByLine",
     "reading.splits.Split",
     "reports.charts.Chart",
     "scoring.kernel.packed_words.Unit",
