@@ -17,6 +17,8 @@ from geval_py.errors import UsageError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
+MAX_MORE = 1000  # submissions a day
+
 
 class Extension(NamedTuple):
     """What a team may do in a phase ("" without phases), and why."""
@@ -57,6 +59,8 @@ def extend(
     phase = phase or (names[-1] if current == AFTER else current)
     if phase not in names:
         raise UsageError(message=f"the board has no phase `{visible(phase)}`\n  it has {visible(', '.join(names))}")
+    if not 0 <= more <= MAX_MORE:
+        raise UsageError(message=f"a team may have 0 to {MAX_MORE} more submissions a day, not {more}")
     if not reason.strip():
         raise UsageError(message="an extension needs a reason, which `geval board status` shows")
     if until is not None:
@@ -68,9 +72,9 @@ def extend(
         in_phase = settings.in_phase(phase)
         shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, now)]
         if shown and not confirmed:
-            known = f"the private scores of {visible(', '.join(shown))} have been shown since {moment_text(own)}"
+            public = f"the private scores of {visible(', '.join(shown))} have been shown since {moment_text(own)}"
             raise UsageError(
-                message=f"{known}, so the team may have used them\n  to extend its deadline anyway: --yes"
+                message=f"{public}, so the team may have used them\n  to extend its deadline anyway: --yes"
             )
     with board.writing() as connection:
         row = find_submitter(connection, team)

@@ -26,7 +26,7 @@ from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
 from geval_py.tables.table import Column, Table
-from geval_py.text import natural_order
+from geval_py.text import natural_order, visible
 
 HOME = "/organiser"
 PEOPLE, SUBMITTED, SETTINGS = f"{HOME}/people", f"{HOME}/submissions", f"{HOME}/settings"
@@ -225,13 +225,15 @@ def change(visit: Visit) -> Response:
         case "restore":
             operations.restore(board, subject, now)
         case "extend":
-            subject, sure = form["team"], form["sure"] == "yes"
+            subject, more, sure = form["team"], form["more"] or "0", form["sure"] == "yes"
+            if not more.isdecimal():
+                raise UsageError(message=f"`{visible(more)}` is no number of submissions")
             try:
-                until, more = moment_of(form["until"]) if form["until"] else None, int(form["more"] or 0)
+                until = moment_of(form["until"]) if form["until"] else None
             except ValueError as error:
                 raise UsageError(message=str(error)) from None
             values = {"phase": form["phase"], "reason": form["reason"]}
-            detail = str(extend(board, subject, until=until, more=more, **values, now=now, confirmed=sure))
+            detail = str(extend(board, subject, until=until, more=int(more), **values, now=now, confirmed=sure))
         case "note":
             detail = form["remark"]
             operations.note(board, subject, detail)

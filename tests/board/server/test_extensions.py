@@ -74,6 +74,7 @@ def test_a_team_gets_a_later_deadline(served, geval_now):
         (["eve", "--more", "1"], "there is no team `eve`"),
         (["anna", "--phase", "dev", "--more", "1"], "the board has no phase `dev`\n  it has main"),
         (["anna", "--until", "2027-01-10T12:30:00Z"], "the deadline must be later than 2027-01-10T13:00:00Z"),
+        (["anna", "--more", "-1"], "a team may have 0 to 1000 more submissions a day, not -1"),
         (["anna", "--more", "1", "--reason", " "], "an extension needs a reason, which `geval board status` shows"),
     ],
 )

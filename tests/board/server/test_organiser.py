@@ -137,7 +137,7 @@ def test_without_mail_pending_invitations_are_a_file_of_new_links(served, organi
     ("take-back", {"number": "²"}, 422, "there is no announcement 0"),
     ("withdraw", {"code": "0123456789ab", "reason": "x"}, 422, "No submission has the code"),
     ("restore", {"code": "0123456789ab"}, 422, "No submission has the code"),
-    ("extend", {"team": "eve", "more": "x", "reason": "x"}, 422, "invalid literal"),
+    ("extend", {"team": "eve", "more": "x", "reason": "x"}, 422, "`x` is no number of submissions"),
     ("extend", {"team": "eve", "more": "1", "reason": "x"}, 422, "there is no team `eve`"),
     ("close", {"name": "nobody"} | SURE, 403, "there is no account `nobody`"),
     ("close", {"name": "olga"} | SURE, 403, "you cannot close your own account here"),
