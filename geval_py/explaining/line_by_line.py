@@ -88,8 +88,8 @@ def sort_lines(lines: Iterable[ScoredLine], *, greatest_first: bool) -> Iterator
             figures.append(line.score if line.other is None else line.difference)
             data = marshal.dumps([(*side[:3], *side.item) for side in (line, line.other) if side])
             starts.append(starts[-1] + file.write(data))
-        known = (place for place, figure in enumerate(figures) if not math.isnan(figure))
-        places = sorted(known, key=figures.__getitem__, reverse=greatest_first)
+        numbers = (place for place, figure in enumerate(figures) if not math.isnan(figure))
+        places = sorted(numbers, key=figures.__getitem__, reverse=greatest_first)
         places += (place for place, figure in enumerate(figures) if math.isnan(figure))
         file.flush()
         for place in places:

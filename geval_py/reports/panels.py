@@ -548,7 +548,7 @@ def features_panel(report: Report) -> Panel | None:
 
 
 def _sample_text(report: Report) -> str:
-    """Say behind a method which lines a sample has; "" without a sample."""
+    """Return the sentence behind a method on the lines of a sample; "" without a sample."""
     documents = "" if report.documents is None else ", whole documents,"
     sample = f" The sample is {len(report.sample):,} of the {len(report.values):,} lines{documents} drawn at random."
     return sample if report.is_sampled else ""

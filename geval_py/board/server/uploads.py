@@ -69,10 +69,7 @@ def check_rate(connection: Connection, sender: Account, most: int, now: datetime
 
 def check_budget(connection: Connection, settings: BoardSettings, submitter_id: int | None, now: datetime) -> None:
     """Raise TooOftenError for a trial of a team that has used the workers too long in the last hour."""
-    used, allowed = (
-        connection.execute(select(queue.seconds_used(submitter_id, now))).scalar(),
-        settings.limits.seconds,
-    )
+    used, allowed = connection.scalar(select(queue.seconds_used(submitter_id, now))), settings.limits.seconds
     if used and used >= allowed:
         took = f"checking your team's uploads took {used} seconds in the last hour, and {allowed} are allowed"
         raise TooOftenError(reason=f"{took}; send trials again later; submissions are still accepted")

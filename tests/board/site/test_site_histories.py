@@ -116,21 +116,21 @@ def two_phases():
     """A board whose first phase shows two digits, with a baseline in it, and whose second one four."""
     view = site_views.view(changes={"phases": site_views.PHASES}, phase="post-deadline")
     late = START + timedelta(days=150)
-    found = [
+    sent = [
         site_views.rounded(one, 2) if number < 20 else replace(one, arrived=late + timedelta(hours=number))
         for number, one in enumerate(reversed(view.submissions))
     ]
     standings = {
-        (test, phase): site_views.standings_of(found, test, phase=phase, digits=digits, among=among)
+        (test, phase): site_views.standings_of(sent, test, phase=phase, digits=digits, among=among)
         for test in ("test-A", "dev-0")
         for phase, digits, among in (
             ("main", 2, lambda one: one.arrived < late),
             ("post-deadline", 4, lambda one: one.arrived >= late),
         )
     }
-    found = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in found]
+    sent = [replace(one, phase=view.settings.phase_of(one.arrived)) for one in sent]
     digits = {key: Digits(score=of.digits, ends=of.digits) for key, of in standings.items()}
-    return replace(view, submissions=tuple(reversed(found)), standings=standings, digits=digits)
+    return replace(view, submissions=tuple(reversed(sent)), standings=standings, digits=digits)
 
 
 def test_each_figure_has_the_digits_of_its_own_phase():
