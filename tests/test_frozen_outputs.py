@@ -14,6 +14,8 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -165,6 +167,18 @@ def test_frozen(name, folder, geval, monkeypatch):
     shown = {"terminal": True, "columns": int(columns)} if columns.isdecimal() else {}
     status, out, err = geval(*COMMANDS[name].split(), **shown)
     compare(name, record(status, out, err).replace(str(folder), "FOLDER"))
+
+
+@pytest.mark.parametrize("name", ["compare", "compare-documents", "calibration", "features", "luck", "tune", "mix"])
+def test_another_processor_gives_the_same_digits(name, folder, monkeypatch):
+    """The library of linear algebra adds in another order there."""
+    monkeypatch.chdir(folder)
+    command = [sys.executable, "-m", "geval_py", *COMMANDS[f"{name}.json"].split()]
+    printed = [
+        subprocess.run(command, env=os.environ | {"OPENBLAS_CORETYPE": core}, capture_output=True, check=True).stdout
+        for core in ("Prescott", "Sandybridge")
+    ]
+    assert printed[0] == printed[1]
 
 
 GUESSES = (

@@ -25,7 +25,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
-from geval_py.explaining.significance import NORMAL, Array, Flags, Integers
+from geval_py.explaining.significance import NORMAL, Array, Flags, Integers, dot
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config, sources
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
@@ -326,8 +326,8 @@ def _half_width(residuals: Array, documents: Integers) -> float:
 
     Those of honest probabilities have the mean 0, so their variance is that around 0, not around their own mean.
     """
-    sums = np.bincount(documents, residuals)
-    return NORMAL * math.sqrt(float(sums @ sums))
+    sums = np.bincount(documents, residuals).astype(np.float64)
+    return NORMAL * math.sqrt(dot(sums, sums))
 
 
 def _widenings(residuals: Iterable[Array], honest: Array, documents: Integers | None) -> Array:
@@ -486,7 +486,7 @@ class CalibrationError:
 def calibration_error(forecasts: Forecasts) -> CalibrationError:
     """Compute the calibration error of forecasts."""
     n, claimed, hits, honest_hits, wider = forecasts.bin_sums
-    honest = np.abs(claimed - honest_hits) @ wider[:-1] / forecasts.total
+    honest = (np.abs(claimed - honest_hits) * wider[:-1]).sum(axis=-1) / forecasts.total
     shares = hits / n
     chance = shares * (1 - shares) / np.maximum(n - 1, 1)
     # A single thing says nothing about its own probability.

@@ -28,6 +28,7 @@ from geval_py.explaining.significance import (
     Interval,
     beta_cdf,
     combined_p,
+    dot,
     holm,
 )
 from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
@@ -84,7 +85,7 @@ class Documents:
     def effective(self) -> float:
         """The number of documents with as many lines each that would be as good for an interval."""
         sizes = np.bincount(self.of_line).astype(np.float64)
-        return float(sizes.sum() ** 2 / (sizes @ sizes))
+        return float(sizes.sum() ** 2 / dot(sizes, sizes))
 
     @property
     def nothing_gained(self) -> str:
@@ -459,7 +460,7 @@ def alike_p(ranks: Array, of_line: Integers) -> float:
     document, or all lines are one.
     """
     lines, sizes = len(ranks), np.bincount(of_line).astype(np.float64)
-    documents, total = len(sizes), float(ranks @ ranks)
+    documents, total = len(sizes), dot(ranks, ranks)
     if total == 0.0 or documents in (1, lines):
         return 1.0
     sums = np.bincount(of_line, ranks)

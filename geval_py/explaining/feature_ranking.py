@@ -18,7 +18,16 @@ import numpy as np
 
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.features import Occurrences, each_pairs
-from geval_py.explaining.significance import LEVEL, NORMAL_QUANTILE, Array, Flags, Integers, normal_cdf, t_quantile
+from geval_py.explaining.significance import (
+    LEVEL,
+    NORMAL_QUANTILE,
+    Array,
+    Flags,
+    Integers,
+    dot,
+    normal_cdf,
+    t_quantile,
+)
 from geval_py.explaining.statistics import centred_ranks, spread_of_mean
 from geval_py.reading.features import (
     BETWEEN_FEATURES,
@@ -29,6 +38,7 @@ from geval_py.reading.features import (
     SHAPE,
     columns_named,
 )
+from geval_py.scoring.metrics.base import exp
 
 if TYPE_CHECKING:
     from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
@@ -407,7 +417,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     weights = 1 / (1 - sizes / items) if number > 1 else sizes  # CR2, as for a mean
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sums, share = ranked.sums(apart / max(items, 1)), ranked.counts() / items
-        perplexity = np.exp(centre + sums / share)
+        perplexity = exp(centre + sums / share)
         mean_of_others = ((apart / max(items, 1)).sum() - sums) / (1 - share)
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
@@ -423,7 +433,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
             squares += np.bincount(place, weights[document] * more * (2 * usual + more), features)
         half = quantile * np.sqrt(np.maximum(squares, 0)) / items
         ends = (gain, gain - half, gain + half)
-        falls = [np.where(np.isfinite(gain) & np.isfinite(half), -np.expm1(-end), np.nan) for end in ends]
+        falls = [np.where(np.isfinite(gain) & np.isfinite(half), 1 - exp(-end), np.nan) for end in ends]
     return {"perplexity": perplexity} | dict(zip(("gain", "gain_low", "gain_high"), falls, strict=True))
 
 
@@ -458,7 +468,7 @@ def select_distinct(
     number, ranked = len(candidates), ranked.at(candidates)
     items, features, counts = ranked.items, ranked.features, ranked.counts()
     residual = badness - badness.mean()
-    whole = float(residual @ residual)
+    whole = dot(residual, residual)
     left = counts * (1 - counts / len(badness))  # |x'|^2
     all_of_it = left.copy()
     usable = np.bincount(features, residual[items], number) > 0
@@ -469,7 +479,7 @@ def select_distinct(
         products = np.bincount(features, residual[items], number)
         new = usable & (left > MIN_NEW * all_of_it)
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = residual @ residual / (len(badness) - len(chosen) - 1)
+            variance = dot(residual, residual) / (len(badness) - len(chosen) - 1)
             z = np.where(new, products / np.sqrt(variance * left), -np.inf)
         best = int(np.argmax(z))
         if not normal_cdf(-z[best]) < LEVEL / number:
@@ -478,14 +488,14 @@ def select_distinct(
         direction[items[features == best]] = 1
         direction -= direction.mean()
         for earlier in directions * 2:  # twice: the first time leaves rounding noise
-            direction = direction - (direction @ earlier) * earlier
-        direction /= np.sqrt(direction @ direction)
+            direction = direction - dot(direction, earlier) * earlier
+        direction /= math.sqrt(dot(direction, direction))
         directions.append(direction)
-        residual = residual - (residual @ direction) * direction
+        residual = residual - dot(residual, direction) * direction
         left = left - np.bincount(features, direction[items], number) ** 2
         chosen.append(best)
         usable[best] = False
-        explained.append(1 - float(residual @ residual) / whole)
+        explained.append(1 - dot(residual, residual) / whole)
     return candidates[chosen], explained
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.comparison import Baseline, find_baseline
 from geval_py.explaining.documents import DocumentsBy, choose_documents
-from geval_py.explaining.significance import NORMAL_QUANTILE, Array
+from geval_py.explaining.significance import NORMAL_QUANTILE, Array, dot
 from geval_py.explaining.statistics import sample_of, spread_of_mean
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, check_comparable
@@ -99,10 +99,14 @@ def pool(differences: Sequence[float], deviations: Sequence[float]) -> tuple[flo
     """
     values, weights = np.array(differences), 1 / np.square(deviations)
     total = float(weights.sum())
-    spread = float(weights @ (values - float(weights @ values) / total) ** 2)
+    spread = dot(weights, (values - dot(weights, values) / total) ** 2)
     excess = max(0.0, spread - (len(values) - 1))
-    weights = 1 / (1 / weights + excess / (total - float(weights @ weights) / total))
-    return float(weights @ values / weights.sum()), float(weights.sum()) ** -0.5, excess / spread if spread else 0.0
+    weights = 1 / (1 / weights + excess / (total - dot(weights, weights) / total))
+    return (
+        dot(weights, values) / float(weights.sum()),
+        float(weights.sum()) ** -0.5,
+        excess / spread if spread else 0.0,
+    )
 
 
 def compare_sets(

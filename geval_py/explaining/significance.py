@@ -34,6 +34,11 @@ GEVAL_TAIL = (1 - CONFIDENCE + 0.0001) / 2  # the share that GEval cuts from eac
 TINY = 1e-300  # in the place of a 0 that would be divided by
 
 
+def dot(first: Array, second: Array) -> float:
+    """Return the sum of the products. BLAS, behind ``@``, would give other last digits on another processor."""
+    return float((first * second).sum())
+
+
 def normal_cdf(z: float) -> float:
     """Return the probability that a standard normal variable is at most z.
 

@@ -57,6 +57,7 @@ from geval_py.explaining.significance import (
     Flags,
     Integers,
     Interval,
+    dot,
     expanded_tail,
     expansion,
     t_quantile,
@@ -203,7 +204,12 @@ class LineSample:
         table = np.hstack([by_class.reshape(lines, -1), self.members])
         if self.documents is not None:
             table = np.stack([np.bincount(self.documents, column) for column in table.T], axis=1)
-        weighted = np.concatenate([w @ table for w in blocks or [np.ones((1, self.units))]])
+        if blocks is None:
+            weighted = table.T.copy().sum(axis=1)[np.newaxis]
+        else:  # BLAS adds in an order that depends on the machine: with this many bits, no sum is rounded
+            places = 52 - np.frexp(self.units * np.abs(table).max(axis=0))[1]
+            table = np.ldexp(np.rint(np.ldexp(table, places)), -places)
+            weighted = np.concatenate([weights @ table for weights in blocks])
         sums = weighted[:, :-classes].reshape(len(weighted), -1, systems, classes).transpose(1, 0, 2, 3)
         finite, infinities = sums[:columns], sums[columns:]
         if len(infinities):
@@ -760,12 +766,12 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     sizes = np.bincount(of_line).astype(np.float64)
     sums = np.bincount(of_line, centred).astype(np.float64)
     adjustments = 1 / (1 - sizes / lines)  # the squares of a_g
-    deviation = math.sqrt(float(adjustments @ sums**2)) / lines
+    deviation = math.sqrt(dot(adjustments, sums**2)) / lines
     documents, alikeness = len(sizes), 0.0
     if documents < lines:  # the correlation of two lines of a document, by the analysis of variance
         between = float((sums**2 / sizes).sum())
-        mean_within = max(0.0, float(centred @ centred) - between) / (lines - documents)
-        typical_size = (lines - float(sizes @ sizes) / lines) / (documents - 1)
+        mean_within = max(0.0, dot(centred, centred) - between) / (lines - documents)
+        typical_size = (lines - dot(sizes, sizes) / lines) / (documents - 1)
         shared = max(0.0, (between / (documents - 1) - mean_within) / typical_size)
         alikeness = shared / (shared + mean_within) if shared > 0.0 else 0.0
     # The degrees are tr(A)^2 / tr(A^2), at least 1, of A = a (I - p 1') v (I - 1 p') a, where a and v are diagonal
@@ -773,10 +779,10 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     p = sizes / sizes.sum()
     variances = sizes * (1 - alikeness) + alikeness * sizes**2
     total = float(variances.sum())
-    trace = float(adjustments @ (variances - 2 * p * variances + total * p**2))
-    pp, vv, pv = (float(adjustments @ product) for product in (p * p, variances**2, p * variances))
+    trace = dot(adjustments, variances - 2 * p * variances + total * p**2)
+    pp, vv, pv = (dot(adjustments, product) for product in (p * p, variances**2, p * variances))
     own = adjustments**2 * variances
-    squared = float(own @ (variances - 4 * p * variances + 2 * total * p**2))
+    squared = dot(own, variances - 4 * p * variances + 2 * total * p**2)
     squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
     return Spread(deviation, max(1.0, trace**2 / squared) if squared > 0.0 else 1.0)
 
@@ -846,7 +852,7 @@ def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, fl
     centred = values - mean
     scale = float(np.abs(centred).max())
     if lines > 2 and scale > 0.0:  # an estimate without bias for normal values
-        centred /= scale  # so that no cube is too great or too small for a double
+        centred /= scale  # so that no power is too great or too small for a double
         second, third = float((centred**2).mean()), float((centred**3).mean())
         skewness = third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
     t = t_quantile(lines - 1) / math.sqrt(lines)

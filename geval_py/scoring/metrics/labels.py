@@ -48,7 +48,7 @@ def calibration(results: Doubles, probabilities: Doubles) -> float:
     half = (high - low) / 2
     points, weights = (low + high) / 2 + half * np.tanh(angles), half * weights
     distances = np.abs(np.clip(fitted(probabilities, results, points), 0, 1) - points)
-    return 1 - min(1.0, 2 * float(weights @ distances) / (high - low))
+    return 1 - min(1.0, 2 * float((weights * distances).sum()) / (high - low))
 
 
 def fitted(inputs: Doubles, outputs: Doubles, points: Doubles) -> Doubles:
