@@ -8,7 +8,8 @@ weights, so the sums of all systems on a block of resamples are one product of m
 Intervals
     The interval of a mean loss follows from the spread of the lines or, with documents, of the documents. Scores of
     other metrics are resampled unless there are documents, or more than 20,000 lines: then the jackknife's
-    pseudo-values stand for the lines. By single lines, Hall's transformation corrects for skewness.
+    pseudo-values stand for the lines. By single lines, Hall's transformation corrects for skewness, and the degrees
+    of freedom for a variance that comes from a few lines.
 
 Paired tests, two-sided, of the difference of the metric or, if that rises or falls with the mean loss, of the latter
     *Bootstrap*: the differences on resamples (Koehn, "Statistical significance tests for machine translation
@@ -843,19 +844,23 @@ def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, fl
         u + g u^2 / 3 + g^2 u^3 / 27 + g / (6 N),    u = (m - mean) / s,
 
     is nearly as symmetrical as Student's t / sqrt(N) (Hall, "On the removal of skewness by transformation", 1992).
+    The degrees of freedom are Satterthwaite's, 2 / (relative variance of s^2): N - 1 for normal losses, and fewer the
+    more of the variance comes from a few lines, by their kurtosis.
     """
     mean = float(values.mean())
     if of_line is not None:
         half = spread_of_mean(values, of_line).half_width
         return mean - half, mean + half
     deviation, skewness, lines = float(values.std(ddof=1)), 0.0, len(values)
+    degrees = lines - 1.0
     centred = values - mean
     scale = float(np.abs(centred).max())
     if lines > 2 and scale > 0.0:  # an estimate without bias for normal values
         centred /= scale  # so that no power is too great or too small for a double
-        second, third = float((centred**2).mean()), float((centred**3).mean())
+        second, third, fourth = (float((centred**power).mean()) for power in (2, 3, 4))
         skewness = third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
-    t = t_quantile(lines - 1) / math.sqrt(lines)
+        degrees = min(degrees, 2 * lines / (fourth / second**2 - (lines - 3) / (lines - 1)))
+    t = t_quantile(degrees) / math.sqrt(lines)
     ends = []
     for y in (t - skewness / (6 * lines), -t - skewness / (6 * lines)):  # solve for u
         if abs(skewness * y) < MIN_SKEWED:
