@@ -187,6 +187,9 @@ def run_predict(args: argparse.Namespace) -> None:
             settings = {name: getattr(args, name) for name in ("parallel", "dtype", "threads")}
             model = predicting.open_model(args.model, asked, **settings)
             _note_one_context(args.model, model, test, contexts, asked.right or asked.candidates)
+            if isinstance(model, predicting.GapWords):
+                for note in model.notes(next(_gaps(test, contexts))):
+                    terminal.note(note)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
             if not needs_none or (train and train.input and train.expected):
                 _fit(model, challenge, contexts, keep=True)

@@ -205,14 +205,20 @@ class Corpus:
             yield start, self.tokens.read(start, stop)
 
     def lacks_spaces(self) -> bool:
-        """Whether the text seems to be one of Chinese, Japanese, Thai and the like that was not split into words.
-
-        Words of these scripts have some two to five letters on average.
-        """
+        """Return whether :func:`lacks_spaces` holds for the text's beginning."""
         beginning = self.tokens.read(0, LOOKED_AT)
         ids = beginning[beginning >= len(MARKS)]
-        text = b"".join(map(self.words.__getitem__, ids.tolist())).decode("utf-8", "replace")
-        return len(text) > LONG_WORD * len(ids) and 2 * len(UNSPACED.findall(text)) > len(text)
+        return lacks_spaces(b" ".join(map(self.words.__getitem__, ids.tolist())).decode("utf-8", "replace"))
+
+
+def lacks_spaces(text: str) -> bool:
+    """Return whether a text seems to be one of Chinese, Japanese, Thai and the like that was not split into words.
+
+    Words of these scripts have some two to five letters on average.
+    """
+    words = text.split()
+    size = sum(map(len, words))
+    return size > LONG_WORD * len(words) and 2 * len(UNSPACED.findall(text)) > size
 
 
 def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes: Sizes | None = None) -> Corpus:

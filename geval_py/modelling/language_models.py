@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import groupby
@@ -29,6 +30,7 @@ Logits: TypeAlias = NDArray[np.float32]
 MAX_TOKENS = 2048  # that are computed together
 MAX_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
 MAX_TOKEN_BYTES = 256  # bytes of a token
+CACHE_ERROR = 0.1  # of a cache's logits, as a part of their standard deviation: half precision is coarse
 
 
 class Prefixed:
@@ -68,6 +70,8 @@ class Prefixed:
 
         The logits hold until the next ones are asked for.
         """
+        if not prefix:
+            raise ModelError(message="the model has no token that begins a text, and a gap has no text before it")
         if self._prefix != list(prefix):
             self._prefix = []  # in case that what follows fails
             self._first = np.array(self._behind([prefix], last=True)[0][-1])
@@ -166,31 +170,56 @@ class Causal(Prefixed):
     """A causal model of transformers, by its name or its folder; raises ModelError."""
 
     def __init__(self, name: str, dtype: str | None = None) -> None:
+        if is_masked(name):
+            message = f"{named(name)} is a masked model, which predicts no text from left to right"
+            raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
         self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype)
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
-        first = self._tokenizer.bos_token_id
-        self._start = [token for token in (first, self._tokenizer.eos_token_id) if token is not None][:1]
-        ends = {self._tokenizer.eos_token_id, first} - {None}
+        self.max_context = min(MAX_CONTEXT, max_length(self._model) // 2)  # as much room is left behind it
+        self.is_chat = bool(self._tokenizer.chat_template)
+        first, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        starts = (first, end, *self._tokenizer("\n", add_special_tokens=False)["input_ids"])
+        self._start = [token for token in starts if token is not None][:1]
         size = self._model.get_output_embeddings().weight.shape[0]
         texts = token_texts(self._tokenizer.backend_tokenizer)
-        super().__init__(texts[:size] + [b""] * (size - len(texts)), frozenset(ends))
+        super().__init__(texts[:size] + [b""] * (size - len(texts)), frozenset({first, end} - {None}))
+        self._use_cache = self._cache_is_exact()
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
         return [*self._start, *self._tokenizer(text, add_special_tokens=False)["input_ids"]]
 
     def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Logits]]:
-        torch, cache = self._torch, None
-        if self._prefix:
+        torch, cache, before = self._torch, None, [] if self._use_cache else self._prefix
+        if self._prefix and self._use_cache:
             cache = copy.deepcopy(self._cache)
-            cache.batch_repeat_interleave(len(rows))
+            cache.reorder_cache(torch.zeros(len(rows), dtype=torch.long))  # a copy for each row
         with torch.inference_mode():
-            tokens = torch.tensor(rows, device=self._device)
-            answer = self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=int(last))
-        if not self._prefix:
-            self._cache = answer.past_key_values
+            tokens = torch.tensor([[*before, *row] for row in rows], device=self._device)
+            kept = 1 if last else len(rows[0])
+            answer = self._model(tokens, cache=cache, use_cache=self._use_cache, logits_to_keep=kept)
+        if not self._prefix and self._use_cache:
+            self._cache = answer.cache
         return list(answer.logits.float().cpu().numpy())
+
+    def _cache_is_exact(self) -> bool:
+        """Return whether tokens behind copies of a cache have the logits that they have in the whole text.
+
+        Recurrent models may have no cache, or one that is right for a single token alone.
+        """
+        tokens, logits = [number % len(self.texts) for number in range(12)], []
+        try:
+            for self._use_cache in (True, False):
+                self._prefix = []
+                self._behind([tokens[:8]], last=True)
+                self._prefix = tokens[:8]
+                logits.append(np.array(self._behind([tokens[8:10], tokens[10:]], last=False)))
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # whatever has no such cache
+            return False
+        finally:
+            self._prefix = []
+        return bool(np.abs(logits[0] - logits[1]).max() < CACHE_ERROR * logits[1].std())
 
 
 def needed(module: str, extra: str) -> Any:
@@ -203,9 +232,17 @@ def needed(module: str, extra: str) -> Any:
 
 
 def is_masked(name: str) -> bool:
-    """Whether a model of transformers predicts masks, by its configuration; raises ModelError."""
+    """Return whether a model of transformers predicts masks, by the class of its configuration; raises ModelError."""
+    if os.path.isfile(os.path.join(name, "adapter_config.json")):
+        message = f"{named(name)} is an adapter (LoRA), not a whole model\n  merge it: merge_and_unload in peft"
+        raise ModelError(message=message)
     config = _pretrained(name, "AutoConfig")
-    return any(kind.endswith("ForMaskedLM") for kind in config.architectures or ())
+    if config.is_encoder_decoder:
+        kind = type(config).__name__.removesuffix("Config")
+        message = f"{named(name)} is an encoder-decoder model ({kind})\n  choose a causal or a masked model"
+        raise ModelError(message=message)
+    masked: Any = needed("transformers", "hf").MODEL_FOR_MASKED_LM_MAPPING
+    return type(config) in masked and not getattr(config, "is_decoder", False)
 
 
 def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any, Any]:
@@ -214,17 +251,32 @@ def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any, Any]:
     tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:
         raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
-    model = _pretrained(name, kind, dtype=getattr(torch, dtype or "float32"))
+    dtype = getattr(torch, dtype or "float32")
+    model, report = _pretrained(name, kind, dtype=dtype, output_loading_info=True)
+    if report["missing_keys"]:
+        missing = visible(min(report["missing_keys"]))
+        message = f"{named(name)} lacks weights of a {type(model).__name__}, such as {missing}"
+        raise ModelError(message=f"{message}\n  it is a part of a model, or one that predicts no tokens")
+    tokens, size = len(tokenizer), model.get_input_embeddings().weight.shape[0]
+    if tokens > size:
+        message = f"the tokenizer of {named(name)} has {tokens} tokens, and its model {size}"
+        raise ModelError(message=f"{message}\n  the tokenizer is that of another model")
     return torch, tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
+def max_length(model: Any) -> int:
+    """Return the number of tokens that a model of transformers takes."""
+    return getattr(model.config.get_text_config(), "max_position_embeddings", None) or sys.maxsize
+
+
 def _pretrained(name: str, kind: str, **settings: Any) -> Any:
-    transformers = needed("transformers", "hf")
+    _, transformers, safetensors = (needed(module, "hf") for module in ("torch", "transformers", "safetensors"))
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    errors = (OSError, ValueError, KeyError, RuntimeError, ImportError, EOFError, safetensors.SafetensorError)
     try:
         return getattr(transformers, kind).from_pretrained(name, **settings)
-    except (OSError, ValueError, KeyError) as error:
+    except errors as error:
         first = str(error).strip().partition("\n")[0]
         raise ModelError(message=f"transformers cannot load {named(name)}: {visible(first)}") from error
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from geval_py.modelling.corpus import Flags
-from geval_py.modelling.language_models import Logits, loaded, token_texts
+from geval_py.modelling.language_models import Logits, loaded, max_length, token_texts
 from geval_py.modelling.word_search import Tokens
 from geval_py.reading.wordprobs import is_listable
 
@@ -29,6 +29,7 @@ class Masked:
     def __init__(self, name: str, count: int, dtype: str | None = None) -> None:
         self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype)
         self._count = count
+        self._around = min(MAX_AROUND, (max_length(self._model) - 2 * len(LENGTHS)) // 2)
         self._shares: tuple[float, ...] = LENGTHS
         texts = token_texts(self._tokenizer.backend_tokenizer)
         self._pieces = any(text.startswith(PIECE.encode()) for text in texts)
@@ -56,8 +57,8 @@ class Masked:
 
     def words(self, left: str, right: str = "", candidates: Sequence[str] = ()) -> dict[str, float]:
         """Return the likeliest words between two texts and their probabilities; ``candidates`` are tried as well."""
-        start = [self._tokenizer.cls_token_id, *self._ids(left)[-MAX_AROUND:]]
-        end = [*self._ids(right)[:MAX_AROUND], self._tokenizer.sep_token_id]
+        start = [self._tokenizer.cls_token_id, *self._ids(left)[-self._around :]]
+        end = [*self._ids(right)[: self._around], self._tokenizer.sep_token_id]
         spelt = list(dict.fromkeys(self._spelt(word) for word in candidates))
         shares: dict[str, float] = {}
         for size, share in enumerate(self._shares, 1):

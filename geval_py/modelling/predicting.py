@@ -34,6 +34,10 @@ from geval_py.text import named, shown, suggestion, visible
 ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
 ENDINGS = {"gguf": "gguf", "arpa": "arpa", "bin": "arpa", "binary": "arpa", "klm": "arpa"}  # arpa: reads KenLM's, too
+MEANT = {  # the address in the place of one without its kind, by what stands before the colon
+    "http": "openai:{0}", "https": "openai:{0}", "ollama": "openai:http://localhost:11434/v1#{1}",
+    "huggingface": "hf:{1}", "vllm": "openai:http://localhost:8000/v1#{1}",
+}  # fmt: skip
 MARKS = frozenset(mark.decode() for mark in corpus.MARKS)
 MAX_WORDS = 1_000  # that are looked for behind a context
 DIGESTS = "_sha256"  # ends the names of what a journal knows by digests of its files
@@ -41,6 +45,7 @@ FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
 FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
 SAMPLED = 10_000  # answers of train that are looked at
+FIRST = 3  # gaps: a model that lists no word in any of them is at fault
 
 
 def predict(
@@ -68,9 +73,10 @@ def predict(
         raise UsageError(message="candidates are words of the items to learn from: give train=…")
     if isinstance(model, str):
         kind = model.partition(":")[0]
+        opened = open_model(model, asked)
         if train is None and kind not in ("arpa", *ADAPTERS):
             raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
-        model = open_model(model, asked)
+        model = opened
     is_of_tokens = hasattr(model, "next_tokens") or not (hasattr(model, "predict") or hasattr(model, "fit"))
     protocol = word_search.TokenModel if is_of_tokens else baselines.WordModel
     members = [name for name in vars(protocol) if name[0] != "_" and (name != "fit" or train is not None)]
@@ -110,28 +116,35 @@ def open_model(address: str, asked: Asked, **more: Any) -> baselines.WordModel:
     model would not heed.
     """
     kind, _, rest = address.partition(":")
-    if address not in baselines.BASELINES and os.path.exists(address):
-        endings = os.path.basename(address).lower().split(".")[1:]
-        of_file = next((of_ending for ending, of_ending in ENDINGS.items() if ending in endings), None)
-        of_file = "hf" if os.path.isdir(address) else of_file
-        if of_file:
-            there = f"`{visible(address)}` is there: did you mean `{of_file}:{visible(address)}`?"
-            raise UsageError(message=f"there is no baseline `{visible(address)}`\n  {there}")
+    if address not in baselines.BASELINES and not (rest and kind in ("arpa", "kenlm", *ADAPTERS)):
+        raise UsageError(message=_unknown(address, kind, rest))
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         raise UsageError(message=f"`{visible(address)}` takes neither a right context nor candidates")
-    if kind == "hf" and rest and language_models.is_masked(rest):
+    if kind == "hf" and language_models.is_masked(rest):
         if asked.right:
             raise UsageError(message=f"`{visible(address)}` is a masked model, which sees all of the right context")
         return GapWords(masked_models.Masked(rest, asked.words, more.get("dtype")), asked)
-    if kind in ADAPTERS and rest:
+    if kind in ADAPTERS:
         return GapWords(language_model(address, **more), asked)
-    if kind == "arpa" and rest:
-        return LeftModel(rest, asked.words)
-    if ":" in address and kind != "kenlm":
+    return LeftModel(rest, asked.words) if kind == "arpa" else baselines.baseline(address, top=asked.words)
+
+
+def _unknown(address: str, kind: str, rest: str) -> str:
+    """Return what is wrong with the address of a model, and what may be meant."""
+    endings = os.path.basename(address).lower().split(".")[1:] if os.path.exists(address) else []
+    of_file = next((ENDINGS[ending] for ending in endings if ending in ENDINGS), None)
+    if of_file or os.path.isdir(address):
+        advice = f"`{visible(address)}` is there: did you mean `{of_file or 'hf'}:{visible(address)}`?"
+    elif kind in MEANT:
+        advice = f"did you mean `{visible(MEANT[kind].format(address, rest))}`?"
+    elif ":" in address:
         advice = suggestion(kind, ("arpa", "kenlm", *ADAPTERS), "{}:")
-        there = f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
-        raise UsageError(message=f"there is no kind of model `{visible(kind)}:`\n  {advice}{there}")
-    return baselines.baseline(address, top=asked.words)
+        advice += f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
+    else:
+        advice = suggestion(address, baselines.BASELINES) or f"did you mean `hf:{visible(address)}`? "
+        advice += f"the baselines are {', '.join(baselines.BASELINES)} and kenlm:FILE"
+    what = f"kind of model `{visible(kind)}:`" if ":" in address else f"baseline `{visible(address)}`"
+    return f"there is no {what}\n  {advice}"
 
 
 def language_model(
@@ -219,6 +232,14 @@ class GapWords:
         if isinstance(self._model, masked_models.Masked):
             self._model.fit(answers)
 
+    def notes(self, item: Item) -> Iterator[str]:
+        """Yield what makes the predictions for items like this one worse."""
+        if getattr(self._model, "is_chat", False):
+            yield "the model has a chat template: a base model predicts the words of a text better"
+        if corpus.lacks_spaces(" ".join(_contexts(item))):
+            cause = "the contexts have no spaces between words, which a language model is asked for"
+            yield f"{cause}\n  split the texts into words"
+
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item by a line of an output."""
         asked = self._asked
@@ -227,14 +248,31 @@ class GapWords:
             if isinstance(self._model, masked_models.Masked)
             else word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
         )
+        blank: list[str] | None = []  # the first lines, while they list no word
         for item in items:
             candidates: tuple[str, ...] = ()
             if self._baseline is not None:
                 (line,) = self._baseline.predict([item])
                 candidates = wordprobs.parse_line(line, item.line).words or ()
-            names = gap_columns.find_contexts(list(item.columns))
-            left, right = (item.columns.get(name, "").replace("\\n", "\n") for name in names)  # two characters
-            yield _line(search.words(left, right, candidates))
+            shares = search.words(*_contexts(item), candidates)
+            if blank is not None and not shares:
+                blank.append(_line(shares))
+                if len(blank) == FIRST:
+                    break
+                continue
+            yield from blank or ()
+            blank = None
+            yield _line(shares)
+        if blank:
+            message = f"the model lists no word in the first {counted(len(blank), 'gap')}"
+            cause = "are its tokenizer and its weights of one model, and do spaces separate the words of the text?"
+            raise ModelError(message=f"{message}\n  {cause}")
+
+
+def _contexts(item: Item) -> tuple[str, str]:
+    names = gap_columns.find_contexts(list(item.columns))
+    left, right = (item.columns.get(name, "").replace("\\n", "\n") for name in names)  # two characters
+    return left, right
 
 
 def _line(shares: Mapping[str, float]) -> str:

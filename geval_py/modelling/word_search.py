@@ -39,7 +39,6 @@ MAX_STEPS = 3  # beginnings that are continued, as a multiple of the words wante
 MAX_CONTEXT = 512  # tokens before a gap: with a right context, GPT-2 has room for twice as many
 MAX_WORD_LENGTH = 100  # characters of a candidate
 RESCORED = 100  # of the likeliest words, by the right context
-MAX_BEHIND = 256  # tokens of a right context
 MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
 ROUNDING = 0.01  # by which a sum of probabilities, or the logarithm of one, may be off: half precision has 3 digits
@@ -93,6 +92,7 @@ class CheckedModel:
 
     def __init__(self, model: TokenModel) -> None:
         self._model, self._checked = model, 0
+        self.max_context: int = getattr(model, "max_context", MAX_CONTEXT)
 
     @property
     def texts(self) -> Sequence[bytes]:
@@ -203,7 +203,8 @@ class WordSearch:
         shares, total = self._search(gap)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
         if more and total > 0:
-            spellings = [gap.tokens_of(word) for word in more]
+            spelt = {word: tokens for word in more if len(tokens := gap.tokens_of(word)) <= gap.room}
+            more, spellings = list(spelt), list(spelt.values())
             logs = self._model.log_probabilities(gap.prefix, spellings)
             behind = self._model.next_tokens(gap.prefix, spellings)
             end = self._kinds().end
@@ -213,7 +214,7 @@ class WordSearch:
         listed = math.fsum(shares.values())
         if listed > 1:  # the candidates' probabilities may be rounded up
             shares = {word: share / listed for word, share in shares.items()}
-        if right.strip() and self._right:
+        if right.strip() and self._right and shares:
             shares = self._with_right(gap, right, shares, max(0.0, 1 - listed), more)
         return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
 
@@ -259,14 +260,18 @@ class WordSearch:
 
         def add(share: float, tokens: Tokens, text: bytes) -> None:  # white space behind a word ends the word
             end = self._end.search(text)
-            if end is None:
+            if end is None and len(tokens) < gap.room:
                 heapq.heappush(beginnings, (-share, tokens, text))
-            elif end.start():
+            elif end and end.start():
                 words[text[: end.start()]] += share
 
         start = self._model.next_tokens(gap.prefix, [()])[0]
         kinds = self._kinds()
         begin = kinds.begin(gap.lead)
+        if start.tokens is None and not begin.any():
+            message = "no token of the model begins with a space, so none begins a word"
+            cause = "is its tokenizer that of another model, or are the tokenizer's files missing?"
+            raise ModelError(message=f"{message}\n  {cause}")
         total = _mass(start, begin)
         for token, share in _likeliest(start, begin, MIN_PROBABILITY, most):
             add(share, (token,), self._model.texts[token].removeprefix(b" "))
@@ -307,7 +312,7 @@ class WordSearch:
         words = list(tried)
         text = right.strip(" ")
         space = "" if text.startswith(("\n", *self._after)) else " "
-        behind = gap.tokens_behind(words, space + text, min(self._right, MAX_BEHIND))
+        behind = gap.tokens_behind(words, space + text, min(self._right, gap.room))
         logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
         left = np.array([shares[word] for word in words])
@@ -320,7 +325,10 @@ class WordSearch:
 
 
 class TokenContext:
-    """What stands before a word, as tokens; ``lead`` is the space between."""
+    """What stands before a word, as tokens; ``lead`` is the space between.
+
+    A model that takes fewer tokens than others has half of their number as its ``max_context``.
+    """
 
     def __init__(self, model: TokenModel, left: str) -> None:
         self._model = model
@@ -328,8 +336,9 @@ class TokenContext:
         self.lead = "" if not stripped or stripped.endswith("\n") else " "
         self._left = stripped
         self._whole = model.encode(stripped)
-        size = len(model.encode(""))
-        self.prefix = self._whole[:size] + self._whole[size:][-MAX_CONTEXT:]
+        size, most = len(model.encode("")), getattr(model, "max_context", MAX_CONTEXT)
+        self.prefix = self._whole[:size] + self._whole[size:][-most + size :]
+        self.room = most // 2  # tokens of a word, and of the right context behind it
 
     def tokens_of(self, text: str) -> Tokens:
         """Return the tokens of a text behind this one."""
@@ -351,7 +360,7 @@ class TokenContext:
             while size < len(tokens) and covered < len((self.lead + word).encode()):
                 covered += len(self._model.texts[tokens[size]])
                 size += 1
-            spellings.append(tokens[: size + count])
+            spellings.append(tokens[: size + count][: 2 * self.room])
         return spellings
 
 

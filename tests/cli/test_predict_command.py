@@ -89,6 +89,15 @@ def test_a_challenge_needs_no_train(here, geval, address):
     assert (status, err.splitlines()[0][:43]) == (1, "geval: No such set in the challenge: `./tra")
 
 
+def test_contexts_without_spaces_are_noted(here, geval, address):
+    (here / "dev-0" / "in.tsv").write_text("我们今天下午去公园\t一起散步然后回家吃饭\n" * 6)
+    status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "6")
+    assert (status, err) == (
+        0, "geval: note: the contexts have no spaces between words, which a language model is asked for\n"
+        "  split the texts into words\n",
+    )  # fmt: skip
+
+
 def test_a_part_is_done_and_the_rest_later(here, geval, address):
     command = ("predict", "-t", "dev-0", "--model", address, "--words", "6")
     assert geval(*command, "--limit", "2")[1] == "2 of 6 items are done and kept: the same command goes on\n"
@@ -267,9 +276,16 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
     ("words", "status", "message"),
     [
         ("", 2, "the following arguments are required: --model\n  geval predict --help shows the options"),
-        ("--model gpt2", 2, "there is no baseline `gpt2`\n  the baselines are rest, uniform, unigram, ngram, "
+        ("--model gpt2", 2, "there is no baseline `gpt2`\n  did you mean `hf:gpt2`? the baselines are rest, uniform, unigram, ngram, "
          "ngram-both and kenlm:FILE"),
-        ("--model huggingface:gpt2", 2, "there is no kind of model `huggingface:`\n  a model is rest, uniform, "
+        ("--model gpt2 --right 10", 2, "there is no baseline `gpt2`\n  did you mean `hf:gpt2`? the baselines are "
+         "rest, uniform, unigram, ngram, ngram-both and kenlm:FILE"),
+        ("--model huggingface:gpt2", 2, "there is no kind of model `huggingface:`\n  did you mean `hf:gpt2`?"),
+        ("--model http://localhost:8000/v1#m", 2, "there is no kind of model `http:`\n  did you mean "
+         "`openai:http://localhost:8000/v1#m`?"),
+        ("--model ollama:gemma3", 2, "there is no kind of model `ollama:`\n  did you mean "
+         "`openai:http://localhost:11434/v1#gemma3`?"),
+        ("--model opnai:gpt2", 2, "there is no kind of model `opnai:`\n  did you mean openai:? a model is rest, uniform, "
          "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
         ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
         ("--model ngram --right 5", 2, "`ngram` takes neither a right context nor candidates"),

@@ -70,24 +70,197 @@ def test_a_missing_file_is_named():
 # The libraries themselves, which scripts/test --long installs
 
 
+SMALL = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+LINEAR = {f"linear_{name}": 8 for name in ("key_head_dim", "value_head_dim")} | {
+    f"linear_num_{name}_heads": 2 for name in ("key", "value")
+}
+STATES = {"mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_n_groups": 1, "mamba_d_state": 8}
+ARCHITECTURES = {
+    "gpt2": {"n_layer": 2, "n_head": 2, "n_embd": 64, "bos_token_id": 0, "eos_token_id": 0},
+    "gemma3_text": SMALL | {"num_key_value_heads": 1, "head_dim": 16, "sliding_window": 4, "num_hidden_layers": 6},
+    "lfm2": SMALL | {"num_key_value_heads": 1, "layer_types": ["conv", "full_attention"]},
+    "qwen3_next": SMALL | LINEAR | {"num_key_value_heads": 1, "head_dim": 16, "num_hidden_layers": 4, "num_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16},
+    "falcon_h1": SMALL | STATES | {"num_key_value_heads": 1},
+    "bamba": SMALL | {"num_key_value_heads": 1, "attn_layer_indices": [1], "mamba_n_heads": 8, "mamba_d_head": 16,
+        "mamba_n_groups": 1, "mamba_d_state": 8},
+    "mamba": {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8},
+    "mamba2": {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8, "num_heads": 8, "head_dim": 16, "n_groups": 1},
+    "rwkv": {"hidden_size": 64, "attention_hidden_size": 64, "num_hidden_layers": 2},
+}  # fmt: skip
+
+
+def write_model(folder, kind, tokenizer, special=None, of="AutoModelForCausalLM", **settings):
+    """Write a small model of random weights, and its tokenizer; returns the folder's name."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    transformers.logging.disable_progress_bar()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special or {})
+    fast.save_pretrained(folder)
+    torch.manual_seed(1)
+    config = transformers.AutoConfig.for_model(
+        kind, vocab_size=tokenizer.get_vocab_size(), initializer_range=0.3, **settings
+    )
+    getattr(transformers, of).from_config(config).eval().save_pretrained(folder)
+    return str(folder)
+
+
+def few_letters():
+    """A tokenizer as GPT-2's, without line ends, which one of the packages lacks."""
+    return byte_level([" ".join(TEXT.split())], vocab_size=500, initial_alphabet=[])
+
+
+ENDED = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
+
+
 @pytest.fixture(scope="module")
 def tiny_gpt2(tmp_path_factory):
     """Write a GPT-2 with two small layers of random weights, and a tokenizer that knows the letters of a text."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    # no line ends, which one of the packages lacks
-    tokenizer = byte_level([" ".join(TEXT.split())], vocab_size=500, initial_alphabet=[])
     folder = tmp_path_factory.mktemp("models") / "tiny-gpt2"
-    fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>"
-    )
-    fast.save_pretrained(folder)
-    torch.manual_seed(1)
-    settings = transformers.GPT2Config(
-        vocab_size=len(fast), n_layer=2, n_head=2, n_embd=64, bos_token_id=0, eos_token_id=0, initializer_range=0.3
-    )
-    transformers.GPT2LMHeadModel(settings).eval().save_pretrained(folder)
+    write_model(folder, "gpt2", few_letters(), ENDED, **ARCHITECTURES["gpt2"])
     return folder
+
+
+def spellings(texts, word):
+    """Yield all ways to spell a word by tokens."""
+    if not word:
+        yield ()
+    for token, text in enumerate(texts):
+        if text and word.startswith(text):
+            yield from ((token, *more) for more in spellings(texts, word.removeprefix(text)))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_words_have_the_probability_of_all_their_spellings(kind, tmp_path):
+    """Each spelling is computed with the whole text before it, whatever cache an architecture has."""
+    torch = pytest.importorskip("torch")
+    model = language_models.Causal(write_model(tmp_path, kind, few_letters(), ENDED, **ARCHITECTURES[kind]))
+    shares = WordSearch(model, 40).words("the schooner")
+    prefix, texts = model.encode("the schooner"), model.texts
+
+    def next_to(tokens):
+        with torch.inference_mode():
+            answer = model._model(torch.tensor([[*prefix, *tokens]]), use_cache=False)
+        return answer.logits[0].double().softmax(-1).numpy()
+
+    begin = [token for token, text in enumerate(texts) if text.startswith(b" ") and text != b" "]
+    space, end = texts.index(b" "), [token for token, text in enumerate(texts) if text[:1] in (b" ", b"")]
+    total = next_to([])[-1][begin].sum() + next_to([])[-1][space] * (1 - next_to([space])[-1][end].sum())
+    for word in [word for word in shares if len(word) <= 4][:3]:
+        exact = 0.0
+        for tokens in spellings(texts, f" {word}".encode()):
+            rows = next_to(tokens)[len(prefix) - 1 :]
+            exact += math.prod(rows[place][token] for place, token in enumerate(tokens)) * rows[-1][end].sum()
+        assert 0.97 < shares[word] * total / exact < 1 + 1e-4
+
+
+def bert(folder, of="AutoModelForMaskedLM", **config):
+    tokenizer, special = word_piece()
+    names = (f"{name}_token" for name in ("pad", "unk", "cls", "sep", "mask"))
+    write_model(folder, "bert", tokenizer, dict(zip(names, special, strict=True)), of=of, **SMALL)
+    written = json.loads((folder / "config.json").read_text()) | config
+    (folder / "config.json").write_text(json.dumps(written))
+
+
+def gpt2(folder, tokenizer=few_letters, special=ENDED, **settings):
+    write_model(folder, "gpt2", tokenizer(), special, **ARCHITECTURES["gpt2"] | settings)
+
+
+def without_tokenizer(folder):
+    gpt2(folder)
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+
+
+def truncated(folder):
+    gpt2(folder)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+
+
+def adapter(folder):
+    folder.mkdir(parents=True)
+    (folder / "adapter_config.json").write_text("{}")
+
+
+def t5(folder):
+    settings = {"d_model": 32, "d_ff": 32, "d_kv": 8, "num_layers": 1, "num_heads": 2}
+    write_model(folder, "t5", few_letters(), ENDED, of="AutoModelForSeq2SeqLM", **settings)
+
+
+NO_SPACE = (
+    "no token of the model begins with a space, so none begins a word\n"
+    "  is its tokenizer that of another model, or are the tokenizer's files missing?"
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda folder: gpt2(folder, lambda: word_piece()[0], {}), NO_SPACE),
+    (without_tokenizer, NO_SPACE),
+    (lambda folder: gpt2(folder, byte_level) or few_letters_fewer(folder), "the tokenizer of {} has 600 tokens, and "
+     "its model 500\n  the tokenizer is that of another model"),
+    (lambda folder: bert(folder, "AutoModel"), "{} lacks weights of a BertForMaskedLM, such as "
+     "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
+    (t5, "{} is an encoder-decoder model (T5)\n  choose a causal or a masked model"),
+    (truncated, "transformers cannot load {}: Error while deserializing header: incomplete metadata, file not fully "
+     "covered"),
+    (adapter, "{} is an adapter (LoRA), not a whole model\n  merge it: merge_and_unload in peft"),
+    (lambda folder: folder, "transformers cannot load {}: Repo id must be in the form 'repo_name' or "),
+], ids=["WordPiece", "no tokenizer", "other", "no head", "T5", "truncated", "LoRA", "no repository"])  # fmt: skip
+def test_a_model_that_cannot_predict_words_is_an_error(make, message, tmp_path, monkeypatch, geval):
+    folder = tmp_path / "some" / "model"
+    make(folder)
+    write_challenge(tmp_path, monkeypatch)
+    status, out, err = geval("predict", "-t", "dev-0", "--model", f"hf:{folder}", "--words", "30")
+    assert (status, out) == (1, "")
+    assert err.startswith("geval: " + message.format(f"`{folder}`"))
+    assert sorted(path.name for path in (tmp_path / "dev-0").iterdir()) == ["expected.tsv", "in.tsv"]
+
+
+def few_letters_fewer(folder):
+    other = folder.parent / "other"
+    gpt2(other)
+    (other / "model.safetensors").rename(folder / "model.safetensors")
+    (other / "config.json").rename(folder / "config.json")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("make", "options"), [
+    (lambda folder: bert(folder, architectures=None), ()),
+    (lambda folder: bert(folder, architectures=["BertModel"], max_position_embeddings=512), ()),
+    (lambda folder: gpt2(folder, n_positions=64), ("--right", "10", "--candidates", "0")),
+    (lambda folder: gpt2(folder, byte_level, {}), ("--right", "10")),
+], ids=["no architectures", "BertModel", "short", "no token begins texts"])  # fmt: skip
+def test_a_model_that_can_predict_words_does(make, options, tmp_path, monkeypatch, geval):
+    make(tmp_path / "model")
+    write_challenge(tmp_path, monkeypatch)
+    words = ("--model", f"hf:{tmp_path / 'model'}", "--words", "30", "-o", "m", *options)
+    assert geval("predict", "-t", "dev-0", *words)[::2] == (0, "")
+    lines = (tmp_path / "dev-0" / "out-m.tsv").read_text().splitlines()
+    assert min(line.count(" ") for line in lines) >= 10
+
+
+@pytest.mark.long
+def test_a_chat_model_is_noted(tmp_path, monkeypatch, geval):
+    gpt2(tmp_path / "model")
+    (tmp_path / "model" / "chat_template.jinja").write_text("{{ messages }}")
+    write_challenge(tmp_path, monkeypatch)
+    status, _, err = geval("predict", "-t", "dev-0", "--model", f"hf:{tmp_path / 'model'}", "--words", "9")
+    assert (status, err) == (
+        0, "geval: note: the model has a chat template: a base model predicts the words of a text better\n"
+    )  # fmt: skip
+
+
+@pytest.mark.long
+def test_a_masked_model_has_no_surprisal(tmp_path, geval):
+    bert(tmp_path / "model")
+    assert geval("lm", "surprisal", f"hf:{tmp_path / 'model'}", str(tmp_path)) == (
+        1, "", f"geval: `{tmp_path / 'model'}` is a masked model, which predicts no text from left to right\n"
+        "  geval predict takes it; choose a causal model here\n",
+    )  # fmt: skip
 
 
 WORDS = ["the", "schooner", "left", "Harbor", "Island", "with", "a", "cargo", "of", "corn"]
@@ -183,20 +356,11 @@ def roberta_like():
 @pytest.fixture(scope="module", params=[word_piece, roberta_like])
 def tiny_bert(request, tmp_path_factory):
     """Write a BERT with two small layers of random weights."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
     tokenizer, special = request.param()
-    folder = tmp_path_factory.mktemp("models") / request.param.__name__
     names = (f"{name}_token" for name in ("pad", "unk", "cls", "sep", "mask"))
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **dict(zip(names, special, strict=True)))
-    fast.save_pretrained(folder)
-    torch.manual_seed(2)
-    settings = transformers.BertConfig(
-        vocab_size=len(fast), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-        initializer_range=0.3,
-    )  # fmt: skip
-    transformers.BertForMaskedLM(settings).eval().save_pretrained(folder)
-    return str(folder)
+    folder = tmp_path_factory.mktemp("models") / request.param.__name__
+    special = dict(zip(names, special, strict=True))
+    return write_model(folder, "bert", tokenizer, special, of="AutoModelForMaskedLM", **SMALL)
 
 
 @pytest.mark.long
@@ -223,13 +387,19 @@ def test_words_of_a_masked_model(tiny_bert):
     assert found["the"] < of_one_token + sum(model._shares[1:])
 
 
+def write_challenge(folder, monkeypatch):
+    """Write three gaps: one at the beginning of a text, and one that is long."""
+    monkeypatch.chdir(folder)
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    (folder / "dev-0").mkdir()
+    long = " ".join(TEXT.split()[:700])
+    (folder / "dev-0" / "in.tsv").write_text(f"the schooner\tHarbor\n{long}\t{long}\n\tof corn\n")
+    (folder / "dev-0" / "expected.tsv").write_text("left\ncargo\nload\n")
+
+
 @pytest.mark.long
 def test_a_masked_model_predicts_a_challenge(tiny_bert, tmp_path, monkeypatch, geval):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
-    (tmp_path / "dev-0").mkdir()
-    (tmp_path / "dev-0" / "in.tsv").write_text("the schooner\tHarbor\nwith a\tof corn\n")
-    (tmp_path / "dev-0" / "expected.tsv").write_text("left\ncargo\n")
+    write_challenge(tmp_path, monkeypatch)
     assert geval("predict", "-t", "dev-0", "--model", f"hf:{tiny_bert}", "--words", "30")[::2] == (0, "")
     assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
 

@@ -120,13 +120,54 @@ def test_what_is_long_is_cut():
             return super().log_probabilities(prefix, continuations)
 
     assert WordSearch(Watched(0), 10, right=10_000).words("a", "ab" * 50_000 + " a" * 50_000, ["b" * 5000, "ab"])
-    assert max(asked) <= word_search.MAX_BEHIND + word_search.MAX_WORD_LENGTH + 1
+    assert max(asked) <= word_search.MAX_CONTEXT // 2 + word_search.MAX_WORD_LENGTH + 1
+
+
+def test_a_model_that_takes_few_tokens_gets_no_more():
+    class Short(Markov):
+        max_context = 12
+
+        def next_tokens(self, prefix, continuations):
+            assert all(len(prefix) + len(tokens) <= 24 for tokens in continuations)
+            return super().next_tokens(prefix, continuations)
+
+        def log_probabilities(self, prefix, continuations):
+            assert all(len(prefix) + len(tokens) <= 24 for tokens in continuations)
+            return super().log_probabilities(prefix, continuations)
+
+    shares = WordSearch(Short(0, going_on=1), 300, right=50).words("a " * 100, "b " * 100, ["ab" * 20, "d", "d" * 40])
+    assert math.fsum(shares.values()) > 0.5
 
 
 def test_a_long_context_is_cut():
     gap = TokenContext(Markov(0), "a " * 3000 + "b")
-    assert len(gap.prefix) == word_search.MAX_CONTEXT + 1
+    assert len(gap.prefix) == word_search.MAX_CONTEXT
     assert gap.tokens_of("a") == (1,)
+
+
+NO_SPACE = (
+    "no token of the model begins with a space, so none begins a word\n"
+    "  is its tokenizer that of another model, or are the tokenizer's files missing?"
+)
+NO_WORD = (
+    "the model lists no word in the first {}\n"
+    "  are its tokenizer and its weights of one model, and do spaces separate the words of the text?"
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "size", "message"),
+    [
+        ((b"", b"a", b"b", b"\n"), 5, NO_SPACE),
+        ((b"", b"\n", b"a", b" \xc3"), 5, NO_WORD.format("3 gaps")),
+        ((b"", b"\n", b"a", b" \xc3"), 1, NO_WORD.format("1 gap")),
+    ],
+)
+def test_a_model_without_words_is_an_error(texts, size, message):
+    items = [Item(line + 1, {"left": "a", "right": "a"}, None) for line in range(size)]
+    with pytest.raises(ModelError) as caught:
+        list(predict(Markov(0, texts, going_on=1e-9), items, right=5))
+    assert str(caught.value) == message
 
 
 # What a user's model returns
