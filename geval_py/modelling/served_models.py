@@ -14,6 +14,7 @@ import re
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ import numpy as np
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.language_models import needed
-from geval_py.modelling.word_search import NextTokens, Tokens
+from geval_py.modelling.word_search import AT_A_TIME, NextTokens, Tokens
+from geval_py.tables.numbers import counted
 from geval_py.text import shorten, visible
 
 ALTERNATIVES = (1000, 100, 20, 5)  # next tokens to ask for; a server that refuses is asked for fewer
@@ -61,6 +63,7 @@ class Served:
         self.texts: list[bytes] = [b""]
         self.ends = frozenset({0})
         self._alternatives = 0
+        self._at_a_time = 1  # prompts of a request
         refusal: ModelError | None = None
         for number in ALTERNATIVES:
             try:
@@ -69,6 +72,11 @@ class Served:
                 refusal = refused
                 continue
             self._alternatives = max(1, min(number, len(self._alternatives_of(logs))))
+            self._at_a_time = AT_A_TIME
+            try:
+                self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], tries=1)
+            except ModelError:
+                self._at_a_time = 1
             return
         raise refusal or self._failed("tells no alternatives")
 
@@ -130,34 +138,43 @@ class Served:
             raise self._failed("lists no alternatives (top_logprobs) in its answer") from error
         return [(b"" if SPECIAL.fullmatch(text) else text, log) for text, log in pairs if log <= 1e-3]
 
-    def _all(self, settings: dict[str, Any], prompts: Sequence[str]) -> list[dict[str, Any]]:
+    def _all(
+        self, settings: dict[str, Any], prompts: Sequence[str], tries: int | None = None
+    ) -> list[dict[str, Any]]:
         """Return the log probabilities that the server answers to each prompt, several asked at once.
 
-        A request is sent again if the server is busy or cannot be reached.
+        They are sent as lists, if the server takes lists. A request is sent again if the server is busy or cannot be
+        reached.
         """
         tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
         sent = settings | {"temperature": 1.0, "seed": 0} | ({"model": self._model} if self._model else {})
         retry = tenacity.retry(
-            stop=tenacity.stop_after_attempt(TRIES),
+            stop=tenacity.stop_after_attempt(tries or TRIES),
             wait=tenacity.wait_exponential(multiplier=0.25, max=MAX_WAIT),
             retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
             reraise=True,
         )
 
-        def ask(prompt: str) -> dict[str, Any]:
+        def ask(start: int) -> list[dict[str, Any]]:
+            asked = prompts[start : start + self._at_a_time]
+            prompt = asked if self._at_a_time > 1 else asked[0]
             answer = self._client.post(self._url, json=sent | {"prompt": prompt})
             if answer.status_code != 200:
                 reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
                 later = _BusyError if answer.status_code in BUSY else ModelError
                 raise self._failed(reason, _RefusedError if answer.status_code in {400, 422} else later)
             try:
-                return dict(answer.json()["choices"][0]["logprobs"])
-            except (ValueError, LookupError, TypeError) as error:
+                choices = sorted(answer.json()["choices"], key=lambda choice: choice.get("index", 0))
+                logs = [dict(choice["logprobs"]) for choice in choices]
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
                 raise self._failed("gives no log probabilities (logprobs) with its answer") from error
+            if len(logs) != len(asked):
+                raise self._failed(f"gives {counted(len(logs), 'answer')} to {counted(len(asked), 'prompt')}")
+            return logs
 
         try:
             with ThreadPoolExecutor(self._parallel) as pool:
-                return list(pool.map(retry(ask), prompts))
+                return [*chain.from_iterable(pool.map(retry(ask), range(0, len(prompts), self._at_a_time)))]
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._failed(f"does not answer: {error or type(error).__name__}") from error
 

@@ -2,8 +2,8 @@
 
     python letters_server.py PORT [OPTIONS]
 
-Options: --most N alternatives, --drop N (every Nth request is not answered), --slow SECONDS, --chat (answers in
-llama.cpp's form, and no echo), --key KEY.
+Options: --most N alternatives, --single (no lists of prompts), --drop N (every Nth request is not answered), --slow SECONDS, --chat (answers in
+llama.cpp's form, and no echo), --key KEY. GET /asked tells the number of requests.
 """
 
 import argparse
@@ -29,8 +29,8 @@ def letters():
     return Markov(7, LETTERS, going_on=0.5)
 
 
-def answer(model, request, most, chat):
-    prompt = "".join(c for c in request["prompt"] if c.encode() in LETTERS[1:])
+def answer(model, request, prompt, most, chat):
+    prompt = "".join(c for c in prompt if c.encode() in LETTERS[1:])
     tokens = model.encode(prompt)
     after = model.table[tokens[-1]]
     wanted = request["logprobs"]
@@ -72,9 +72,21 @@ def application(given):
         body = await request.json()
         if body["logprobs"] > given.most:
             return JSONResponse({"error": f"at most {given.most} logprobs"}, 400)
-        return JSONResponse({"choices": [{"text": "", "logprobs": answer(model, body, given.most, given.chat)}]})
+        prompts = body["prompt"]
+        if given.single and isinstance(prompts, list):
+            return JSONResponse({"error": "cannot unmarshal array into Go struct field .prompt of type string"}, 400)
+        prompts = prompts if isinstance(prompts, list) else [prompts]
+        choices = [
+            {"text": "", "index": index, "logprobs": answer(model, body, prompt, given.most, given.chat)}
+            for index, prompt in enumerate(prompts)
+        ]
+        return JSONResponse({"choices": choices[::-1]})  # in any order
 
-    return Starlette(routes=[Route("/v1/completions", completions, methods=["POST"])])
+    routes = [
+        Route("/v1/completions", completions, methods=["POST"]),
+        Route("/asked", lambda _: JSONResponse(asked[0])),
+    ]
+    return Starlette(routes=routes)
 
 
 def main():
@@ -83,6 +95,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("port", type=int)
     parser.add_argument("--most", type=int, default=20)
+    parser.add_argument("--single", action="store_true")
     parser.add_argument("--drop", type=int, default=0)
     parser.add_argument("--slow", type=float, default=0)
     parser.add_argument("--chat", action="store_true")

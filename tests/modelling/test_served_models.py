@@ -35,9 +35,23 @@ def words_of(model, left="a tea", **settings):
     return WordSearch(model, 20, **settings).words(left, "to eat" if settings else "")
 
 
-@pytest.mark.parametrize("options", [(), ("--chat",)], ids=["protocol", "llama.cpp"])
+@pytest.mark.parametrize(
+    "options", [(), ("--chat",), ("--single",)], ids=["protocol", "llama.cpp", "no lists, as Ollama"]
+)
 def test_a_server_that_tells_all_tokens_gives_the_words_of_its_model(options, server):
     assert words_of(Served(server(*options))) == pytest.approx(words_of(letters()), rel=1e-9)
+
+
+def test_a_gap_takes_few_requests(server):
+    """Each level of the search is one list of prompts."""
+    import httpx
+
+    address = server("--most", "100")
+    asked = address.partition("/v1")[0] + "/asked"
+    model = Served(address)
+    before = httpx.get(asked).json()
+    WordSearch(model, 300, right=10).words("a tea", "to eat", [f"t{word}" for word in ("oat", "eat", "tote", "a")])
+    assert httpx.get(asked).json() - before <= 20
 
 
 def test_the_right_context_is_scored_by_echo(server):
@@ -104,12 +118,13 @@ def test_a_text_that_begins_with_the_gap(server):
     ({"top_logprobs": None}, "lists no alternatives (top_logprobs) in its answer"),
     ({"top_logprobs": [["x"]]}, "lists no alternatives (top_logprobs) in its answer"),
     ({"top_logprobs": [{"a": "much"}]}, "lists no alternatives (top_logprobs) in its answer"),
+    ([{"logprobs": {}}] * 2, "gives 2 answers to 1 prompt"),
     ({"content": [{"top_logprobs": [{"token": 5}]}]}, "lists no alternatives (top_logprobs) in its answer"),
 ])  # fmt: skip
 def test_answers_that_are_none(logs, message, monkeypatch):
     import httpx
 
-    text = json.dumps({"choices": [{"logprobs": logs}]})
+    text = json.dumps({"choices": [{"logprobs": logs}] if isinstance(logs, dict | str | None) else logs})
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text=text))
     plain = httpx.Client
     monkeypatch.setattr(httpx, "Client", lambda **settings: plain(transport=transport, **settings))
