@@ -84,11 +84,13 @@ class Board:
 
         Raises what :meth:`open` does, UsageError if all boards would share one database.
         """
-        parent = os.path.dirname(os.path.abspath(folder))
         if not boards_in(folder):
-            if any(os.path.isfile(os.path.join(parent, name)) for name in (SHARED_FILE, ACCOUNTS_FILE)):
-                raise UsageError(message=f"the boards in {named(parent)} share their accounts: name that folder")
-            return cls.open(folder)
+            board = cls.open(folder)
+            if (shared := board.shared()) is not board:
+                raise UsageError(
+                    message=f"the boards in {named(shared.folder)} share their accounts: name that folder"
+                )
+            return board
         if os.environ.get(DATABASE_VARIABLE):
             raise UsageError(
                 message=f"{DATABASE_VARIABLE} names one database, but {named(folder)} has several boards\n"
@@ -102,6 +104,12 @@ class Board:
             create_tables(board.engine)
         check_schema(board.engine)
         return board
+
+    def shared(self) -> Board:
+        """Return the board of the accounts: of a folder of several boards the one that they share, else this one."""
+        parent = os.path.dirname(os.path.abspath(self.folder))
+        is_shared = any(os.path.isfile(os.path.join(parent, name)) for name in (SHARED_FILE, ACCOUNTS_FILE))
+        return Board.open_accounts(parent) if is_shared else self
 
     def check_deadlines(self) -> None:
         """Raise UsageError if a deadline was moved after its private scores were shown, unless that is accepted."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from geval_py.board.database.schema import exceptions, submitters
 from geval_py.board.database.store import Board, escape_unstorable
-from geval_py.board.operations.pipeline import find_submitter
+from geval_py.board.operations.pipeline import find_submitter, submitter_id
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import bounds
 from geval_py.board.settings import AFTER, moment_text
@@ -76,11 +76,13 @@ def extend(
             raise UsageError(
                 message=f"{public}, so the team may have used them\n  to extend its deadline anyway: --yes"
             )
+    with board.shared().reading() as connection:
+        row = find_submitter(connection, team)  # which may not have come to this board yet
     with board.writing() as connection:
-        row = find_submitter(connection, team)
+        row = find_submitter(connection, team) or row
         if row is None:
             raise UsageError(message=f"there is no team `{visible(team)}`")
-        key = {"submitter_id": row.id, "phase": phase}
+        key = {"submitter_id": submitter_id(connection, row.name), "phase": phase}
         connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
         if until or more:
             values = key | {"until": until, "more": more, "reason": escape_unstorable(reason)}

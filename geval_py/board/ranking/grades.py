@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, exists, literal, select
 
 from geval_py.board.database.schema import accounts, submissions, submitters
 from geval_py.board.database.store import Board
@@ -26,14 +26,15 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
     A row has a person's name and address, their team, its best scores on the public and on the private part, as its
     leaderboard shows them (without parts, the score is public), its place, "late" if all that it sent came after the
     deadline or "extended" if that was extended for it, and the codes of its final submissions. A team without
-    accounts is one row, with its own name.
+    accounts is one row, with its own name. Accounts that boards share are on each, also those who never came there.
 
     Raises UsageError for an unknown test or phase, StoreError.
     """
-    settings, c = board.settings, accounts.c
-    is_graded = exists().where(submissions.c.submitter_id == submitters.c.id, ~submissions.c.baseline)
-    query = select(c.name, c.email, submitters.c.id.label("team_id"), submitters.c.name.label("team"))
-    query = query.join_from(submitters, accounts, c.submitter_id == submitters.c.id, isouter=True)
+    settings, c, s = board.settings, accounts.c, submitters.c
+    with board.shared().reading() as connection:
+        query = select(c.name, c.email, s.name.label("team"), s.key).join_from(accounts, submitters)
+        people = list(connection.execute(query))
+    is_graded = exists().where(submissions.c.submitter_id == s.id, ~submissions.c.baseline)
     named = select(submissions.c.submitter_id, submissions.c.code).where(submissions.c.final.is_not(None))
     with disclosed(board, now) as connection:
         last = settings.deciding_phase(test or settings.tests[0].name)
@@ -49,17 +50,19 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         finals: dict[int, list[str]] = {}
         for row in connection.execute(named.order_by(submissions.c.final, submissions.c.id)):
             finals.setdefault(row.submitter_id, []).append(row.code)
-        people = connection.execute(query.where((c.id.is_not(None)) | is_graded)).all()
+        ids = {row.key: row.id for row in connection.execute(select(s.key, s.id))}
+        graded = select(s.name, literal("").label("email"), s.name.label("team"), s.key).where(is_graded)
+        people += connection.execute(graded.where(s.key.not_in({one.key for one in people}))).all()
     rows, until = [], bounds(settings, shown.phase)[1]
-    for one in sorted(people, key=lambda one: (natural_order(one.team), natural_order(one.name or ""))):
-        entry, after_all = results.get(one.team), late.get(one.team)
+    for one in sorted(people, key=lambda one: (natural_order(one.team), natural_order(one.name))):
+        team_id, entry, after_all = ids.get(one.key, 0), results.get(one.team), late.get(one.team)
         late_by = "late" if entry is None and after_all is not None else ""
         if entry is not None and entry.arrived > until:
             late_by = "extended"
         score = getattr(entry or after_all, "score", None)
-        scores = (public.get(one.team_id), score) if shown.part == PRIVATE else (score, None)
-        told = getattr(entry, "place", None), late_by, " ".join(finals.get(one.team_id, ()))
-        rows.append((one.name or one.team, one.email or "", one.team, *scores, *told))
+        scores = (public.get(team_id), score) if shown.part == PRIVATE else (score, None)
+        told = getattr(entry, "place", None), late_by, " ".join(finals.get(team_id, ()))
+        rows.append((one.name, one.email, one.team, *scores, *told))
     return Table([Column(name=name, cut="middle" if name in COLUMNS[:3] else "end") for name in COLUMNS], rows)
 
 
