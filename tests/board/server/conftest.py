@@ -1,13 +1,9 @@
 """A board that is served in this process."""
 
 import socket
-import threading
 
 import pytest
-import uvicorn
-from serving import Served
-
-from geval_py.board.server.worker import Worker
+from serving import Served, listening
 
 
 @pytest.fixture
@@ -20,19 +16,8 @@ def served(board, tmp_path):
 def address(served, unused_port):
     """The address at which the server listens, in a thread; a worker works beside it."""
     served.server.url = f"http://127.0.0.1:{unused_port}"
-    config = uvicorn.Config(served.app, port=unused_port, http="h11", lifespan="off", log_level="critical")
-    server = uvicorn.Server(config)
-    worker = Worker(served.board.folder, at_once=1, clock=served.clock)
-    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)]
-    for one in threads:
-        one.start()
-    while not server.started:
-        threads[0].join(0.05)
-    yield served.server.url
-    server.should_exit = True
-    worker.stop()
-    for one in threads:
-        one.join(20)
+    with listening(served.app, served.board.folder, served.clock, unused_port):
+        yield served.server.url
 
 
 @pytest.fixture

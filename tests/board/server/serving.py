@@ -1,11 +1,14 @@
 """A board's server in this process, and people who use it by HTTP."""
 
 import re
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 
 import anyio
 import httpx
+import uvicorn
 from samples import NOW
 
 from geval_py.board.database.store import Board
@@ -106,6 +109,52 @@ class Served:
     def work(self):
         """Do all that waits; gives the number of jobs."""
         return Worker(self.board.folder, at_once=2, clock=self.clock).run(until_idle=True)
+
+
+class Several:
+    """The server of a folder of boards."""
+
+    def __init__(self, folder, place, *, url=f"{ADDRESS}/course"):
+        place.mkdir()
+        self.folder, self.clock = str(folder), Clock()
+        self.server = ServerContext(self.folder, str(place), url=url, clock=self.clock)
+        self.app = application(self.server)
+        self.build()
+
+    def build(self):
+        for one in self.server.boards:
+            one.site.is_current = lambda: True
+            build(one.board(), one.site.folder, now=self.clock(), served=one.url, several=True)
+        site_file.cache_clear()
+        places_in.cache_clear()
+
+    def signed_in(self, name, **more):
+        with Board.open_accounts(self.folder).writing() as connection:
+            link = f"/course/invitation/{accounts.invite(connection, name, now=self.clock(), **more).secret}"
+        browser = Browser(self.app)
+        assert browser.post(link).headers["location"] == "/course/"
+        return browser
+
+    def work(self):
+        return Worker(self.folder, at_once=2, clock=self.clock).run(until_idle=True)
+
+
+@contextmanager
+def listening(app, folder, clock, port):
+    """Serve an application in a thread during the block; a worker works beside it."""
+    config = uvicorn.Config(app, port=port, http="h11", lifespan="off", log_level="critical")
+    server = uvicorn.Server(config)
+    worker = Worker(folder, at_once=1, clock=clock)
+    threads = [threading.Thread(target=one, daemon=True) for one in (server.run, worker.run)]
+    for one in threads:
+        one.start()
+    while not server.started:
+        threads[0].join(0.05)
+    yield
+    server.should_exit = True
+    worker.stop()
+    for one in threads:
+        one.join(20)
 
 
 class Browser:

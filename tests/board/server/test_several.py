@@ -4,7 +4,7 @@ import re
 
 import pytest
 from samples import output, without_limits
-from serving import OWN, Browser, Clock, set_keys
+from serving import OWN, Browser, Clock, Several, set_keys
 from sqlalchemy import select
 
 from geval_py.board.database.schema import accounts as accounts_table
@@ -12,10 +12,8 @@ from geval_py.board.database.schema import jobs
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
 from geval_py.board.server import accounts
-from geval_py.board.server.app import application
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
-from geval_py.board.site import build
 from geval_py.errors import UsageError
 
 GOOD = output("test-A", 0.5)
@@ -31,29 +29,6 @@ def folder(challenge, tmp_path):
         set_keys(without_limits(tmp_path / "boards" / name), title=name.upper())
     set_keys(Board.open(tmp_path / "boards" / "gap"), phases="[{name: main, until: 2027-01-31T22:59:00Z}]")
     return tmp_path / "boards"
-
-
-class Several:
-    """The server of a folder of boards."""
-
-    def __init__(self, folder, place):
-        place.mkdir()
-        self.folder, self.clock = str(folder), Clock()
-        self.server = ServerContext(self.folder, str(place), url=SITE, clock=self.clock)
-        self.app = application(self.server)
-        for one in self.server.boards:
-            one.site.is_current = lambda: True
-            build(one.board(), one.site.folder, now=self.clock(), served=one.url, several=True)
-
-    def signed_in(self, name, **more):
-        with Board.open_accounts(self.folder).writing() as connection:
-            link = f"/course/invitation/{accounts.invite(connection, name, now=self.clock(), **more).secret}"
-        browser = Browser(self.app)
-        assert browser.post(link).headers["location"] == "/course/"
-        return browser
-
-    def work(self):
-        return Worker(self.folder, at_once=2, clock=self.clock).run(until_idle=True)
 
 
 @pytest.fixture
