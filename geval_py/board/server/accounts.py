@@ -328,7 +328,7 @@ def invite(
             values |= {"submitter_id": _team_id(connection, team, name), "owner": True}
         _check_free(connection, name, 0, values.get("submitter_id", own.submitter_id), own.id)
         connection.execute(update(accounts).where(A.id == own.id).values(values))
-        own = _open_account(connection, own.id)
+        own = _unmistakable(connection, own.id)
     return Invitation(_link(connection, own, now, days), own, ", ".join(["again", *differing]))
 
 
@@ -421,7 +421,16 @@ def _new_account(
     _check_free(connection, name, scope, team_id, None)
     values = {"role": SUBMITTER, "made": now, "scope": scope, "submitter_id": team_id} | _named(name) | values
     new = connection.execute(insert(accounts).values(values).returning(A.id)).scalar_one()
-    return _open_account(connection, new)
+    return _unmistakable(connection, new)
+
+
+def _unmistakable(connection: Connection, account_id: int) -> Account:
+    """Return an account; raises RefusedError if its label is that of another one: `Jan (2)`, or `Jan` of team `2`."""
+    own = _open_account(connection, account_id)
+    for one in all_accounts(connection, A.id != account_id, closed=True):
+        if casefolded(one.label) == casefolded(own.label):
+            raise RefusedError(reason=f"`{visible(own.label)}` is the name of an account already; give another one")
+    return own
 
 
 def _named(name: str) -> dict[str, Any]:

@@ -176,6 +176,19 @@ e-mail address; give another person another name, or change the account with --u
     assert [team(one) for one in (jan, other)] == ["Jan Kowalski", "Jan Kowalski 2"]
 
 
+def test_no_member_of_a_team_is_shown_by_the_name_of_somebody_else(served, geval, invite):
+    """Of `Jan (2)`, the second Jan, and `Jan` of the team `2`, none could be closed, and the log would mix them up."""
+    jan = opened(served, invite("Jan (2)")[1])
+    mallory = served.signed_in("mallory", team="2")
+    answer = mallory.post("/me/invitations", data={"name": "Jan"})
+    reason = "`Jan (2)` is the name of an account already; give another one"
+    assert (answer.status_code, reason in answer.text) == (403, True)
+    assert geval("board", "close", served.board.folder, "Jan (2)") == (0, "", "")
+    assert team(jan) == ""
+    invited(mallory, "Ola")
+    assert invite("Ola (2)") == (1, "", f"geval: {reason.replace('Jan', 'Ola')}\n")
+
+
 @pytest.mark.parametrize("name", ["organiser", "Organiser ", "оrganiser"])
 def test_nobody_is_called_as_the_audit_log_calls_the_organiser(served, invite, name):
     reason = f"an account cannot have the name `{name}`: the audit log uses it"
