@@ -43,9 +43,7 @@ async def start(request: Request) -> Response:
     request.scope["session"] = kept
     back = server.own_address(request, f"/sign-in/by/{provider.slug}/back")
     answer: Response = await _asked(server, provider, lambda client: client.authorize_redirect(request, back))
-    current = await run_in_threadpool(server.current, request)
-    data = {"provider": provider.slug, "session": kept, "account": current.id if current else None}
-    return await run_in_threadpool(_keep, server, answer, data)
+    return await run_in_threadpool(_keep, server, answer, {"provider": provider.slug, "session": kept})
 
 
 async def come_back(request: Request) -> Response:
@@ -58,8 +56,9 @@ async def come_back(request: Request) -> Response:
     who = await _asked(server, provider, lambda client: _identity(client, provider, request))
 
     def sign_in() -> Response:
+        current = server.current(request)  # now: a session that ended meanwhile adds nothing to its account
         with server.board().writing() as connection:
-            account = accounts.identified(connection, who, data["account"], server.clock())
+            account = accounts.identified(connection, who, current.id if current else None, server.clock())
             if account is not None:
                 return server.welcome(connection, account, f"signed in by {provider.name}", server.sign_in_cookie)
         if not server.board().settings.server.is_open_to(who.email):

@@ -126,6 +126,17 @@ def test_who_is_signed_in_adds_a_provider(school):
     assert "carol" in other.get("/me").text
 
 
+def test_a_session_that_ended_meanwhile_adds_no_provider(school):
+    """The wrong person, who was on the way when the organiser corrected the address, gets nothing of the account."""
+    wrong = school.signed_in("carol", email="wrong@other.example")
+    path = consent(go(wrong), "4")
+    right = school.browser()
+    right.post(school.invite("carol", email="carol@other.example", change=True))
+    assert wrong.get(path).status_code == 403
+    assert wrong.get("/me").status_code == 303
+    assert school.rows(select(identities)) == []
+
+
 def test_a_token_adds_no_provider(school):
     """Else whoever has a token to read could sign in to the account by an account of their own elsewhere."""
     browser = school.browser()
