@@ -54,11 +54,15 @@ def deliver_next(board: Board, now: datetime) -> bool:
     try:
         if row.email and settings.server.mail is not None:
             link = ""
-            if row.event["event"] == INVITED:
+            is_invitation = row.event["event"] == INVITED
+            if is_invitation:
                 with board.writing() as connection:
-                    made = accounts.new_link(connection, row.event["account"], now)
-                link = f"{row.event['address']}/invitation/{made.secret}"
-            _send_mail(settings, settings.server.mail, row, link)
+                    own = accounts.account(connection, row.event["account"])
+                    if own is not None and own.state:  # else they came meanwhile, and a new link would sign them out
+                        made = accounts.new_link(connection, own.id, now)
+                        link = f"{row.event['address']}/invitation/{made.secret}"
+            if link or not is_invitation:
+                _send_mail(settings, settings.server.mail, row, link)
         elif not row.email and webhook is not None:  # else the receiver has gone from board.yaml
             _call(webhook, settings, row, now)
     except (DeliveryError, RefusedError) as error:

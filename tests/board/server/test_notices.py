@@ -272,6 +272,21 @@ def test_pending_invitations_are_mailed_again(served, mailbox):
     assert (answer.status_code, "no pending invitation has an e-mail address" in answer.text) == (403, True)
 
 
+def test_who_came_before_the_mail_stays_signed_in(served, mailbox):
+    """A mail that waits for hours makes no new link for somebody who used the earlier one."""
+    mail = {"host": "127.0.0.1", "port": mailbox.port, "sender": "board@example.org", "tls": False}
+    set_server(served, {"mail": mail}, url="http://board.test")
+    organiser = served.signed_in("olga", role="organiser")
+    link = served.invite("anna", email="anna@uni.example")
+    organiser.post("/organiser/invite-again")
+    anna = served.browser()
+    anna.post(link)
+    served.work()
+    assert mailbox.letters == []
+    assert anna.get("/me").status_code == 200
+    assert [row.state for row in served.rows(NOTICES)] == ["sent"]
+
+
 def test_a_server_of_mail_that_is_away(served, unused_port):
     mail = {"host": "127.0.0.1", "port": unused_port, "sender": "board@example.org", "tls": False}
     set_server(served, {"mail": mail})
