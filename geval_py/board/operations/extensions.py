@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
@@ -18,6 +18,7 @@ from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
 MAX_MORE = 1000  # submissions a day
+TICK = timedelta(seconds=1)
 
 
 class Extension(NamedTuple):
@@ -51,7 +52,7 @@ def extend(
 
     The default is the present phase or, after the last deadline, the last one. A submission that arrived meanwhile
     counts at once. Raises UsageError for an unknown team or phase, for a deadline that is not between that of the
-    phase and the next one, and unless ``confirmed`` if the phase's private scores are shown already.
+    phase and the next one, and unless ``confirmed`` if the team could see the phase's private scores meanwhile.
     """
     settings = board.settings
     names = [one for one in settings.phase_names if one != AFTER]
@@ -70,12 +71,11 @@ def extend(
             end = f" and before that of {visible(later[0])}" if later and later[0] != AFTER else ""
             raise UsageError(message=f"the deadline must be later than {moment_text(own)}{end}")
         in_phase = settings.in_phase(phase)
-        shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, now)]
+        shown = [test.name for test in in_phase.tests if in_phase.is_decided(test, phase, max(now, own + TICK))]
         if shown and not confirmed:
-            public = f"the private scores of {visible(', '.join(shown))} have been shown since {moment_text(own)}"
-            raise UsageError(
-                message=f"{public}, so the team may have used them\n  to extend its deadline anyway: --yes"
-            )
+            are_shown = "have been shown since" if own < now else "will be shown from"
+            public = f"the private scores of {visible(', '.join(shown))} {are_shown} {moment_text(own)}"
+            raise UsageError(message=f"{public}, so the team may use them\n  to extend its deadline anyway: --yes")
     with board.shared().reading() as connection:
         row = find_submitter(connection, team)  # which may not have come to this board yet
     with board.writing() as connection:
