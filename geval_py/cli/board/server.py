@@ -177,6 +177,7 @@ make_invite_parser = parser_maker(
 )
 
 
+@private_files()
 def run_invite(args: argparse.Namespace) -> None:
     """Run ``geval board invite``; raises GevalError."""
     if (args.name is None) == (args.list is None):
