@@ -8,10 +8,10 @@ from serving import OWN, Browser, Clock, Several, set_keys
 from sqlalchemy import select
 
 from geval_py.board.database.schema import accounts as accounts_table
-from geval_py.board.database.schema import jobs
+from geval_py.board.database.schema import jobs, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
-from geval_py.board.server import accounts
+from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
 from geval_py.errors import UsageError
@@ -109,6 +109,47 @@ def test_a_member_is_in_the_team_on_every_board(several):
         assert "team Team 7" in page
         assert '<ul><li>anna <span class="chip">owner</span></li><li>bob</li></ul>' in page
     assert member.get("/course/gap/organiser").status_code == 404
+
+
+def test_nothing_of_a_board_is_valid_on_another(several):
+    """The number of an upload, the address of its receipt and report, a receipt's key, and a withdrawal."""
+    anna, bob = several.signed_in("anna"), several.signed_in("bob")
+    sent = {
+        name: one.put(f"/course/{name}/{OUT}", GOOD, headers=OWN).json()
+        for name, one in (("gap", anna), ("bible", bob))
+    }
+    several.work()
+    keys = {name: anna.get(f"/course/{name}/receipt-key").text.strip() for name in sent}
+    for name, other in (("gap", "bible"), ("bible", "gap")):
+        number = sent[name]["number"]
+        for path in ("me/uploads/{}", "me/uploads/{}/receipt", "me/uploads/{}/reports/1", "api/uploads/{}"):
+            for browser in (anna, bob):
+                assert browser.get(f"/course/{other}/{path.format(number)}").status_code == 404
+        assert signed_receipts.verify("x", sent[name]["receipt"], keys[name])["number"] == number
+        with pytest.raises(signed_receipts.ReceiptError, match="it was signed with another key"):
+            signed_receipts.verify("x", sent[name]["receipt"], keys[other])
+    (code,) = rows(several.server.boards[1].board(), select(submissions.c.code))[0]
+    for name in sent:
+        answer = bob.post(f"/course/{name}/me/withdraw", data={"code": code})
+        assert (answer.status_code, "this submission does not belong to your team" in answer.text) == (403, True)
+
+
+def test_no_page_of_an_account_is_kept_or_shown_to_another(several):
+    """Pages for everybody are the same for everybody, and others have no ETag; after a ban, nothing is left."""
+    anna, bob, stranger = several.signed_in("anna"), several.signed_in("bob"), Browser(several.app)
+    public, own = ("/course/gap/", "/course/gap/submit.html"), ("/course/", "/course/gap/me")
+    for path in public:
+        answers = [one.get(path) for one in (anna, bob, stranger)]
+        assert len({(one.text, one.headers["etag"], one.headers["cache-control"]) for one in answers}) == 1
+    for path in own:
+        answer = anna.get(path, headers={"If-None-Match": "*"})
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+        assert "etag" not in answer.headers
+        assert "anna" not in bob.get(path).text
+    with Board.open_accounts(several.folder).writing() as connection:
+        accounts.close(connection, accounts.account_named(connection, "anna").id, several.clock())
+    assert "anna" not in anna.get("/course/").text
+    assert anna.get("/course/gap/me", headers={"If-None-Match": "*"}).status_code == 303
 
 
 def test_the_worker_serves_the_boards_in_turn(several):
