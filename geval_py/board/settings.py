@@ -82,12 +82,13 @@ def moment_of(written: str) -> datetime:
         named = None
     try:
         moment = datetime.fromisoformat(written.strip() if named is None else day)
-    except ValueError:
+        in_utc = (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
+    except (ValueError, OverflowError):
         moment = None
     if moment is None or (moment.tzinfo is None) == (named is None):
         what = "is not a time" if moment is None else "has no time zone" if named is None else "has two time zones"
         raise ValueError(f"`{visible(written)}` {what}; write it as {_MOMENTS}")
-    return (moment if named is None else moment.replace(tzinfo=named)).astimezone(UTC)
+    return in_utc
 
 
 def moment_text(moment: datetime) -> str:

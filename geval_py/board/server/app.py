@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -44,6 +45,15 @@ JOINED_BYTES = 1 << 18  # of a body, as it arrives, that are written at once
 RECEIVED_AT_ONCE = 10  # uploads of an account
 MAX_CACHED = 256  # files of the site, few of which have more than 100 kB
 PAGES = StaticFiles()
+
+
+class RowNumber(IntegerConvertor):
+    """A number in an address that a database can hold."""
+
+    regex = "[0-9]{1,9}"
+
+
+register_url_convertor("row", RowNumber())
 
 
 def application(server: ServerContext) -> ASGIApp:
@@ -81,7 +91,7 @@ def application(server: ServerContext) -> ASGIApp:
 async def public(request: Request) -> Response:
     """Serve a file of the site from memory."""
     server = server_of(request)
-    if not server.site.is_current() and not await run_in_threadpool(server.site.wait):
+    if not server.site.is_current() and not await server.site.wait():
         raise HTTPException(503, "The pages of this phase are not ready yet; try again in a minute.")
     parts = (request.path_params["path"] or "index.html").split("/")
     is_unsafe = any(not part or part.startswith(".") or not part.isprintable() or "\\" in part for part in parts)
@@ -259,13 +269,14 @@ async def _receive(
         path = os.path.join(folder, "upload")
         with open(path, "wb") as file:
             async for chunk in _joined(chunks):
+                arrived = server.clock()
                 size += len(chunk)
                 if size > most:
                     raise HTTPException(413, f"An upload has at most {most:,} bytes.")
                 digest.update(chunk)
                 await run_in_threadpool(file.write, chunk)
         await run_in_threadpool(server.own, account)  # it may have been closed meanwhile
-        accept = partial(uploads.accept, board, account, path, server.key, arrived=server.clock(), most=an_hour)
+        accept = partial(uploads.accept, board, account, path, server.key, arrived=arrived, most=an_hour)
         values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
         async with server.accepting:
             return await run_in_threadpool(accept, **values)
@@ -339,9 +350,9 @@ ROUTES = [
     Route("/me/upload", upload_form, methods=POST),
     Route("/me/uploads/{number}", visited(team.upload_page)),
     Route("/me/uploads/{number}/receipt", visited(team.receipt)),
-    Route("/me/uploads/{number}/reports/{output:int}", report),
+    Route("/me/uploads/{number}/reports/{output:row}", report),
     Route("/me/tokens", visited(team.new_token), methods=POST),
-    Route("/me/tokens/{number:int}", visited(team.end_token), methods=POST),
+    Route("/me/tokens/{number:row}", visited(team.end_token), methods=POST),
     Route("/me/invitations", visited(team.invite), methods=POST),
     Route("/me/{change}", visited(team.change), methods=POST),
     Route(organiser.HOME, visited(organiser.home, ORGANISER)),

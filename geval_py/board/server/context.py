@@ -6,8 +6,9 @@ import asyncio
 import os
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from ipaddress import IPv6Address, IPv6Network
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -43,6 +44,7 @@ IDLE_SECONDS = 30  # that a request waits for the next bytes of its body
 HTTPS_ALONE = "max-age=31536000"
 COOKIE, PATH_COOKIE, HOST_COOKIE = "geval", "__Secure-geval", "__Host-geval"  # a __Host- cookie has no path
 FAILURES_AN_HOUR = 100  # of links and tokens from one address
+SUBSCRIBER_BITS = 64  # of an address of IPv6 that are the subscriber's network
 ACCEPTED_AT_ONCE = 4  # uploads that are packed and stored; others wait, in no thread that a page needs
 NOT_FOUND = "There is no such page."
 
@@ -156,6 +158,9 @@ class ServerContext:
         By default, it is a link or a token that is none.
         """
         address = request.client.host if request.client else "unknown"
+        with suppress(ValueError):  # a subscriber has all addresses of a network
+            one = IPv6Address(address)
+            address = str(one.ipv4_mapped or IPv6Network((one, SUBSCRIBER_BITS), strict=False))
         name, board, most = f"{what} from {address}", self.front.board(), most or FAILURES_AN_HOUR
         with board.reading() as connection:
             accounts.check_tries(connection, name, most, self.clock())

@@ -6,6 +6,7 @@ database, board.yaml or the challenge's README has changed, or a deadline has pa
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -45,6 +46,7 @@ LOOK_SECONDS = 1  # between two looks whether the site is out of date
 REST = 3  # times as long as a site took to build, no other one is built, unless a reader waits for one
 FAILED_SECONDS = 30  # until a site that could not be built is tried again
 BUILD_SECONDS = 30  # that a reader waits for a site after a deadline
+WAITED_SECONDS = 0.2  # between two looks of a reader who waits
 
 
 class LiveBoard:
@@ -116,7 +118,7 @@ class LiveSite:
         self._built: SiteState | None = None
         self._number, self._before = 0, ""  # of the sites that were built; the folder that readers may still read
         self._seconds = 0.0  # that the last look took, if it built one
-        self._asked, self._changed, self._ending = threading.Event(), threading.Condition(), False
+        self._asked, self._ending = threading.Event(), False
         self._keeper = threading.Thread(target=self._keep, daemon=True)
         self._building: subprocess.Popen[str] | None = None
 
@@ -140,11 +142,16 @@ class LiveSite:
         """Return whether the site is of the present phase."""
         return self._built is not None and self._built[0] == self._live.board().settings.phase_of(self._clock())
 
-    def wait(self) -> bool:
-        """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`; return whether it is."""
+    async def wait(self) -> bool:
+        """Wait until the site is of the present phase, at most :data:`BUILD_SECONDS`; return whether it is.
+
+        No thread waits: at a deadline many readers come, and uploads need the threads.
+        """
         self._asked.set()
-        with self._changed:
-            return self._changed.wait_for(self.is_current, BUILD_SECONDS)
+        ends = time.monotonic() + BUILD_SECONDS
+        while not self.is_current() and time.monotonic() < ends:
+            await asyncio.sleep(WAITED_SECONDS)
+        return self.is_current()
 
     def _keep(self) -> None:
         """Build the site when it is out of date; in between, leave the cores to those that score."""
@@ -174,9 +181,7 @@ class LiveSite:
             self._building = run
             errors = run.communicate()[1]
         self._seconds = time.monotonic() - began
-        with self._changed:
-            self.error = errors.strip() if run.returncode else ""
-            if not run.returncode:
-                shutil.rmtree(self._before, ignore_errors=True)
-                self._before, self.folder, self._built = self.folder, folder, state
-            self._changed.notify_all()
+        self.error = errors.strip() if run.returncode else ""
+        if not run.returncode:
+            shutil.rmtree(self._before, ignore_errors=True)
+            self._before, self.folder, self._built = self.folder, folder, state

@@ -226,7 +226,7 @@ def change(visit: Visit) -> Response:
             operations.restore(board, subject, now)
         case "extend":
             subject, more, sure = form["team"], form["more"] or "0", form["sure"] == "yes"
-            if not more.isdecimal():
+            if not more.isdecimal() or len(more) > 9:
                 raise UsageError(message=f"`{visible(more)}` is no number of submissions")
             try:
                 until = moment_of(form["until"]) if form["until"] else None

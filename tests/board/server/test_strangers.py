@@ -9,9 +9,11 @@ import tarfile
 import time
 from contextlib import closing
 
+import anyio
+import httpx
 import pytest
 from samples import ON_BOTH, count, output
-from serving import OWN, Served, set_keys
+from serving import ADDRESS, OWN, Served, run, set_keys
 from sqlalchemy import select
 from starlette.routing import Route
 
@@ -175,6 +177,56 @@ def test_those_who_send_nothing_hold_up_nobody(address):
     finally:
         for one in slow:
             one.close()
+
+
+@ON_BOTH
+@pytest.mark.parametrize("digits", [25, 5000])
+def test_no_address_has_a_number_beyond_the_database(served, caplog, digits):
+    """Else each is an error that fills the log, also of somebody who is not signed in."""
+    anna = served.signed_in("anna")
+    for browser in (anna, served.browser()):
+        assert browser.post(f"/me/tokens/{'9' * digits}").status_code == 405  # no address of the server's own
+    assert anna.get(f"/me/uploads/1/reports/{'9' * digits}").status_code == 404
+    olga = served.signed_in("olga", role="organiser")
+    for values in ({"more": "9" * digits}, {"until": "9999-12-31T23:59:59-14:00"}):
+        assert olga.post("/organiser/extend", data={"team": "anna", "reason": "ill", **values}).status_code == 422
+    assert caplog.messages == []
+
+
+def test_readers_who_wait_for_the_pages_of_a_phase_hold_up_nobody(served):
+    """At a deadline everybody looks at the leaderboard, while the last uploads arrive."""
+    served.server.site.is_current = lambda: ready
+    ready, answers = False, []
+
+    async def read(client):
+        answers.append(await client.get("/"))
+
+    async def look():
+        nonlocal ready
+        transport = httpx.ASGITransport(app=served.app, raise_app_exceptions=False)
+        async with (
+            httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client,
+            anyio.create_task_group() as tasks,
+        ):
+            for _ in range(100):
+                tasks.start_soon(read, client)
+            await anyio.sleep(0.1)
+            assert (await client.get("/sign-in")).status_code == 200
+            assert answers == []
+            ready = True
+
+    run(look)
+    assert [one.status_code for one in answers] == [200] * 100
+
+
+def test_what_comes_from_one_network_has_one_count(served, monkeypatch):
+    """A subscriber of IPv6 has as many addresses as the Internet has pairs of them."""
+    monkeypatch.setattr(context, "FAILURES_AN_HOUR", 2)
+    first = [served.browser().get("/feed/x", address=f"2001:db8::{n}").status_code for n in range(4)]
+    assert first == [404, 404, 429, 429]
+    others = "2001:db8:0:1::1", "::ffff:192.0.2.7", "::ffff:192.0.2.8", "unknown"
+    assert [served.browser().get("/feed/x", address=one).status_code for one in others] == [404] * 4
+    assert count(served.board, rates) == 5
 
 
 @pytest.mark.parametrize("host", ["evil.test", "evil.test:80", "127.0.0.1@evil.test", ""])
