@@ -103,18 +103,19 @@ def check_whole(folder):
     return board
 
 
+@pytest.mark.parametrize("command", ["add", "scan"])
 @pytest.mark.parametrize("kills", KILLS)
-def test_add_is_killed(kills, board, submission):
+def test_add_is_killed(kills, command, board, submission):
     kill, done = Killing(kills), 0
     for number in kill:
         source = submission(f"s{number}", 0.3, seed=number)
-        killed = kill("board", "add", board.folder, source)
+        killed = kill("board", command, board.folder, source if command == "add" else source.parent)
         stored = count(check_whole(board.folder), submissions)
         assert stored in (number, number + 1)
         done += killed and stored > number
         add(board, str(source), now=status_now())
         assert count(check_whole(board.folder), submissions) == number + 1
-    kill.report("add", f"after {done} kills the submission was stored")
+    kill.report(command, f"after {done} kills the submission was stored")
 
 
 def status_now():
