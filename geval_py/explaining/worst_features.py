@@ -206,7 +206,10 @@ def ranked_features(
         columns["documents"] = np.where(unknown, np.nan, on_documents) if unknown.any() else on_documents
     if distinct:
         columns["explained"] = np.array(explained)
-    return WorstFeatures(named=ranked.names, columns=columns)
+    named = ranked.names
+    if distinct:  # few, so that their names take less memory than the tables with all
+        named = feature_ranking.Names((), named.texts(), np.arange(len(named)))
+    return WorstFeatures(named=named, columns=columns)
 
 
 # The table

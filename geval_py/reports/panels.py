@@ -78,10 +78,12 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     else:
         quality, loss = quality + loss, []
         hard = [expected_panel(report), features_panel(report)]
+    of_sample = []
     for number, (column, grouping) in enumerate(report.columns(), 1):
         name = short(column)
         what = f"the length of {name}" if grouping.kind == "words" else name
-        hard.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
+        of_sample.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
+    hard += [one._replace(method=one.method + _sample_text(report)) for one in of_sample]
     honest = [help_panel(report), luck if comparison else None]
     if calibration is not None:
         calibrated = calibration_panels(calibration).values()
@@ -303,10 +305,11 @@ _OUTCOMES_METHOD = (
 def spread_panel(report: Report) -> Panel | None:
     """Return the panel on the spread of the lines' losses or scores; None if no single line has a score."""
     values, lines, of_losses = report.values, len(report.values), report.of_losses
-    finite, name = np.isfinite(values), short(report.score.name)
-    if not of_losses and not finite.any():
+    shown, name = report.values[report.sample], short(report.score.name)
+    if not of_losses and not len(report.finite):
         return None
-    bins = losses.bins_of(values[finite], report.outcomes.codes[finite] if of_losses else None)
+    finite = np.isfinite(shown)
+    bins = losses.bins_of(shown[finite], report.outcomes.codes[finite] if of_losses else None)
     marks = [(report.mean, "mean")] if math.isfinite(report.mean) else []
     if of_losses:
         bits = report.score.metric.bits
@@ -321,7 +324,7 @@ def spread_panel(report: Report) -> Panel | None:
         question = "How are the losses spread?"
         method = f"The loss of a line is −ln of the probability of its word. {_OUTCOMES_METHOD}"
     else:
-        best, others = report.score.metric.measure.best, lines - int(finite.sum())
+        best, others = report.score.metric.measure.best, lines - len(report.finite)
         share = percent(int((values == best).sum()) / lines)
         of_best = f"{share} of the lines have the best score, {figure(best)}; the" if math.isfinite(best) else "The"
         sentence = f"{of_best} mean of the lines is {figure(report.mean)}."
@@ -330,9 +333,9 @@ def spread_panel(report: Report) -> Panel | None:
         method = (
             f"The score of a line is what {name} gives of the line alone. That of an output need not be their mean."
         )
-    blocks = _blocks(bins, lines, "line", " nats" if of_losses else "", of_outcomes=of_losses)
+    blocks = _blocks(bins, len(shown), "line", " nats" if of_losses else "", of_outcomes=of_losses)
     head = [("from (nats)" if of_losses else "from", figure), ("to", figure), ("lines", whole), ("share", percent)]
-    rows: list[list[object]] = [[low, high, count, count / lines] for low, high, _, count in bins]
+    rows: list[list[object]] = [[low, high, count, count / len(shown)] for low, high, _, count in bins]
     if of_losses:
         head.insert(2, ("outcome", written))
         for row, block in zip(rows, blocks, strict=True):
@@ -343,7 +346,7 @@ def spread_panel(report: Report) -> Panel | None:
         sentence=sentence,
         chart=histogram(blocks, marks, None if of_losses else f"{name} of the line"),
         table=table_of(head, rows),
-        method=method,
+        method=method + _sample_text(report),
     )
 
 
@@ -361,7 +364,7 @@ def _blocks(
 
 def costs_panel(report: Report) -> Panel:
     """Return the panel on the costs of each kind of miss."""
-    shares = losses.outcome_shares(report.values, report.outcomes.codes)
+    shares = losses.outcome_shares(report.values[report.sample], report.outcomes.codes)
     worst = max(shares, key=lambda one: one.share_of_loss)
     costs = f"{percent(worst.share_of_lines)} of the lines ({OUTCOMES[worst.outcome][0]})"
     costs += f" make {percent(worst.share_of_loss)} of the loss"
@@ -386,7 +389,7 @@ def costs_panel(report: Report) -> Panel:
             [(OUTCOMES[one.outcome][0], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
               exp(one.mean_loss)) for one in shares],
         ),
-        method=f"{_OUTCOMES_METHOD} Shares of the loss are of its finite part.",
+        method=f"{_OUTCOMES_METHOD} Shares of the loss are of its finite part.{_sample_text(report)}",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import compress, islice, repeat
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,13 @@ from geval_py.explaining.calibration import (
     Calibration,
     calibration_of,
     calibration_schemes,
-    hashed_scheme,
     profile_of,
-    reread,
     schemes_of,
 )
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
-from geval_py.explaining.features import collect
+from geval_py.explaining.features import Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
@@ -40,18 +38,17 @@ from geval_py.reports.charts import ACCENT, ChartRow
 from geval_py.scoring.evaluate import Named, extended
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import LineStatistics, exp
-from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.escapes import short
 
 if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Integers
+    from geval_py.explaining.significance import Array, Flags, Integers
     from geval_py.scoring.blocks import Progress
 
 
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
-MAX_LINES = 200_000  # for features, calibration and the luck of the hash; of more lines, a sample
+MAX_LINES = 200_000  # of more lines, most charts are of a sample
 SAMPLED_LINES = 100_000
 MIN_DOCUMENTS = 30  # of a sample
 LINES_AT_ONCE = 8192
@@ -121,9 +118,7 @@ class Report:
 
         Those of distributions over words are as the metric's flags leave them.
         """
-        chosen = np.zeros(len(self.values), np.bool_)
-        chosen[places] = True
-        flags = chosen.tolist()
+        flags = np.isin(np.arange(len(self.values)), places).tolist()
         inputs, expected, outputs = (compress(side, flags) for side in self.evaluation.scored_sides())
         return map(ScoredItem, inputs, map(self._prepare, expected), map(self._prepare, outputs))
 
@@ -135,7 +130,7 @@ class Report:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether features, calibration and the luck of the hash are those of a sample."""
+        """Whether features, outcomes, columns, calibration and the luck of the hash are those of a sample."""
         return len(self.sample) < len(self.values)
 
     @cached_property
@@ -166,10 +161,10 @@ class Report:
 
     @cached_property
     def outcomes(self) -> losses.Outcomes:
-        """What became of each line of a metric with losses."""
-        if self.is_hashed and not self._has_buckets:
-            return losses.classify(*map(self._profile.column, losses.PROFILED))
-        return losses.outcomes_of(self.read_items(np.arange(len(self.values))))
+        """What became of each line of the sample, for a metric with losses."""
+        if self.is_hashed and not (profile := profile_of(self._read_sample[0])).column("vector").any():
+            return losses.classify(*map(profile.column, losses.PROFILED))
+        return losses.outcomes_of(self.read_items(self.sample))
 
     def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
         """Return the figures of groups of lines with their 95 % intervals, by documents if a group has several.
@@ -200,13 +195,13 @@ class Report:
         return Counter(() if path is None else read_lines(path, header=self.evaluation.split.output_header))
 
     def columns(self) -> list[tuple[str, losses.Grouping]]:
-        """Return the columns of the input that divide the lines, with their names; at most eight.
+        """Return the columns of the input that divide the lines of the sample, with their names; at most eight.
 
         The name of a column without a header is "column 2".
         """
         if self.evaluation.split.input is None:
             return []
-        inputs = list(next(self.evaluation.scored_sides()))
+        inputs = list(compress(next(self.evaluation.scored_sides()), self._is_sampled.tolist()))
         width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
         text = lines_of(inputs)
         del inputs
@@ -214,24 +209,16 @@ class Report:
         for column, name in enumerate(column_names(width, self.evaluation.split.in_header, set())):
             grouping = losses.group_by_text(backends.take_column(text, column).decode().split("\n")[:-1])
             if grouping is not None and len(columns) < MAX_COLUMNS:
-                columns.append((f"column {name}" if name == str(column + 1) else name, grouping))
+                codes = np.full(len(self.values), -1)
+                codes[self.sample] = grouping.codes
+                title = f"column {name}" if name == str(column + 1) else name
+                columns.append((title, grouping._replace(codes=codes)))
         return columns
 
-    @cached_property
+    @property
     def features(self) -> WorstFeatures:
         """At most ten words and shapes of words that together explain the bad lines of the sample, the best first."""
-        fields, kinds = Fields(self.evaluation.split.in_header), FeatureKinds(word_shapes=True)
-        values, items = self.values[self.sample], self.read_items(self.sample)
-        return ranked_features(
-            lambda known: collect(compress(items, known.tolist()), fields, kinds),
-            np.where(np.isfinite(values), values, np.nan),
-            worst_is_greatest=self.worst_is_greatest,
-            least=MIN_LINES,
-            losses=values if self.of_losses else None,
-            documents=self.documents and self.documents.only(self.sample),
-            distinct=True,
-            most=MAX_FEATURES,
-        )
+        return self._read_sample[1]
 
     def examples(self) -> Iterator[tuple[int, float, losses.Example | ScoredItem, losses.Outcome | None]]:
         """Yield the 300 worst lines and the 100 best, the worst first: number, figure, texts and outcome.
@@ -239,13 +226,18 @@ class Report:
         Lines without a score are left out, and only distributions over words have an outcome.
         """
         numbers = self.evaluation.line_numbers or range(1, self.evaluation.line_count + 1)
-        badness = self.values if self.worst_is_greatest else -self.values
-        places = losses.worst_and_best(badness, self.outcomes if self.of_losses else None)
+        badness, of_ties = self.values if self.worst_is_greatest else -self.values, None
+        if self.of_losses:  # of equally bad lines, those of the sample come first
+            of_ties = losses.Outcomes(*(np.full(len(badness), value) for value in (-1, -1.0, np.inf)))
+            for of_all, of_sample in zip(of_ties, self.outcomes, strict=True):
+                of_all[self.sample] = of_sample
+        places = losses.worst_and_best(badness, of_ties)
         items = dict(zip(np.sort(places).tolist(), self.read_items(places), strict=True))
-        for place in places.tolist():
+        outcomes = losses.outcomes_of(map(items.__getitem__, places.tolist())) if self.of_losses else None
+        for number, place in enumerate(places.tolist()):
             value, item = float(self.values[place]), items[place]
-            if self.of_losses:
-                yield numbers[place], exp(value), losses.example_of(item), losses.Outcome(self.outcomes.codes[place])
+            if outcomes is not None:
+                yield numbers[place], exp(value), losses.example_of(item), losses.Outcome(outcomes.codes[number])
             else:
                 yield numbers[place], value, item, None
 
@@ -258,45 +250,63 @@ class Report:
         """
         if not self.is_hashed:
             return None, None
-        schemes = schemes_of(self.evaluation)
-        of_luck = [] if self._has_buckets else luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]
-        read = self._read_sample if self.is_sampled else partial(reread, self.evaluation)
-        scored = read([*calibration_schemes(schemes), *of_luck])
-        luck = None if self._has_buckets else luck_of(scored, 0)
+        scored = self._read_sample[0]
+        luck = luck_of(scored, 0) if len(scored.scores) > 1 else None
         return calibration_of(scored, documents=self.column), luck if luck and luck.lines else None
 
     @cached_property
-    def _profile(self) -> ProfileStatistics:
-        """The profiles of all lines."""
-        scheme, metric = hashed_scheme(schemes_of(self.evaluation))
-        return profile_of(reread(self.evaluation, [(scheme, profiled(metric))], sign=False))
+    def _is_sampled(self) -> Flags:
+        """Whether each line is in the sample."""
+        return np.isin(np.arange(len(self.values)), self.sample)
 
-    @property
-    def _has_buckets(self) -> bool:
-        return bool(self._profile.column("vector").any())
+    @cached_property
+    def _read_sample(self) -> tuple[ScoredOutput, WorstFeatures]:
+        """The scores of the sample that calibration and luck need, and the features of its lines.
 
-    def _read_sample(self, schemes: Sequence[Named]) -> ScoredOutput:
-        """Score the lines of the sample; each keeps its number, the seed of the hash."""
-        chosen = np.isin(np.arange(len(self.values)), self.sample)
-        _, expected, outputs = self.evaluation.scored_sides()
-        lines = zip(map(self._prepare, expected), map(self._prepare, outputs), chosen.tolist(), strict=False)
-        tables: list[LineStatistics] = []
-        for start in range(0, len(chosen), LINES_AT_ONCE):
-            block = list(islice(lines, LINES_AT_ONCE))
-            answers = lines_of([answer for answer, *_ in block])
-            guesses = lines_of([output if is_chosen else ":1" for _, output, is_chosen in block])
-            places = np.flatnonzero(chosen[start : start + LINES_AT_ONCE]).tolist()
-            tables = extended(
-                tables, [metric.column.statistics(guesses, answers, start + 1).only(places) for _, metric in schemes]
-            )
-        own, numbers = self.evaluation, np.array(self.evaluation.line_numbers or range(1, len(chosen) + 1))
+        Each line keeps its number, the seed of the hash. Lines of buckets are scored for calibration alone.
+        """
+        own, schemes, tables = self.evaluation, list[Named](), list[LineStatistics]()
+        if self.is_hashed:
+            schemes = schemes_of(own)
+            schemes = [*calibration_schemes(schemes), *luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]]
+        occurrences = Occurrences(FeatureKinds(word_shapes=True), Fields(own.split.in_header))
+        sides, lines = list(own.scored_sides()), len(self.values)
+        values = np.where(np.isfinite(self.values), self.values, np.nan)
+        for start in range(0, lines, LINES_AT_ONCE):
+            inputs, *texts = (list(islice(side, LINES_AT_ONCE)) for side in sides)
+            part = slice(start, start + LINES_AT_ONCE)
+            places = np.flatnonzero(self._is_sampled[part]).tolist()
+            expected, outputs = ([":1"] * len(side) for side in texts)
+            for place in places:
+                expected[place], outputs[place] = (self._prepare(side[place]) for side in texts)
+            if not all(":" in outputs[place] for place in places):
+                schemes, tables = schemes[:1], tables[:1]
+            scored = [
+                metric.column.statistics(lines_of(outputs), lines_of(expected), start + 1).only(places)
+                for _, metric in schemes
+            ]
+            tables = extended(tables, scored)
+            if places := np.flatnonzero(self._is_sampled[part] & ~np.isnan(values[part])).tolist():
+                occurrences.add([(inputs[place], expected[place], outputs[place]) for place in places])
+        numbers = np.array(own.line_numbers or range(1, lines + 1))[self.sample]
         scores = tuple(
-            self.score._replace(metric=metric, statistics=table, line_numbers=array("q", numbers[chosen]))
+            self.score._replace(metric=metric, statistics=table, line_numbers=array("q", numbers))
             for (_, metric), table in zip(schemes, tables, strict=True)
         )
-        return ScoredOutput(
+        read = ScoredOutput(
             split=own.split, output=own.output, input=own.input, scores=scores, file_lines=own.file_lines
         )
+        features = ranked_features(
+            lambda _: occurrences,
+            values[self.sample],
+            worst_is_greatest=self.worst_is_greatest,
+            least=MIN_LINES,
+            losses=values[self.sample] if self.of_losses else None,
+            documents=self.documents and self.documents.only(self.sample),
+            distinct=True,
+            most=MAX_FEATURES,
+        )
+        return read, features
 
     @cached_property
     def unigram(self) -> float | None:

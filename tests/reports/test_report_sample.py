@@ -1,4 +1,4 @@
-"""Features, calibration and luck in a report on many lines are those of a sample of whole documents."""
+"""Most charts in a report on many lines are those of a sample of whole documents."""
 
 import random
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from geval_py import evaluate
+from geval_py.explaining import losses
 from geval_py.reports import report as reports
 from geval_py.reports.panels import features_panel, sections
 from geval_py.reports.report import Report
@@ -70,4 +71,25 @@ def test_calibration_and_luck_of_a_sample(evaluation, monkeypatch):
         )
     assert panels["luck"].sentence.startswith("Collisions move this score by ± ")
     assert panels["luck"].sentence.endswith(" on the sample.")
-    assert np.array_equal(sampled.outcomes.codes, whole.outcomes.codes)
+    assert np.array_equal(sampled.outcomes.codes, whole.outcomes.codes[sampled.sample])
+
+
+def test_charts_of_a_sample_say_the_same(evaluation, monkeypatch):
+    whole = Report(evaluation, documents="FileId")
+    monkeypatch.setattr(reports, "MAX_LINES", 2000)
+    monkeypatch.setattr(reports, "SAMPLED_LINES", 1000)
+    sampled = Report(evaluation, documents="FileId")
+    costs = [
+        losses.outcome_shares(report.values[report.sample], report.outcomes.codes) for report in (whole, sampled)
+    ]
+    for one, other in zip(*costs, strict=True):
+        assert (one.share_of_lines, one.share_of_loss) == pytest.approx(
+            (other.share_of_lines, other.share_of_loss), abs=0.05
+        )
+    columns = [
+        {name: {row.label: row for row in report.rows(grouping)} for name, grouping in report.columns()}
+        for report in (whole, sampled)
+    ]
+    for label, row in columns[1]["Left"].items():
+        assert row.low < columns[0]["Left"][label].value < row.high
+    assert [number for number, *_ in whole.examples()][:5] == [number for number, *_ in sampled.examples()][:5]
