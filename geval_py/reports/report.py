@@ -51,7 +51,7 @@ MAX_FEATURES = 10
 MAX_LINES = 200_000  # of more lines, most charts are of a sample
 SAMPLED_LINES = 100_000
 MIN_DOCUMENTS = 30  # of a sample
-LINES_AT_ONCE = 8192
+LINES_AT_ONCE = 1024
 SAMPLES = 300  # of the lines of a group, for its interval
 SHUFFLES = 20  # times that lines are dealt out to documents at random
 
@@ -276,6 +276,8 @@ class Report:
             inputs, *texts = (list(islice(side, LINES_AT_ONCE)) for side in sides)
             part = slice(start, start + LINES_AT_ONCE)
             places = np.flatnonzero(self._is_sampled[part]).tolist()
+            if not places:
+                continue
             expected, outputs = ([":1"] * len(side) for side in texts)
             for place in places:
                 expected[place], outputs[place] = (self._prepare(side[place]) for side in texts)
