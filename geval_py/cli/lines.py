@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, compress, islice
 
@@ -53,7 +53,7 @@ def show_features(task: Task, settings: Settings) -> None:
             note(
                 f"the score of {infinite} of {len(scores)} lines is infinite in one output: means are infinite or NaN"
             )
-        features = rank(task, settings, evaluation, other, best=settings.reverse_sort, workers=workers)
+        features = rank(task, settings, evaluation, other, scores, best=settings.reverse_sort, workers=workers)
         lines = len(scores) - undefined
     if len(features):
         if settings.distinct:
@@ -102,6 +102,7 @@ def rank(
     settings: Settings,
     evaluation: ScoredOutput,
     other: ScoredOutput | None = None,
+    scores: Sequence[float] | None = None,
     *,
     best: bool = False,
     workers: Workers | None = None,
@@ -116,6 +117,7 @@ def rank(
             evaluation,
             kinds_of(task, settings),
             other=other,
+            scores=scores,
             best=best,
             least=settings.min_frequency,
             least_of_pair=settings.min_cartesian_frequency,

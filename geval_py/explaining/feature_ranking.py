@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -70,25 +71,37 @@ class Names:
         """Return the names at some places, in this order."""
         return Names(self.kinds, self.others, self.features[places])
 
+    def stretches(self, starts: Integers | None = None) -> Iterator[tuple[str, list[str]]]:
+        """Yield the names in stretches with the same prefix, and what follows it; others begin at ``starts``."""
+        sizes = [len(tokens) for *_, tokens in self.kinds]
+        firsts = np.cumsum([0, *sizes])
+        kind = np.searchsorted(firsts, self.features, side="right") - 1
+        followers: list[Iterator[str]] = []
+        for number, (_, table, tokens) in enumerate(self.kinds):
+            chosen = tokens[self.features[kind == number] - firsts[number]].astype(np.int64)
+            followers.append(iter(table.names(array("q", chosen.tobytes()))))
+        others = self.features[kind == len(sizes)] - firsts[-1]
+        followers.append(map(self.others.__getitem__, others.tolist()))
+        is_last = np.diff(kind, append=-1) != 0
+        if starts is not None:
+            is_last[starts[1:] - 1] = True
+        ends = np.flatnonzero(is_last) + 1
+        for number, length in zip(kind[ends - 1].tolist(), np.diff(ends, prepend=0).tolist(), strict=True):
+            prefix = self.kinds[number][0] if number < len(sizes) else ""
+            yield prefix, list(islice(followers[number], length))
+
     def texts(self) -> list[str]:
         """Return the names."""
-        texts, start = np.empty(len(self), object), 0
-        for prefix, table, tokens in self.kinds:
-            places = np.flatnonzero((start <= self.features) & (self.features < start + len(tokens)))
-            chosen = tokens[self.features[places] - start].astype(np.int64)
-            texts[places] = [prefix + token for token in table.names(array("q", chosen.tobytes()))]
-            start += len(tokens)
-        places = np.flatnonzero(self.features >= start)
-        texts[places] = [self.others[feature - start] for feature in self.features[places].tolist()]
-        names: list[str] = texts.tolist()
-        return names
+        return [prefix + token for prefix, tokens in self.stretches() for token in tokens]
 
 
-class Ranked(NamedTuple):
-    """Features by rising p, with their z and p, and their occurrences: aligned items and places of features.
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Features by rising p, with their z and p, and the occurrences of all: aligned ``items`` and ``features``.
 
-    The items of a feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided, and it
-    has no z. ``are_pairs`` are features of pairs.
+    The numbers of features are those in ``names``, and ``all_counts`` has the number of items of each. The items of a
+    feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided, and it has no z.
+    ``are_pairs`` are features of pairs.
     """
 
     names: Names
@@ -98,26 +111,30 @@ class Ranked(NamedTuple):
     are_pairs: Flags
     items: Places
     features: Places
+    all_counts: Integers
 
     def at(self, places: Integers) -> Ranked:
         """Return the features at some places, in this order."""
-        number = np.full(len(self.names), -1, np.int32)
-        number[places] = np.arange(len(places), dtype=np.int32)
-        items, features = self.items, number[self.features]
-        if len(places) < len(number):
-            kept = np.flatnonzero(features >= 0)  # which, unlike a choice by flags, has no branch to predict
-            items, features = items[kept], features[kept]
-        names, z, p_values = self.names.at(places), self.z[places], self.p_values[places]
-        are_numbers, are_pairs = self.are_numbers[places], self.are_pairs[places]
-        return Ranked(names, z, p_values, are_numbers, are_pairs, items, features)
+        return replace(
+            self, names=self.names.at(places), z=self.z[places], p_values=self.p_values[places],
+            are_numbers=self.are_numbers[places], are_pairs=self.are_pairs[places],
+        )  # fmt: skip
+
+    def occurrences(self) -> tuple[Places, Places]:
+        """Return the occurrences of these features: aligned items, and places of features."""
+        place = np.full(len(self.all_counts), -1, np.int32)
+        place[self.names.features] = np.arange(len(self.names), dtype=np.int32)
+        features = place[self.features]
+        kept = np.flatnonzero(features >= 0)  # which, unlike a choice by flags, has no branch to predict
+        return self.items[kept], features[kept]
 
     def sums(self, values: Array) -> Array:
         """Sum the values of the items of each feature; ``values`` has one for each item."""
-        return sums_of(self.features, values, self.items, len(self.names))
+        return sums_of(self.features, values, self.items, len(self.all_counts))[self.names.features]
 
     def counts(self) -> Integers:
         """Count the items of each feature."""
-        return np.bincount(self.features, minlength=len(self.names))
+        return self.all_counts[self.names.features]
 
 
 def sums_of(features: Places, values: Array, items: Places, count: int) -> Array:
@@ -139,10 +156,11 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     total, singles, others, p_of_numbers = len(ranks), 0, list[str](), list[float]()
     kinds: list[tuple[str, TokenTable, Places]] = []
     all_items, all_features = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    most = total - (1 if occurrences.kinds.cartesian else least)
     fields = [(where, occurrences.by_field[where]) for where in sorted(occurrences.by_field)]
     for _, own in fields:
         for of_kind in own.kinds:
-            tokens, items, features = _frequent(of_kind, least, singles)
+            tokens, items, features = _frequent(of_kind, least, most, singles)
             all_items.append(items)
             all_features.append(features)
             kinds.append((of_kind.prefix, of_kind.table, tokens))
@@ -165,7 +183,15 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
         return z, p_values, (counts >= least) & (total - counts >= least) & ~np.isnan(p_values)
 
     counts = np.bincount(features, minlength=pairs)
-    z, p_values, shown = test(sums_of(features, ranks, items, pairs), counts)
+    # Most features are on one item: z and p are computed once for each item.
+    item = np.zeros(pairs, np.int32)
+    item[features] = items
+    of_item = test(ranks, np.ones(total, np.int64))
+    z, p_values, shown = of_item[0][item], of_item[1][item], of_item[2][item]
+    several = np.flatnonzero(counts != 1)
+    sums = sums_of(features, ranks, items, pairs)[several]
+    z[several], p_values[several], shown[several] = test(sums, counts[several])
+    del item, several, sums
     z[singles:], p_values[singles:], shown[singles:] = np.nan, p_of_numbers, True
     if occurrences.kinds.cartesian:
         bound = np.where(shown, p_values, np.inf)
@@ -183,19 +209,18 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             couples = zip(first.tolist(), second.tolist(), strict=True)
             others += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
         items, features = np.concatenate(all_items), np.concatenate(all_features)
-        of_pair, number = features[features >= pairs] - pairs, singles + len(others) - pairs
-        sums = sums_of(of_pair, ranks, items[features >= pairs], number)
-        tests = test(sums, np.bincount(of_pair, minlength=number))
+        counts = np.bincount(features, minlength=singles + len(others))
+        tests = test(sums_of(features, ranks, items, len(counts))[pairs:], counts[pairs:])
         z, p_values, shown = (np.concatenate(both) for both in zip((z, p_values, shown), tests, strict=True))
     places = np.arange(singles + len(others))
     are_numbers = (singles <= places) & (places < pairs)
     names_of_all = Names(kinds, others, places)
-    ranked = Ranked(names_of_all, z, p_values, are_numbers, places >= pairs, items, features)
+    ranked = Ranked(names_of_all, z, p_values, are_numbers, places >= pairs, items, features, counts)
     return ranked.at(np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())])
 
 
-def _frequent(of_kind: KindFeatures, least: int, first: int) -> tuple[Places, Places, Places]:
-    """Return the features on at least ``least`` items, by name, and their occurrences, from which they are taken.
+def _frequent(of_kind: KindFeatures, least: int, most: int, first: int) -> tuple[Places, Places, Places]:
+    """Return the features on ``least`` to ``most`` items, by name, and their occurrences, from which they are taken.
 
     The occurrences are aligned items and features, which are numbered from ``first`` in the order of names.
     """
@@ -203,7 +228,9 @@ def _frequent(of_kind: KindFeatures, least: int, first: int) -> tuple[Places, Pl
     items, numbers = (np.concatenate([none, *parts]) for parts in (of_kind.items, of_kind.numbers))
     of_kind.items.clear()
     of_kind.numbers.clear()
-    frequent = np.flatnonzero(np.bincount(numbers, minlength=len(table)) >= least)
+    counts = np.bincount(numbers, minlength=len(table))
+    frequent = np.flatnonzero((least <= counts) & (counts <= most))
+    del counts
     tokens = np.array(table.sorted(array("q", frequent.tobytes())), np.int32)
     place = np.full(len(table), -1, np.int32)
     place[tokens] = np.arange(first, first + len(tokens), dtype=np.int32)
@@ -336,27 +363,31 @@ def p_of(z: Array) -> Array:
 class OnDocuments(NamedTuple):
     """Features on documents: aligned ``features``, a ``document`` of each, and ``counts`` of its items with it.
 
-    ``pair`` is the place of each occurrence's feature and document in these; None if items are documents.
+    ``items`` are those of occurrences, and ``pair`` is the place of each occurrence's feature and document in the
+    former; None if items are documents.
     """
 
     features: Integers | Places
     document: Integers | Places
     counts: Array
+    items: Places
     pair: Integers | None
 
     @classmethod
     def of(cls, ranked: Ranked, documents: Documents) -> OnDocuments:
         """Count features on the documents of all items."""
-        document = documents.of_line.astype(np.int32)[ranked.items]
+        items, features = ranked.occurrences()
+        document = documents.of_line.astype(np.int32)[items]
         if documents.are_lines:  # an item has a feature at most once
-            return cls(ranked.features, document, np.broadcast_to(1.0, document.shape), None)
-        keys = ranked.features * np.int64(documents.count) + document
+            return cls(features, document, np.broadcast_to(1.0, document.shape), items, None)
+        keys = features * np.int64(documents.count) + document
         places, pair, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        return cls(places // documents.count, places % documents.count, counts.astype(np.float64), pair)
+        return cls(places // documents.count, places % documents.count, counts.astype(np.float64), items, pair)
 
-    def sums(self, of_occurrences: Array) -> Array | Integers:
-        """Sum a figure of occurrences over a document's items with a feature."""
-        return of_occurrences if self.pair is None else np.bincount(self.pair, of_occurrences, len(self.counts))
+    def sums(self, values: Array) -> Array | Integers:
+        """Sum the values of a document's items with a feature."""
+        own = values[self.items]
+        return own if self.pair is None else np.bincount(self.pair, own, len(self.counts))
 
 
 def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> Array:
@@ -378,7 +409,7 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
     squares = np.bincount(of_line, centred**2, number) / np.maximum(sizes * (sizes - 1), 1)
     variances = on.counts * (sizes[on.document] - on.counts) * squares[on.document]
     tell = (variances > 0) & ~ranked.are_pairs[on.features]
-    of_feature, variances, sums = on.features[tell], variances[tell], on.sums(centred[ranked.items])[tell]
+    of_feature, variances, sums = on.features[tell], variances[tell], on.sums(centred)[tell]
     telling = np.bincount(of_feature, minlength=features)
     total, variance = (np.bincount(of_feature, column, features) for column in (sums, variances))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -422,7 +453,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
-        totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart[ranked.items])
+        totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart)
         both = 2 * a * b * (weights * totals * sizes).sum()
         squares = a**2 * (weights * totals**2).sum() + both + b**2 * (weights * sizes**2).sum()
         for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):
@@ -466,7 +497,7 @@ def select_distinct(
     if not len(badness):
         return candidates[:0], []
     number, ranked = len(candidates), ranked.at(candidates)
-    items, features, counts = ranked.items, ranked.features, ranked.counts()
+    (items, features), counts = ranked.occurrences(), ranked.counts()
     residual = badness - badness.mean()
     whole = dot(residual, residual)
     left = counts * (1 - counts / len(badness))  # |x'|^2

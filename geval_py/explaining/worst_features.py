@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress, groupby, islice
-from operator import itemgetter
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FEATURES_AT_ONCE = 8192  # whose names and figures are made at once
+FEATURES_AT_ONCE = 1 << 15  # whose names and figures are made at once
 HIDDEN = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
 
 
@@ -92,6 +91,7 @@ def rank_features(
     kinds: FeatureKinds,
     *,
     other: ScoredOutput | None = None,
+    scores: Sequence[float] | None = None,
     best: bool = False,
     least: int = 1,
     least_of_pair: int | None = None,
@@ -103,12 +103,15 @@ def rank_features(
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``costs`` asks for the cost of each feature. ``workers`` elsewhere, if any, collect the features there. The notes
-    say which documents are found. Raises UsageError if all lines are one document.
+    ``scores`` are those of the lines, or their differences from ``other``, if there are any yet. ``costs`` asks for
+    the cost of each feature, and for q, which distinct features and those by documents have in any case. ``workers``
+    elsewhere, if any, collect the features there. The notes say which documents are found. Raises UsageError if all
+    lines are one document.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
-    scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
+    if scores is None:
+        scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
     values = () if other is None else (np.array(scores, np.float64),)
     of_file, dependence = choose_documents([evaluation], documents, values=values)
     grouped = of_file and of_file.of_score(score)
@@ -128,6 +131,7 @@ def rank_features(
         least_of_pair=least_of_pair,
         losses=evaluation.line_losses if in_nats and (costs or distinct) else None,
         documents=grouped and grouped.several(),
+        with_q=costs or grouped is not None,
         distinct=distinct,
         best=best,
     )
@@ -145,6 +149,7 @@ def ranked_features(
     least_of_pair: int | None = None,
     losses: Sequence[float] | Array | None = None,
     documents: Documents | None = None,
+    with_q: bool = True,
     distinct: bool = False,
     most: int | None = None,
     best: bool = False,
@@ -176,12 +181,13 @@ def ranked_features(
         raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
     ranked = feature_ranking.rank(occurrences, ranks, least, least_of_pair)
     several = None if documents is None or documents.are_lines or documents.count == 1 else documents
-    if several is None:
-        tied_p = feature_ranking.tied_p_values(ranked, ranks)
-    else:
-        tied_p = feature_ranking.p_values_by_document(ranked, ranks, several)
-    q_values = significance.benjamini_hochberg(tied_p)
     explained: list[float] = []
+    if with_q or distinct:
+        if several is None:
+            tied_p = feature_ranking.tied_p_values(ranked, ranks)
+        else:
+            tied_p = feature_ranking.p_values_by_document(ranked, ranks, several)
+        q_values = significance.benjamini_hochberg(tied_p)
     if distinct:
         candidates = np.flatnonzero(q_values < significance.LEVEL)
         is_number = [feature_ranking.is_output_number(name) for name in ranked.names.at(candidates).texts()]
@@ -196,7 +202,9 @@ def ranked_features(
     with np.errstate(invalid="ignore"):  # opposite infinities, and no item at all
         # Scores are divided by their number, since a sum of scores may be too large for a double.
         means = ranked.sums(figures / len(figures)) / (counts / len(figures))
-    columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": ranked.p_values, "q": q_values}
+    columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": ranked.p_values}
+    if with_q or distinct:
+        columns["q"] = q_values
     if loss_of_item is not None:
         columns |= feature_ranking.gains(ranked, loss_of_item, several)
     if documents is not None:
@@ -236,29 +244,34 @@ class FeatureListing(EvaluationListing):
         gain = [Column(name="gain", alignment="right", write=percent)] if "gain" in self.features.columns else []
         writers = WRITERS | ({"q": WRITERS["p"]} if self.with_q else {})
         columns = [Column(name=name, alignment="right", write=write) for name, write in writers.items()]
-        rows = (
-            (feature_words(name), *gains, *figures.split("\t"))
-            for part in self.features.parts()
-            for name, *gains, figures in zip(
-                part.names, *(part.columns[column.name].tolist() for column in gain), self._figures(part), strict=True
-            )
-        )
-        return Table([feature, *gain, *columns], rows, droppable=["p", "q", "score", "count"])
+
+        def rows() -> Iterator[list[str]]:
+            for part in self.features.parts():
+                starts, figures = self._figures(part)
+                each = np.repeat(np.array(figures, object), np.diff(starts, append=len(part))).tolist()
+                gains = (part.columns[column.name].tolist() for column in gain)
+                for name, row, *own in zip(part.names, each, *gains, strict=True):
+                    yield [feature_words(name), *own, *row.split("\t")]
+
+        return Table([feature, *gain, *columns], rows(), droppable=["p", "q", "score", "count"])
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
         if width is None and not self.for_terminal:
             for part in self.features.parts():
-                names = part.names
-                names = list(map(escapes.tab_text, names)) if "\t" in "".join(names) else names
-                for figures, those in groupby(zip(self._figures(part), names, strict=True), key=itemgetter(0)):
-                    end = f"\t{figures}\n"
-                    yield end.join(map(itemgetter(1), those)) + end
+                starts, rows = self._figures(part)
+                row_at, row, place = dict(zip(starts.tolist(), rows, strict=True)), "", 0
+                for prefix, tokens in part.named.stretches(starts):
+                    row = row_at.get(place, row)
+                    place += len(tokens)
+                    end = f"\t{row}\n"
+                    tokens = list(map(escapes.tab_text, tokens)) if "\t" in "".join(tokens) else tokens
+                    yield prefix + f"{end}{prefix}".join(tokens) + end
             return
         yield from formats.Listing.text(self, width)
 
-    def _figures(self, part: WorstFeatures) -> list[str]:
-        """Write rows of figures, separated by TABs; those with the same bits behind each other once.
+    def _figures(self, part: WorstFeatures) -> tuple[Integers, list[str]]:
+        """Return rows of figures, separated by TABs, and where they start: those with the same bits are written once.
 
         Features of one line alone are alike in all figures.
         """
@@ -274,9 +287,7 @@ class FeatureListing(EvaluationListing):
         starts = np.flatnonzero(np.any(changes, axis=0))
         writers: tuple[Callable[[Any], str], ...] = (str, mean, numbers.p_value, q)
         written = (map(write, column[starts].tolist()) for write, column in zip(writers, columns, strict=False))
-        rows = np.array(["\t".join(cells) for cells in zip(*written, strict=True)], object)
-        texts: list[str] = np.repeat(rows, np.diff(starts, append=len(part))).tolist()
-        return texts
+        return starts, ["\t".join(cells) for cells in zip(*written, strict=True)]
 
     def records(self) -> Table:
         return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
