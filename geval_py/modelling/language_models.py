@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import MissingFileError, ModelError
-from geval_py.modelling.corpus import Doubles
-from geval_py.modelling.word_search import AT_A_TIME, MAX_CONTEXT, NextTokens, Tokens
+from geval_py.modelling.corpus import Doubles, Flags
+from geval_py.modelling.word_search import AT_A_TIME, MAX_CONTEXT, Expansion, Floats, NextTokens, Tokens
 from geval_py.text import named, visible
 from geval_py.version import installs
 
@@ -42,39 +42,32 @@ class Prefixed:
     def __init__(self, texts: Sequence[bytes], ends: frozenset[int]) -> None:
         self.texts, self.ends = texts, ends
         self._prefix: list[int] = []
-        self._first: Logits = np.zeros(0, np.float32)
+        self._first: Any = None
 
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return what comes next behind a prefix with each continuation."""
         answers: dict[int, NextTokens] = {}
-        for place, logits in self._logits(prefix, continuations, last=True):
-            shares: Logits = np.exp(logits[-1] - logits[-1].max())
-            answers[place] = NextTokens(None, shares / shares.sum())
+        for place, logs in self._logs(prefix, continuations, last=True):
+            answers[place] = NextTokens(None, np.exp(self._array(logs[-1])))
         return [answers[place] for place in range(len(continuations))]
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each token of each continuation."""
         answers: dict[int, Doubles] = {}
-        for place, logits in self._logits(prefix, continuations, last=False):
-            values = []
-            for row, token in zip(logits, continuations[place], strict=True):
-                greatest = row.max()
-                values.append(float(row[token]) - float(greatest) - float(np.log(np.exp(row - greatest).sum())))
-            answers[place] = np.array(values)
+        for place, logs in self._logs(prefix, continuations, last=False):
+            pairs = zip(logs, continuations[place], strict=True)
+            answers[place] = np.array([float(row[token]) for row, token in pairs])
         return [answers[place] for place in range(len(continuations))]
 
-    def _logits(
+    def _logs(
         self, prefix: Sequence[int], continuations: Sequence[Tokens], *, last: bool
-    ) -> Iterator[tuple[int, Sequence[Logits]]]:
-        """Yield the place of each continuation, and the logits behind its ``last`` token, or before each token.
-
-        The logits hold until the next ones are asked for.
-        """
+    ) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Yield the place of each continuation, and the logarithms behind its ``last`` token, or before each."""
         if not prefix:
             raise ModelError(message="the model has no token that begins a text, and a gap has no text before it")
         if self._prefix != list(prefix):
             self._prefix = []  # in case that what follows fails
-            self._first = np.array(self._behind([prefix], last=True)[0][-1])
+            self._first = self._behind([prefix], last=True)[0][-1]
             self._prefix = list(prefix)
         by_length = sorted(range(len(continuations)), key=lambda place: len(continuations[place]))
         for length, of_length in groupby(by_length, key=lambda place: len(continuations[place])):
@@ -87,15 +80,20 @@ class Prefixed:
                 tokens = [continuations[place][:computed] for place in block]
                 behind = self._behind(tokens, last=last) if computed > 0 else [[]] * len(block)
                 before = [] if last and computed else [self._first]
-                for place, logits in zip(block, behind, strict=True):
-                    yield place, [*before, *logits]
+                for place, logs in zip(block, behind, strict=True):
+                    yield place, [*before, *logs]
 
-    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Logits]]:
-        """Return the logits behind each token, or the last one, of rows of equal length behind the prefix.
+    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Any]]:
+        """Return the logarithms behind each token, or the last one, of rows of equal length behind the prefix.
 
         Without a prefix, the only row becomes the prefix that is kept.
         """
         raise NotImplementedError
+
+    def _array(self, logs: Any) -> Floats:
+        """Return logarithms as an array of numpy's."""
+        array: Floats = logs
+        return array
 
 
 class LlamaCpp(Prefixed):
@@ -160,10 +158,16 @@ class LlamaCpp(Prefixed):
             if not all(map(all, pointers)):
                 raise ModelError(message="llama.cpp predicts no tokens by this model: is it one for embeddings?")
             shape = (len(self.texts),)
-            return [[np.ctypeslib.as_array(pointer, shape) for pointer in of_row] for of_row in pointers]
+            return [[_log_softmax(np.ctypeslib.as_array(pointer, shape)) for pointer in row] for row in pointers]
         finally:
             for sequence in copies:
                 llama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
+
+
+def _log_softmax(logits: Logits) -> Logits:
+    shifted = logits - logits.max()
+    logs: Logits = shifted - np.log(np.exp(shifted).sum())
+    return logs
 
 
 class Causal(Prefixed):
@@ -190,7 +194,27 @@ class Causal(Prefixed):
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
         return [*self._start, *self._tokenizer(text, add_special_tokens=False)["input_ids"]]
 
-    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Logits]]:
+    def expand(
+        self, prefix: Sequence[int], continuations: Sequence[Tokens],
+        end: Flags, go_on: Flags, least: Sequence[float], most: int,
+    ) -> list[Expansion]:  # fmt: skip
+        """Return what :func:`geval_py.modelling.word_search.expansion` does, computed where the model is."""
+        ends, goes_on = (self._torch.from_numpy(flags).to(self._device) for flags in (end, go_on))
+        answers: dict[int, Expansion] = {}
+        for place, logs in self._logs(prefix, continuations, last=True):
+            shares = logs[-1].exp()
+            tokens = ((shares > least[place]) & goes_on).nonzero()[:, 0]
+            if len(tokens) > most:
+                tokens = tokens[shares[tokens].topk(most).indices]
+            ended = float((shares @ ends.to(shares.dtype)).clamp(max=1))
+            answers[place] = Expansion(ended, tokens.cpu().numpy(), shares[tokens].double().cpu().numpy())
+        return [answers[place] for place in range(len(continuations))]
+
+    def _array(self, logs: Any) -> Floats:
+        array: Floats = logs.cpu().numpy()
+        return array
+
+    def _behind(self, rows: Sequence[Sequence[int]], *, last: bool) -> Sequence[Sequence[Any]]:
         torch, cache, before = self._torch, None, [] if self._use_cache else self._prefix
         if self._prefix and self._use_cache:
             cache = copy.deepcopy(self._cache)
@@ -199,27 +223,28 @@ class Causal(Prefixed):
             tokens = torch.tensor([[*before, *row] for row in rows], device=self._device)
             kept = 1 if last else len(rows[0])
             answer = self._model(tokens, cache=cache, use_cache=self._use_cache, logits_to_keep=kept)
+            logs: Sequence[Sequence[Any]] = answer.logits.float().log_softmax(-1)
         if not self._prefix and self._use_cache:
             self._cache = answer.cache
-        return list(answer.logits.float().cpu().numpy())
+        return logs
 
     def _cache_is_exact(self) -> bool:
         """Return whether tokens behind copies of a cache have the logits that they have in the whole text.
 
         Recurrent models may have no cache, or one that is right for a single token alone.
         """
-        tokens, logits = [number % len(self.texts) for number in range(12)], []
+        tokens, logs = [number % len(self.texts) for number in range(12)], []
         try:
             for self._use_cache in (True, False):
                 self._prefix = []
                 self._behind([tokens[:8]], last=True)
                 self._prefix = tokens[:8]
-                logits.append(np.array(self._behind([tokens[8:10], tokens[10:]], last=False)))
+                logs.append(self._array(self._behind([tokens[8:10], tokens[10:]], last=False)))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # whatever has no such cache
             return False
         finally:
             self._prefix = []
-        return bool(np.abs(logits[0] - logits[1]).max() < CACHE_ERROR * logits[1].std())
+        return bool(np.abs(logs[0] - logs[1]).max() < CACHE_ERROR * logs[1].std())
 
 
 def needed(module: str, extra: str) -> Any:

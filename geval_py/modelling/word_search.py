@@ -12,12 +12,11 @@ beginning is as likely as the words that were found.
 
 from __future__ import annotations
 
-import heapq
 import math
 import operator
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -53,6 +52,14 @@ class NextTokens(NamedTuple):
     """
 
     tokens: NDArray[np.integer[Any]] | None
+    probabilities: Floats
+
+
+class Expansion(NamedTuple):
+    """How the beginning of a word goes on: the probability that it ends, and the likeliest tokens behind it."""
+
+    ended: float
+    tokens: NDArray[np.integer[Any]]
     probabilities: Floats
 
 
@@ -93,6 +100,9 @@ class CheckedModel:
     def __init__(self, model: TokenModel) -> None:
         self._model, self._checked = model, 0
         self.max_context: int = getattr(model, "max_context", MAX_CONTEXT)
+        self.expand = getattr(
+            model, "expand", None
+        )  # as expansion() of next_tokens, by a model with arrays of its own
 
     @property
     def texts(self) -> Sequence[bytes]:
@@ -169,12 +179,16 @@ class CheckedModel:
 
 
 class _Kinds(NamedTuple):
-    """What tokens do, by token: begin a word behind a space, begin it or go on with it, end it, end the text."""
+    """What tokens do, by token: begin a word behind a space, begin it or go on with it, end it, end the text.
+
+    Others, which have an end inside, finish a word.
+    """
 
     begin_spaced: Flags
     go_on: Flags
     end: Flags
     stop: Flags
+    finish: Flags
 
     def begin(self, lead: str) -> Flags:
         """Return which tokens begin a word behind a space or, without a ``lead``, a text."""
@@ -249,55 +263,75 @@ class WordSearch:
                 go_on=np.array([text != b"" and not flag for text, flag in zip(texts, ended, strict=True)], np.bool_),
                 end=stop | np.array(ended, np.bool_),
                 stop=stop,
+                finish=np.array([self._end.search(text.removeprefix(b" ")) is not None for text in texts], np.bool_),
             )
         return self._known
 
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
         words: defaultdict[bytes, float] = defaultdict(float)
-        beginnings: list[Beginning] = []  # a heap; the likeliest is the first
-        steps, most, least = MAX_STEPS * self._count, 2 * self._count, MIN_PROBABILITY
+        steps, least, total = MAX_STEPS * self._count + 1, MIN_PROBABILITY, 0.0
+        batch: list[Beginning] = [(1.0, (), b"")]
+        parents: list[Beginning] = []  # all that were continued
+        pool = np.empty((3, 0))  # beginnings: their probabilities, the likeliest first, their parents and last tokens
+        while batch:
+            steps -= len(batch)
+            if pool.shape[1] >= steps:  # only so many more are continued
+                pool = pool[:, :steps]
+                least = max(least, float(pool[0, -1])) if steps else 1.0
+            answers = self._expand(gap, [tokens for _, tokens, _ in batch], [least / share for share, _, _ in batch])
+            texts, finish, columns = self._model.texts, self._kinds().finish, [pool]
+            for (share, tokens, text), after in zip(batch, answers, strict=True):
+                if not tokens:
+                    total = after.ended  # a word begins
+                elif text:
+                    words[text] += share * after.ended
+                else:
+                    total -= share * after.ended  # two spaces: no word follows
+                shares, inside = share * after.probabilities, finish[after.tokens]
+                for token, part in zip(after.tokens[inside].tolist(), shares[inside].tolist(), strict=True):
+                    word = self._end.split((text + texts[token]).removeprefix(b" "), 1)[0]
+                    if word:
+                        words[word] += part
+                if len(tokens) < gap.room:
+                    parent = np.full(len(shares), len(parents))
+                    columns.append(np.array([shares, parent, after.tokens])[:, ~inside])
+                parents.append((share, tokens, text))
+            if math.isnan(total):
+                raise ModelError(
+                    message="the model's probabilities are no numbers\n  its weights may need --dtype float32"
+                )
+            if len(words) >= self._count:  # none is worth continuing that is not as likely as these
+                likeliest = np.partition(np.fromiter(words.values(), np.float64, len(words)), -self._count)
+                least = max(least, float(likeliest[-self._count]))
+            pool = np.concatenate(columns, axis=1)
+            pool = pool[:, np.argsort(-pool[0], kind="stable")[:steps]]
+            chosen = pool[:, : min(AT_A_TIME, steps)]
+            chosen = chosen[:, chosen[0] > least]
+            pool, batch = pool[:, chosen.shape[1] :], []
+            for share, parent, token in zip(*chosen.tolist(), strict=True):
+                _, tokens, text = parents[int(parent)]
+                batch.append((share, (*tokens, int(token)), (text + texts[int(token)]).removeprefix(b" ")))
+        decoded = ((text.decode(errors="ignore"), text, share) for text, share in words.items())
+        return {word: share / total for word, text, share in decoded if word.encode() == text}, total
 
-        def add(share: float, tokens: Tokens, text: bytes) -> None:  # white space behind a word ends the word
-            end = self._end.search(text)
-            if end is None and len(tokens) < gap.room:
-                heapq.heappush(beginnings, (-share, tokens, text))
-            elif end and end.start():
-                words[text[: end.start()]] += share
+    def _expand(self, gap: TokenContext, continuations: Sequence[Tokens], least: Sequence[float]) -> list[Expansion]:
+        """Return how the gap's text goes on behind beginnings of words, by tokens above the least probabilities.
 
-        start = self._model.next_tokens(gap.prefix, [()])[0]
-        kinds = self._kinds()
-        begin = kinds.begin(gap.lead)
-        if start.tokens is None and not begin.any():
+        Behind the text itself, a word begins.
+        """
+        most, model, size = 2 * self._count, self._model, len(self._model.texts)
+        answers = model.next_tokens(gap.prefix, continuations) if model.expand is None else ()
+        kinds = self._kinds()  # which an answer may add to
+        flags = (kinds.begin(gap.lead),) * 2 if continuations == [()] else (kinds.end, kinds.go_on)
+        if not flags[1].any() and size == len(model.texts):
             message = "no token of the model begins with a space, so none begins a word"
             cause = "is its tokenizer that of another model, or are the tokenizer's files missing?"
             raise ModelError(message=f"{message}\n  {cause}")
-        total = _mass(start, begin)
-        for token, share in _likeliest(start, begin, MIN_PROBABILITY, most):
-            add(share, (token,), self._model.texts[token].removeprefix(b" "))
-        while True:
-            if len(words) >= self._count:  # none is worth continuing that is not as likely as these
-                shares = np.fromiter(words.values(), np.float64, len(words))
-                least = max(MIN_PROBABILITY, float(np.partition(shares, len(shares) - self._count)[-self._count]))
-            batch: list[Beginning] = []
-            while beginnings and len(batch) < min(AT_A_TIME, steps) and -beginnings[0][0] > least:
-                share, tokens, text = heapq.heappop(beginnings)
-                batch.append((-share, tokens, text))
-            steps -= len(batch)
-            if not batch:
-                break
-            answers = self._model.next_tokens(gap.prefix, [tokens for _, tokens, _ in batch])
-            kinds, texts = self._kinds(), self._model.texts
-            for (share, tokens, text), after in zip(batch, answers, strict=True):
-                ended = share * _mass(after, kinds.end)
-                if text:
-                    words[text] += ended
-                else:
-                    total -= ended  # two spaces: no word follows
-                for token, part in _likeliest(after, kinds.go_on, least / share, most):
-                    add(share * part, (*tokens, token), text + texts[token])
-        decoded = ((text.decode(errors="ignore"), text, share) for text, share in words.items())
-        return {word: share / total for word, text, share in decoded if word.encode() == text}, total
+        if model.expand is not None:
+            expansions: list[Expansion] = model.expand(gap.prefix, continuations, *flags, least, most)
+            return expansions
+        return [expansion(after, *flags, share, most) for after, share in zip(answers, least, strict=True)]
 
     def _with_right(
         self, gap: TokenContext, right: str, shares: dict[str, float], rest: float, candidates: Sequence[str]
@@ -372,13 +406,13 @@ def _mass(after: NextTokens, flags: Flags) -> float:
     return float(probabilities @ chosen.astype(probabilities.dtype)) / total if total > 0 else 0.0
 
 
-def _likeliest(after: NextTokens, flags: Flags, least: float, most: int) -> Iterator[tuple[int, float]]:
-    """Yield the likeliest tokens that have a flag, at most so many, and their probabilities above the least."""
+def expansion(after: NextTokens, end: Flags, go_on: Flags, least: float, most: int) -> Expansion:
+    """Return the probability of tokens that ``end``, and the likeliest ``most`` that ``go_on``, above the least."""
     tokens, probabilities = after
     chosen = np.flatnonzero(probabilities > least)
     numbers = chosen if tokens is None else tokens[chosen]
-    chosen, numbers = chosen[flags[numbers]], numbers[flags[numbers]]
+    chosen, numbers = chosen[go_on[numbers]], numbers[go_on[numbers]]
     if len(chosen) > most:
         first = np.argsort(-probabilities[chosen], kind="stable")[:most]
         chosen, numbers = chosen[first], numbers[first]
-    yield from zip(numbers.tolist(), probabilities[chosen].tolist(), strict=True)
+    return Expansion(_mass(after, end), numbers, probabilities[chosen].astype(np.float64))

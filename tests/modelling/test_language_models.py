@@ -299,6 +299,19 @@ def test_a_cache_changes_nothing(tiny_gpt2):
 
 
 @pytest.mark.long
+def test_the_search_where_the_model_is_gives_the_same_words(tiny_gpt2):
+    """As by arrays of all tokens, which other models return."""
+    model = language_models.Causal(str(tiny_gpt2))
+    names = ("texts", "ends", "encode", "next_tokens", "log_probabilities")
+    plain = type("Plain", (), {name: staticmethod(getattr(model, name)) for name in names[2:]})()
+    plain.texts, plain.ends = model.texts, model.ends
+    for left in ("the schooner left", ""):
+        words = WordSearch(model, 100).words(left)
+        assert words == pytest.approx(WordSearch(plain, 100).words(left), rel=1e-4)
+        assert len(words) == 100
+
+
+@pytest.mark.long
 def test_words_of_a_gpt2_have_the_probability_of_their_surprisal(tiny_gpt2):
     """A word found has at least the probability of the one spelling that its surprisal is of."""
     model = language_models.Causal(str(tiny_gpt2))
