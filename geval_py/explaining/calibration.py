@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining.derived import check_reread
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.significance import NORMAL, Array, Flags, Integers, dot
 from geval_py.explaining.statistics import spread_of_mean
-from geval_py.reading import config, sources
+from geval_py.reading import config
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
@@ -578,10 +579,9 @@ def reread(
 ) -> scores.ScoredOutput:
     """Score an output again, with other metrics, and ``sign`` it if it was signed.
 
-    Raises UsageError if it can be read only once.
+    Raises UsageError if it, or its answers, can be read only once.
     """
-    if not sources.can_be_reread(evaluation.output.path):
-        raise UsageError(message=f"{named(evaluation.output.path)} would have to be read again: write it to a file")
+    check_reread([evaluation.output.path, evaluation.split.expected])
     sign = sign and evaluation.signature is not None
     return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 

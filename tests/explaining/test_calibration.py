@@ -200,14 +200,15 @@ def test_weights_of_other_values(kernel):
         kernel.isotonic(array("d", [1, 2]), array("d", [1]))
 
 
-def test_what_cannot_be_read_again_is_refused(tmp_path):
+@pytest.mark.parametrize("missing", ["out", "expected"])
+def test_what_cannot_be_read_again_is_refused(tmp_path, missing):
     for name, line in (("out", "a:0.5 :0.5"), ("expected", "a")):
         (tmp_path / f"{name}.tsv").write_text(f"{line}\n")
     evaluation = evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")
-    (tmp_path / "out.tsv").unlink()
+    (tmp_path / f"{missing}.tsv").unlink()
     with pytest.raises(UsageError) as caught:
         calibration(evaluation)
-    assert str(caught.value) == f"`{tmp_path}/out.tsv` would have to be read again: write it to a file"
+    assert str(caught.value) == f"`{tmp_path}/{missing}.tsv` has to be read more than once: give a file"
 
 
 @pytest.mark.parametrize(
