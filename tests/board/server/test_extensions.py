@@ -33,6 +33,12 @@ def test_a_team_gets_more_submissions_a_day(served, geval_now):
     assert "\nextended for anna: 1 more submission a day (a broken file)\n" in geval_now("status")[1]
 
 
+def test_without_a_deadline_there_is_none_to_extend(served, geval_now):
+    served.signed_in("anna")
+    words = "extend", "anna", "--reason", "ill", "--until", "2027-01-12T13:00:00Z"
+    assert geval_now(*words) == (2, "", "geval: the board has no deadline that could be later\n")
+
+
 @ON_BOTH
 def test_a_team_gets_a_later_deadline(served, geval_now):
     set_keys(served.board, phases=PHASES)
