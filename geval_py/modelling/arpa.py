@@ -32,7 +32,7 @@ from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.text import visible
 
 with suppress(ImportError):  # it was not built
-    from geval_py.scoring.kernel._native import write_arpa_rows
+    from geval_py.scoring.kernel._native import word_table, write_arpa_rows
 
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
@@ -237,9 +237,7 @@ def _check(model: BackoffModel) -> None:
 def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:
     """Write a model in the ARPA format, with eight significant digits."""
     native = choose_backend() == "native"
-    joined = b"\n".join([*model.words, b""])
-    lengths = np.fromiter(map(len, model.words), np.int64, len(model.words)) + 1
-    starts = np.concatenate([[0], np.cumsum(lengths)])
+    table = word_table(b"\n".join([*model.words, b""]), b"") if native else None
     texts = np.empty(0, np.object_) if native else texts_of(model.words)
     file.write(b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(model.kept, 1)))
     for order in range(1, len(model.levels) + 1):
@@ -249,7 +247,7 @@ def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:
                 backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads no back-off of -inf
             if native:
                 written = b"" if backoffs is None else backoffs
-                file.write(write_arpa_rows(joined, starts, np.concatenate(ids), logs, written))
+                file.write(write_arpa_rows(table, np.concatenate(ids), logs, written))
                 continue
             fields = [logs.tolist(), *(texts[column].tolist() for column in ids)]
             line = "%.8g\t" + " ".join(["%s"] * order)

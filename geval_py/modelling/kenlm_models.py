@@ -101,8 +101,8 @@ class BinaryModel:
         lines = text[:-1].split(b"\n")
         scored = [list(self._model.full_scores(b" ".join(line.split()), bos=bos, eos=eos)) for line in lines]
         logs = np.array([log for line in scored for log, _, _ in line], np.float64)
-        unknown = np.array([is_unknown for line in scored for _, _, is_unknown in line], np.bool_)
-        return logs, unknown, np.fromiter(map(len, scored), np.int64, len(scored))
+        orders = np.array([0 if unknown else order for line in scored for _, order, unknown in line], np.int32)
+        return logs, orders, np.fromiter(map(len, scored), np.int64, len(scored))
 
     @cached_property
     def words(self) -> list[bytes]:

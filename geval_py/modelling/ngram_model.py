@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import islice
+from operator import add
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -28,7 +30,7 @@ import numpy as np
 from geval_py import errors
 from geval_py.explaining import mixing, significance, statistics
 from geval_py.modelling import arpa, backoff, corpus, estimation, kenlm_models
-from geval_py.modelling.corpus import Doubles, Flags, Longs, TokenScores
+from geval_py.modelling.corpus import Doubles, Flags, Ids, Longs, TokenScores
 from geval_py.modelling.texts import TextBlock, TextSource, blocks_of, line_of
 from geval_py.reading import compression, rewriting
 from geval_py.reading.config import check_sampling
@@ -102,8 +104,9 @@ def _perplexity(log: float, tokens: float) -> float:
         return math.inf
 
 
-def _summed(logs: Doubles, unknown: Flags, lengths: Longs) -> TextScore:
+def _summed(logs: Doubles, orders: Ids, lengths: Longs) -> TextScore:
     """Sum the log10 probabilities of tokens by sentence."""
+    unknown = orders == 0
     sentence = np.repeat(np.arange(len(lengths)), lengths)
     sums, known_sums = (
         np.bincount(sentence, weights=weights, minlength=len(lengths)).astype(np.float64)
@@ -240,7 +243,17 @@ class NgramModel:
 
     def score(self, words: str | Iterable[str], bos: bool = True, eos: bool = True) -> float:
         """Return the log10 probability of a sentence, as KenLM's ``Model.score`` does."""
-        return _summed(*self.token_scores(line_of(words), bos=bos, eos=eos)).logs.item()
+        part, line = self.parts[0], line_of(words)
+        if len(self.parts) == 1 and isinstance(part, backoff.BackoffModel):
+            return reduce(add, array("d", part.packed_scores(line, bos, eos)[0]), 0.0)
+        return reduce(add, self.token_scores(line, bos=bos, eos=eos)[0].tolist(), 0.0)
+
+    def full_scores(
+        self, words: str | Iterable[str], bos: bool = True, eos: bool = True
+    ) -> Iterator[tuple[float, int, bool]]:
+        """Yield log10 of each token's probability, the length of its n-gram, and whether it is OOV, as KenLM does."""
+        logs, orders, _ = self.token_scores(line_of(words), bos=bos, eos=eos)
+        return ((log, order or 1, not order) for log, order in zip(logs.tolist(), orders.tolist(), strict=True))
 
     def surprisals(self, words: str | Iterable[str], bos: bool = True, eos: bool = False) -> list[float]:
         """Return the surprisal of each word in bits, -log2 of its probability; inf if that is 0.
@@ -274,15 +287,15 @@ class NgramModel:
         return TextScore(**{name: np.concatenate([getattr(score, name) for score in scores]) for name in names})
 
     def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
-        """Score a block of whole lines: log10 of each token's probability, whether it is unknown, tokens by line."""
+        """Score a block of whole lines; see :meth:`geval_py.modelling.backoff.BackoffModel.scores`."""
+        if len(self.parts) == 1:
+            return self.parts[0].scores(text, bos=bos, eos=eos)
         scores = [part.scores(text, bos=bos, eos=eos) for part in self.parts]
-        if len(scores) == 1:
-            return scores[0]
-        logs, unknown = np.array([logs for logs, _, _ in scores]), np.array([flags for _, flags, _ in scores])
-        everywhere: Flags = np.logical_and.reduce(unknown)
+        logs, orders = np.array([logs for logs, _, _ in scores]), np.array([orders for _, orders, _ in scores])
+        longest: Ids = orders.max(axis=0)
         with np.errstate(divide="ignore"):
-            mixed = np.log10(np.array(self.weights) @ np.where(unknown & ~everywhere, 0.0, 10.0**logs))
-        return np.minimum(mixed, 0.0), everywhere, scores[0][2]
+            mixed = np.log10(np.array(self.weights) @ np.where((orders == 0) & (longest > 0), 0.0, 10.0**logs))
+        return np.minimum(mixed, 0.0), longest, scores[0][2]
 
     def next_words(self, context: str | Iterable[str] = "", k: int | None = 10, bos: bool = True) -> dict[str, float]:
         """Return the most probable next words with their probabilities, the most probable first.
@@ -318,7 +331,7 @@ def _rows_of_texts(models: Sequence[NgramModel], texts: TextSource) -> tuple[Dou
     """Return log10 of the tokens of a text by several models, a row each, and whether they are unknown."""
     blocks = [[model.token_scores(block) for model in models] for _, _, block in blocks_of(texts)]
     logs = np.concatenate([[logs for logs, _, _ in block] for block in blocks], axis=1)
-    return logs, np.concatenate([[unknown for _, unknown, _ in block] for block in blocks], axis=1)
+    return logs, np.concatenate([[orders == 0 for _, orders, _ in block] for block in blocks], axis=1)
 
 
 def perplexity_shown(

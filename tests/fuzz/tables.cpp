@@ -51,15 +51,11 @@ void check_arpa(Rest rest) {
     if (!read_arpa_rows(table, {exact.text().begin, exact.text().begin + text.size()}, order, true, rows)) return;
     const auto length = static_cast<std::size_t>(order);
     EXPECT(rows.ids.size() == rows.logs.size() * length && rows.logs.size() == rows.backoffs.size());
-    std::vector<std::int64_t> starts{0};
-    for (std::size_t i = 0; i < table.text().size(); ++i)
-        if (table.text()[i] == '\n') starts.push_back(static_cast<std::int64_t>(i + 1));
-    const Words words{table.text().data(), starts.data(), starts.size() - 1};
     std::vector<std::int32_t> columns(rows.ids.size());
     for (std::size_t i = 0; i < rows.ids.size(); ++i)
         columns[i % length * rows.logs.size() + i / length] = rows.ids[i];
     std::vector<char> out;
-    EXPECT(write_arpa_rows(words, columns.data(), length, rows.logs.size(), rows.logs.data(), rows.backoffs.data(), out));
+    EXPECT(write_arpa_rows(table, columns.data(), length, rows.logs.size(), rows.logs.data(), rows.backoffs.data(), out));
     for (const double log : rows.logs)
         if (std::isinf(log)) return;  // which no file has
     for (const double backoff : rows.backoffs)

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
-from geval_py.modelling import arpa
+from geval_py.modelling import arpa, backoff
 from geval_py.modelling.corpus import MARKS, NativeNumbering, Numbering
+from geval_py.modelling.ngram_model import NgramModel
 
 native = pytest.importorskip("geval_py.scoring.kernel._native")
 BYTES = st.sampled_from(
@@ -47,7 +48,7 @@ def test_many_words():
 
 def rows_of(logs, backoffs):
     columns = np.zeros(len(logs), np.int32)
-    return native.write_arpa_rows(b"word\n", np.array([0, 5]), columns, np.array(logs), np.array(backoffs))
+    return native.write_arpa_rows(native.word_table(b"word\n", b""), columns, np.array(logs), np.array(backoffs))
 
 
 @given(st.lists(st.tuples(LOG, LOG), min_size=1))
@@ -100,23 +101,35 @@ FIELDS = ("contexts", "words", "log_probabilities", "log_backoffs")
 @given(st.lists(st.integers(0, 1 << 40), unique=True), st.lists(st.integers(-5, 1 << 40)))
 def test_keys_are_found(keys, others):
     wanted = np.array(keys[::-1] + others + [-1], np.int64)
-    found = np.frombuffer(native.find_keys(native.key_index(np.array(keys, np.int64)), wanted), np.int32)
+    nothing = np.zeros(len(keys))
+    index = native.key_index(np.array(keys, np.int64), nothing, nothing)
+    found = np.frombuffer(native.find_keys(index, wanted), np.int32)
     rows = {key: row for row, key in enumerate(keys)}
     assert found.tolist() == [rows.get(key, -1) for key in wanted.tolist()]
 
 
-@pytest.mark.parametrize(("words", "starts", "columns", "backoffs", "message"), [
-    (b"a\n", [0, 2], [1], [0], "a row has a word that does not exist"),
-    (b"a\n", [0, 2], [-1], [0], "a row has a word that does not exist"),
-    (b"a\n", [0, 3], [0], [0], "the words do not start where they should"),
-    (b"a\nb\n", [0, 5, 4], [0], [0], "the words do not start where they should"),
-    (b"a\n", [], [0], [0], "the columns differ in length"),
-    (b"a\n", [0, 2], [0], [0, 0], "the columns differ in length"),
+@given(
+    st.lists(st.lists(st.sampled_from(["a", "b", "bc"]), max_size=9), min_size=1),
+    st.lists(TEXT, min_size=1),
+    *[st.booleans()] * 3,
+)
+def test_scores(sentences, texts, bos, eos, pruned):
+    model = NgramModel.train(sentences, 3, discount_fallback=True, prune=(0, 1) * pruned).parts[0]
+    packed = model.packed_scores(b"".join(texts), bos, eos)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backoff, "choose_backend", lambda: "python")
+        assert model.packed_scores(b"".join(texts), bos, eos) == packed
+
+
+@pytest.mark.parametrize(("columns", "backoffs", "message"), [
+    ([1], [0], "a row has a word that does not exist"),
+    ([-1], [0], "a row has a word that does not exist"),
+    ([0], [0, 0], "the columns differ in length"),
 ])  # fmt: skip
-def test_rows_that_cannot_be_written(words, starts, columns, backoffs, message):
-    arrays = np.array(starts, np.int64), np.array(columns, np.int32), np.zeros(1), np.array(backoffs, np.float64)
+def test_rows_that_cannot_be_written(columns, backoffs, message):
+    arrays = np.array(columns, np.int32), np.zeros(1), np.array(backoffs, np.float64)
     with pytest.raises(ValueError, match=f"^{message}$"):
-        native.write_arpa_rows(words, *arrays)
+        native.write_arpa_rows(native.word_table(b"a\n", b""), *arrays)
 
 
 def test_other_capsules_are_refused():

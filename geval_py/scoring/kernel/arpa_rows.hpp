@@ -113,15 +113,8 @@ char* write_log(char* out, double value) {
     return std::copy(text + exponent + 1, text + left, out);
 }
 
-// The words of a model, each with an LF behind it, and where they start.
-struct Words {
-    const char* text;
-    const std::int64_t* starts;
-    std::size_t number;
-};
-
 // Writes rows, given as columns of words; without back-offs if they are nullptr. False for a word that does not exist.
-bool write_arpa_rows(Words words, const std::int32_t* columns, std::size_t order, std::size_t rows, const double* logs,
+bool write_arpa_rows(const WordTable& words, const std::int32_t* columns, std::size_t order, std::size_t rows, const double* logs,
                      const double* backoffs, std::vector<char>& out) {
     constexpr std::size_t NUMBERS = 64;
     std::size_t filled = 0;
@@ -131,12 +124,12 @@ bool write_arpa_rows(Words words, const std::int32_t* columns, std::size_t order
         filled = static_cast<std::size_t>(write_log(out.data() + filled, logs[row]) - out.data());
         for (std::size_t i = 0; i < order; ++i) {
             const auto id = static_cast<std::size_t>(columns[i * rows + row]);
-            if (id >= words.number) return false;
-            const auto size = static_cast<std::size_t>(words.starts[id + 1] - words.starts[id] - 1);
-            if (out.size() - filled < size + NUMBERS) out.resize(2 * out.size() + size + NUMBERS);
+            if (id >= words.size()) return false;
+            const Text word = words.word(id);
+            if (out.size() - filled < word.size() + NUMBERS) out.resize(2 * out.size() + word.size() + NUMBERS);
             out[filled++] = i ? ' ' : '\t';
-            std::memcpy(out.data() + filled, words.text + words.starts[id], size);
-            filled += size;
+            std::copy(word.begin, word.end, out.data() + filled);
+            filled += word.size();
         }
         if (backoffs) {
             out[filled++] = '\t';

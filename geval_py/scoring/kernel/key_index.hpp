@@ -33,17 +33,18 @@ class KeyIndex {
             rows[i] = wanted[i] < 0 ? -1 : row_of(wanted[i]);
         }
     }
+    // The row of a number that is not negative, -1 if there is none.
+    std::int32_t row_of(std::int64_t key) const {
+        for (std::size_t at = slot_of(key); rows_[at]; at = (at + 1) & (slots() - 1))
+            if (keys_[rows_[at] - 1] == key) return static_cast<std::int32_t>(rows_[at] - 1);
+        return -1;
+    }
 
   private:
     static constexpr std::size_t AHEAD = 8;
     std::size_t slots() const { return std::size_t{1} << bits_; }
     std::size_t slot_of(std::int64_t key) const {
         return static_cast<std::size_t>(static_cast<std::uint64_t>(key) * 0x9e3779b97f4a7c15u >> (64 - bits_));
-    }
-    std::int32_t row_of(std::int64_t key) const {
-        for (std::size_t at = slot_of(key); rows_[at]; at = (at + 1) & (slots() - 1))
-            if (keys_[rows_[at] - 1] == key) return static_cast<std::int32_t>(rows_[at] - 1);
-        return -1;
     }
 
     const std::int64_t* keys_;

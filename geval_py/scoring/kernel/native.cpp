@@ -58,9 +58,10 @@ PyMethodDef METHODS[] = {
     {"read_arpa_rows", read_arpa_rows, METH_VARARGS,
      "read_arpa_rows(table, block, order, grow) -> (ids, logs, back-offs), None if the reference must read them"},
     {"write_arpa_rows", write_arpa_rows, METH_VARARGS,
-     "write_arpa_rows(words, starts, columns, logs, back-offs) -> the rows of an ARPA file"},
-    {"key_index", key_index, METH_VARARGS, "key_index(keys) -> an index of different numbers"},
+     "write_arpa_rows(table, columns, logs, back-offs) -> the rows of an ARPA file"},
+    {"key_index", key_index, METH_VARARGS, "key_index(keys, logs, back-offs) -> an index of different numbers"},
     {"find_keys", find_keys, METH_VARARGS, "find_keys(index, wanted) -> the row of each number, -1 if there is none"},
+    {"score_ngrams", score_ngrams, METH_VARARGS, "score_ngrams(table, indexes, text, bos, eos) -> (log10s, lengths of n-grams, tokens by line)"},
     {nullptr, nullptr, 0, nullptr},
 };
 

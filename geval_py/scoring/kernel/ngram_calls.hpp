@@ -20,7 +20,8 @@
 
 namespace {
 
-constexpr char WORD_TABLE[] = "geval_py.WordTable";
+constexpr char WORD_TABLE[] = "geval_py.WordTable", SPACES[] = "\t\n\v\f\r ";
+constexpr std::int32_t START = 1, END = 2;
 
 PyObject* word_table(PyObject*, PyObject* arguments) {
     Buffer words, alias;
@@ -69,24 +70,19 @@ PyObject* read_arpa_rows(PyObject*, PyObject* arguments) {
 }
 
 PyObject* write_arpa_rows(PyObject*, PyObject* arguments) {
-    Buffer text, starts, columns, logs, backoffs;
-    if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*", &text.view, &starts.view, &columns.view, &logs.view, &backoffs.view))
-        return nullptr;
+    PyObject* capsule;
+    Buffer columns, logs, backoffs;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*y*", &capsule, &columns.view, &logs.view, &backoffs.view)) return nullptr;
+    auto* table = static_cast<WordTable*>(PyCapsule_GetPointer(capsule, WORD_TABLE));
     const std::size_t rows = length_of<double>(logs), ids = length_of<std::int32_t>(columns);
-    if (!length_of<std::int64_t>(starts) || (rows ? ids % rows : ids) ||
-        (backoffs.view.len && backoffs.view.len != logs.view.len))
+    if ((rows ? ids % rows : ids) || (backoffs.view.len && backoffs.view.len != logs.view.len))
         return raise_value_error("the columns differ in length");
-    const Words words{text.text().begin, numbers_of<std::int64_t>(starts), length_of<std::int64_t>(starts) - 1};
-    if (words.starts[0] != 0 || words.starts[words.number] != text.view.len ||
-        std::adjacent_find(words.starts, words.starts + words.number + 1, std::greater_equal<>()) !=
-            words.starts + words.number + 1)
-        return raise_value_error("the words do not start where they should");
     std::vector<char> out;
     bool are_numbered = true;
-    if (!without_gil([&] {
-            are_numbered = write_arpa_rows(words, numbers_of<std::int32_t>(columns), rows ? ids / rows : 0, rows,
-                                    numbers_of<double>(logs),
-                                    backoffs.view.len ? numbers_of<double>(backoffs) : nullptr, out);
+    if (!table || !without_gil([&] {
+            const double* last = backoffs.view.len ? numbers_of<double>(backoffs) : nullptr;
+            are_numbered = write_arpa_rows(*table, numbers_of<std::int32_t>(columns), rows ? ids / rows : 0, rows,
+                                           numbers_of<double>(logs), last, out);
         }))
         return nullptr;
     return are_numbered ? bytes_of(out) : raise_value_error("a row has a word that does not exist");
@@ -94,17 +90,19 @@ PyObject* write_arpa_rows(PyObject*, PyObject* arguments) {
 
 constexpr char KEY_INDEX[] = "geval_py.KeyIndex";
 
-// An index, with the numbers that it looks at.
+// The n-grams of an order: an index, the numbers that it looks at, log10 probabilities, and back-offs.
 struct HeldIndex {
-    Buffer keys;
+    Buffer keys, logs, backoffs;
     std::unique_ptr<KeyIndex> index;
 };
 
 PyObject* key_index(PyObject*, PyObject* arguments) {
     auto held = std::make_unique<HeldIndex>();
-    if (!PyArg_ParseTuple(arguments, "y*", &held->keys.view)) return nullptr;
+    if (!PyArg_ParseTuple(arguments, "y*y*y*", &held->keys.view, &held->logs.view, &held->backoffs.view)) return nullptr;
     const std::size_t number = length_of<std::int64_t>(held->keys);
     if (number >> 31) return raise_value_error("there are too many keys");
+    if (length_of<double>(held->logs) != number || length_of<double>(held->backoffs) != number)
+        return raise_value_error("the columns differ in length");
     if (!without_gil([&] { held->index = std::make_unique<KeyIndex>(numbers_of<std::int64_t>(held->keys), number); }))
         return nullptr;
     return capsule_of(std::move(held), KEY_INDEX);
@@ -122,6 +120,46 @@ PyObject* find_keys(PyObject*, PyObject* arguments) {
         }))
         return nullptr;
     return bytes_of(rows);
+}
+
+// Scores texts; the rows that end at a token are the contexts of the next one, -1 where there is none.
+PyObject* score_ngrams(PyObject*, PyObject* arguments) {
+    PyObject *capsule, *held;
+    Buffer text;
+    int bos, eos;
+    if (!PyArg_ParseTuple(arguments, "OO!y*pp", &capsule, &PyTuple_Type, &held, &text.view, &bos, &eos)) return nullptr;
+    auto* table = static_cast<WordTable*>(PyCapsule_GetPointer(capsule, WORD_TABLE));
+    std::vector<const HeldIndex*> levels;
+    for (Py_ssize_t k = 0; table && k < PyTuple_Size(held); ++k)
+        levels.push_back(static_cast<HeldIndex*>(PyCapsule_GetPointer(PyTuple_GetItem(held, k), KEY_INDEX)));
+    NumberedLines lines;
+    std::vector<double> logs;
+    std::vector<std::int32_t> rows, lengths;
+    if (PyErr_Occurred() || !without_gil([&] {
+            lines = number_words(*table, text.text(), {SPACES, SPACES + 6}, false);
+            logs.reserve(lines.ids.size() + lines.lengths.size());
+            auto id = lines.ids.begin();
+            for (auto& size : lines.lengths) {
+                rows.assign(levels.size() + 1, -1);
+                if (bos) rows[0] = START;
+                const auto words = std::exchange(size, size + eos);
+                for (std::int64_t i = 0; i < size; ++i) {
+                    const std::int32_t word = i == words ? END : std::max(*id++, 0);
+                    std::int32_t context = 0, length = 0;
+                    double log = 0;
+                    for (std::size_t k = 0; k < levels.size(); ++k) {
+                        const auto row = context < 0 ? -1 : levels[k]->index->row_of(std::int64_t{context} << 32 | word);
+                        if (row >= 0) log = numbers_of<double>(levels[k]->logs)[row], length = static_cast<std::int32_t>(k + 1);
+                        else if (k && context >= 0) log += numbers_of<double>(levels[k - 1]->backoffs)[context];
+                        context = std::exchange(rows[k], row);
+                    }
+                    logs.push_back(log);
+                    lengths.push_back(word ? length : 0);
+                }
+            }
+        }))
+        return nullptr;
+    return Py_BuildValue("(NNN)", bytes_of(logs), bytes_of(lengths), bytes_of(lines.lengths));
 }
 
 }  // namespace

@@ -20,10 +20,8 @@ class WordTable {
     // The words, each with an LF behind it; alias is another name of the first word.
     WordTable(Text words, Text alias) {
         while (words.begin != words.end) number(take_line(words), true);
-        if (alias.size()) {
-            slot_of(alias) = {tag_of(hash(alias)), 1};
-            alias_.assign(alias.begin, alias.end);
-        }
+        alias_.assign(alias.begin, alias.end);
+        double_slots();
     }
     // The number of a word; -1 if it is new and the table does not grow.
     std::int32_t number(Text word, bool grow) {
@@ -43,6 +41,8 @@ class WordTable {
         }
     }
     const std::vector<char>& text() const { return text_; }
+    std::size_t size() const { return starts_.size() - 1; }
+    Text word(std::size_t number) const { return {text_.data() + starts_[number], text_.data() + starts_[number + 1] - 1}; }
     std::mutex mutex;
 
   private:
@@ -51,10 +51,9 @@ class WordTable {
     };
     static std::uint64_t hash(Text word) { return murmur2(word); }
     static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32); }
-    bool is(std::size_t number, Text word) const {
-        const std::size_t size = starts_[number + 1] - starts_[number] - 1;
-        return (size == word.size() && !std::memcmp(text_.data() + starts_[number], word.begin, size)) ||
-               (!number && word.size() == alias_.size() && !std::memcmp(alias_.data(), word.begin, word.size()));
+    bool is(std::size_t number, Text text) const {
+        const auto same = [&](Text name) { return std::equal(name.begin, name.end, text.begin, text.end); };
+        return same(word(number)) || (!number && same({alias_.data(), alias_.data() + alias_.size()}));
     }
     Slot& slot_of(Text word) {
         std::size_t at = hash(word) & (slots_.size() - 1);
@@ -63,11 +62,8 @@ class WordTable {
     }
     void double_slots() {
         slots_.assign(2 * slots_.size(), {0, 0});
-        for (std::size_t i = 0; i + 1 < starts_.size(); ++i) {
-            const char* begin = text_.data() + starts_[i];
-            const Text word{begin, text_.data() + starts_[i + 1] - 1};
-            slot_of(word) = {tag_of(hash(word)), static_cast<std::uint32_t>(i + 1)};
-        }
+        for (std::size_t i = 0; i < size(); ++i)
+            slot_of(word(i)) = {tag_of(hash(word(i))), static_cast<std::uint32_t>(i + 1)};
         if (const Text alias{alias_.data(), alias_.data() + alias_.size()}; alias.size())
             slot_of(alias) = {tag_of(hash(alias)), 1};
     }
@@ -87,6 +83,7 @@ NumberedLines number_words(WordTable& table, Text text, Text spaces, bool grow) 
     bool is_space[256] = {};
     for (const char* p = spaces.begin; p < spaces.end; ++p) is_space[static_cast<unsigned char>(*p)] = true;
     NumberedLines found;
+    found.ids.reserve(text.size() / 8);
     while (text.begin != text.end) {
         const Text line = take_line(text);
         const std::size_t before = found.ids.size();
