@@ -106,6 +106,7 @@ def run_train(args: argparse.Namespace) -> None:
         )
     if args.arpa is None:
         raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
+    arpa.check_ending(args.arpa)
     how = _estimation(args)
     folder = None if args.arpa == sources.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
     model: backoff.BackoffModel | estimation.Estimated

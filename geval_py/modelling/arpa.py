@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +11,7 @@ from itertools import chain
 
 import numpy as np
 
-from geval_py.errors import MalformedLineError, ModelError
+from geval_py.errors import MalformedLineError, ModelError, UsageError
 from geval_py.modelling import kenlm_models
 from geval_py.modelling.backoff import BackoffModel, Ngrams, key_of, texts_of
 from geval_py.modelling.corpus import (
@@ -29,13 +30,14 @@ from geval_py.modelling.estimation import Estimated
 from geval_py.reading.lines import LineReader
 from geval_py.reading.rewriting import Writable
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.text import visible
+from geval_py.text import named, visible
 
 with suppress(ImportError):  # it was not built
     from geval_py.scoring.kernel._native import word_table, write_arpa_rows
 
 
 UNKNOWN_IN_CAPITALS = b"<UNK>"  # as some models have it: KenLM's lm/vocab.cc takes it for <unk> too
+BINARY_ENDINGS = (".bin", ".binary", ".klm", ".mmap")
 LOG_ZERO = -99.0
 MISSING_UNKNOWN = -100.0
 MAX_SUM = 1.001  # of the probabilities behind a context; a file has few digits
@@ -232,6 +234,16 @@ def _check(model: BackoffModel) -> None:
         behind = f" behind `{model.text_of(order - 1, context)}`" if order > 1 else " of the 1-grams"
         message = f"Not a model: the probabilities{behind} sum to {sums[context]:.6g}, which is above 1"
         raise ModelError(path=model.name, message=message)
+
+
+def check_ending(path: str) -> None:
+    """Raise UsageError for a path that ends as KenLM's binary files do."""
+    stem, ending = os.path.splitext(path)
+    if ending in BINARY_ENDINGS:
+        raise UsageError(
+            message=f"{named(path)} has the ending of a binary model, and this writes ARPA files\n"
+            f"  write {named(stem + '.arpa')}; KenLM's build_binary turns it into a binary file"
+        )
 
 
 def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,15 @@ ArpaRows = tuple[list[Ids], Doubles, Doubles | None]  # columns of words, log10 
 WRITTEN_ROWS = 1 << 14  # at a time
 
 
+class _Fields:
+    """Values that are pickled without what they compute once: the kernel's tables and indexes cannot be pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: vars(self)[field.name] for field in fields(cast(Any, self))}
+
+
 @dataclass(frozen=True)
-class Ngrams:
+class Ngrams(_Fields):
     """The n-grams of one order, sorted by context (a row of the order below), then by last word.
 
     ``log_probabilities`` and ``log_backoffs`` are log10; the back-offs are 0 for the highest order.
@@ -87,7 +94,7 @@ def key_of(contexts: Ids, words: Ids | np.int32) -> Longs:
 
 
 @dataclass(frozen=True)
-class BackoffModel:
+class BackoffModel(_Fields):
     """A model: the words by id (<unk>, <s> and </s> first), and the n-grams by order, from 1.
 
     The rows of order 1 are the ids. ``name`` is the file that the model was made from, for messages. ``missing`` are

@@ -255,7 +255,8 @@ def _find_discounts(number: Sequence[int], length: int, how: Estimation, path: s
         raise ModelError(
             path=path,
             message=f"Kneser-Ney has no discounts for this text: {fault}\n  is it small or made up? sentences that "
-            "are there many times over are best left out; or take the fall-back discounts: --discount-fallback",
+            "are there many times over are best left out\n"
+            "  or take the fall-back discounts: --discount-fallback, in Python discount_fallback=True",
         )
     amounts = tuple(float(np.float32(how.fallback[min(j, len(how.fallback) - 1)])) for j in range(3))
     return Discounts(amounts=amounts, fell_back=True)

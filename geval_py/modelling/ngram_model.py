@@ -207,6 +207,9 @@ class NgramModel:
         expectation and maximisation. Raises UsageError for weights that do not sum to 1, and without weights or text.
         """
         models = tuple(models)
+        for model in models:
+            if not isinstance(model, NgramModel):
+                raise errors.UsageError(message=f"a mixture is one of NgramModels, not of a {type(model).__name__}")
         if (weights is None) == (on is None):
             raise errors.UsageError(message="a mixture takes weights, or a held-out text to find them on")
         if weights is None:
@@ -232,8 +235,18 @@ class NgramModel:
             what = "a mixture has no ARPA file" if part is None else "a binary model of KenLM is not written again"
             raise errors.UsageError(message=f"{what}: keep the files that it was made of")
         name = os.fspath(path)
+        arpa.check_ending(name)
         with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
             arpa.write_arpa(part, file)
+
+    def __repr__(self) -> str:
+        weights = [f"@{weight:.6g}" for weight in self.weights] if len(self.parts) > 1 else [""]
+        name = "+".join(part.name + weight for part, weight in zip(self.parts, weights, strict=True))
+        return f"<NgramModel of order {self.order}{name and f' from {name}'}>"
+
+    def __contains__(self, word: str) -> bool:
+        """Return whether a word is in the vocabulary, as KenLM's Model says; <unk> is not."""
+        return [unknown for _, _, unknown in self.full_scores(word, bos=False, eos=False)] == [False]
 
     @property
     def vocabulary(self) -> list[str]:

@@ -51,6 +51,8 @@ def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
     if isinstance(texts, (str, os.PathLike)):
         yield from blocks_of_files([os.fspath(texts)])
         return
+    if not isinstance(texts, Iterable):
+        raise UsageError(message=f"texts are sentences, or the path of a file, not {type(texts).__name__}")
     line, lines = 1, map(line_of, texts)
     while block := b"".join(islice(lines, SENTENCES_AT_A_TIME)):
         yield "", line, block
@@ -66,6 +68,8 @@ def line_of(sentence: str | Iterable[str]) -> bytes:
     """
     if isinstance(sentence, str):
         return _encoded(sentence).replace(b"\n", b" ") + b"\n"
+    if not isinstance(sentence, Iterable):
+        raise UsageError(message=f"a sentence is a string or a list of strings, not {type(sentence).__name__}")
     words = list(map(_encoded, sentence))
     if not all(words) or _WHITE_SPACE.search(b"".join(words)):
         wrong = next(word for word in words if not word or _WHITE_SPACE.search(word))

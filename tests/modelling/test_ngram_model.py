@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import pickle
 from itertools import product
 from pathlib import Path
 
@@ -111,6 +112,44 @@ def test_surprisals_sum_to_the_score(sentences, texts, bos, eos):
     for words, found in zip(texts, of_texts, strict=True):
         assert -math.fsum(found) * math.log10(2) == pytest.approx(model.score(words, bos, eos), rel=1e-12)
     assert [model.score(words, bos, eos) for words in texts] == model.score_texts(texts, bos, eos).logs.tolist()
+
+
+@given(SENTENCES, CONTEXT, st.booleans(), st.booleans())
+def test_full_scores(sentences, words, bos, eos):
+    model, tokens = trained(sentences, 3), [*words, "</s>"][: len(words) + eos]
+    scores = list(model.full_scores(words, bos, eos))
+    assert [log for log, _, _ in scores] == pytest.approx(
+        [-bits * math.log10(2) for bits in model.surprisals(words, bos, eos)]
+    )
+    assert [unknown for _, _, unknown in scores] == [token not in model for token in tokens]
+    reach = bos
+    for _, length, unknown in scores:
+        assert 1 <= length <= min(reach + 1, 3)
+        reach = 0 if unknown else length
+
+
+def test_what_is_in_a_vocabulary():
+    model = trained(["a b"], 2)
+    there = ["a", "</s>", "<s>", "c", "<unk>", "a b", ""]
+    assert [word in model for word in there] == [True, True, True, False, False, False, False]  # as kenlm says
+
+
+def test_a_used_model_can_be_pickled():
+    model, other = trained(["a b c", "a b"], 3), trained(["b d"], 2)
+    for used in (model, NgramModel.mix([model, other], [0.25, 0.75])):
+        said = used.score("a b d e"), used.next_words("a"), used.vocabulary
+        copy = pickle.loads(pickle.dumps(used))
+        assert (copy.score("a b d e"), copy.next_words("a"), copy.vocabulary) == said
+
+
+def test_a_model_at_the_prompt(tmp_path):
+    model = trained(["a b c"], 3)
+    assert repr(model) == "<NgramModel of order 3>"
+    path = tmp_path / "m.arpa"
+    model.save(path)
+    read = NgramModel.load(path)
+    assert repr(read) == f"<NgramModel of order 3 from {path}>"
+    assert repr(NgramModel.mix([read, read], [0.25, 0.75])) == f"<NgramModel of order 3 from {path}@0.25+{path}@0.75>"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -273,6 +312,11 @@ def test_a_binary_file_without_its_words(tmp_path):
     (lambda m: m.next_words("a", -1), "k is a number of words, or None for all, not -1"),
     (lambda m: m.score(["a b"]), "`a b` is no word: it is empty or has white space in it"),
     (lambda m: m.score(["a", ""]), "`` is no word: it is empty or has white space in it"),
+    (lambda m: m.score(None), "a sentence is a string or a list of strings, not NoneType"),
+    (lambda m: m.perplexity(5), "texts are sentences, or the path of a file, not int"),
+    (lambda m: NgramModel.mix([m, "m.arpa"], [0.5, 0.5]), "a mixture is one of NgramModels, not of a str"),
+    (lambda m: m.save("m.klm"), "`m.klm` has the ending of a binary model, and this writes ARPA files\n"
+     "  write `m.arpa`; KenLM's build_binary turns it into a binary file"),
     (lambda m: m.surprisals([1, 2]), "a sentence is a string or a list of strings, and has no int"),
     (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
     (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),
