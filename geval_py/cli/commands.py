@@ -82,6 +82,7 @@ SUBCOMMANDS = {  # of each command that has some, the same
     "lm": {
         "train": ("estimate a model of texts, as KenLM's lmplz", "geval_py.cli.lm"),
         "perplexity": ("the perplexity of texts, as KenLM's query", "geval_py.cli.lm"),
+        "count": ("how often n-grams occur in a text", "geval_py.cli.lm"),
         "info": ("what is in a model", "geval_py.cli.lm"),
         "next": ("the most probable next words behind a context", "geval_py.cli.lm"),
         "surprisal": ("the surprisal of each word of a text", "geval_py.cli.lm"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -12,11 +13,23 @@ from itertools import count, tee
 from tempfile import TemporaryFile
 
 from geval_py.cli import terminal
-from geval_py.cli.commands import add_format, number_option, option, parser_maker, switch, table_options
+from geval_py.cli.commands import (
+    CONTEXTS,
+    OptionAdder,
+    add_format,
+    number_option,
+    option,
+    parser_maker,
+    switch,
+    table_options,
+)
 from geval_py.errors import UsageError
 from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model
-from geval_py.modelling.texts import blocks_of_files, text_blocks
+from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
 from geval_py.reading import compression, config, rewriting, sources
+from geval_py.reading.challenge import Challenge
+from geval_py.reading.preparation import TOKENIZERS
+from geval_py.reading.splits import TRAINING_SET
 from geval_py.tables import numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import named
@@ -31,6 +44,7 @@ EXAMPLES = """\
   geval lm train --help                what a command does, and its options
 """
 DEFAULT_ORDER = 5
+ROWS_LOOKED_AT = 100
 MODEL_HELP = "a model: an ARPA file, which may be compressed, or a binary file of KenLM"
 TEXT_HELP = "a text with one sentence per line, which may be compressed (-: standard input)"
 MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with its weights, such as a.arpa@0.7+b.arpa@0.3"
@@ -53,23 +67,64 @@ def _memory(text: str) -> int:
     return size
 
 
+def _text_options(default: str) -> tuple[OptionAdder, ...]:
+    """Return the options of a text; ``default`` is the set of a challenge that is read."""
+    return (
+        option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP.replace("-:", "default:")),
+        option(
+            "--challenge", metavar="DIR", help="read a challenge: left context, answer and right context as a line"
+        ),
+        table_options(test_name=f"with --challenge: the set that is read (default: {default})"),
+        *CONTEXTS,
+        switch("--split-sentences", help="also end a sentence after . ? or ! before white space"),
+        table_options(tokenizer=f"split lines into tokens: {', '.join(TOKENIZERS)}"),
+    )
+
+
+def _blocks(args: argparse.Namespace, default: str) -> Iterator[TextBlock]:
+    """Return the text that the options name, in blocks; notes files that look like tables."""
+    if args.challenge is not None:
+        if args.texts:
+            raise UsageError(message="--challenge takes the place of a text: leave one of them out")
+        data = Challenge.open(args.challenge)[args.test_name or default]
+        blocks = corpus.item_blocks(data, (args.left, args.right))
+    elif args.test_name or args.left or args.right:
+        raise UsageError(message="-t, --left and --right go with --challenge")
+    else:
+        blocks = _noted(blocks_of_files(args.texts or [sources.STANDARD_INPUT]))
+    return prepared(blocks, args.tokenizer, sentences=args.split_sentences)
+
+
+def _noted(blocks: Iterator[TextBlock]) -> Iterator[TextBlock]:
+    for path, line, block in blocks:
+        columns = {one.count(b"\t") for one in block.split(b"\n", ROWS_LOOKED_AT)[:-1]} if line == 1 else {0}
+        if len(columns) == 1 and 0 not in columns:
+            terminal.note(
+                f"{named(path)} is a table of {columns.pop() + 1} columns: all count as text, ids and years too\n"
+                "  --challenge DIR reads the contexts and the answers of a challenge"
+            )
+        yield path, line, block
+
+
 make_train_parser = parser_maker(
     "lm train",
     "Train an n-gram model with interpolated modified Kneser-Ney smoothing, as KenLM's lmplz does.",
     """\
   geval lm train -o 3 text.txt --arpa text.arpa
+  geval lm train -o 3 --skip-symbols <text.txt >text.arpa
+  geval lm train -o 3 --challenge gazette --arpa gazette.arpa
   geval lm train -o 4 --prune 0 0 1 --arpa big.arpa.xz part-1.txt part-2.txt.gz
   geval lm train -o 2 --counts add-one text.txt --arpa add-one.arpa
 
 A text has one sentence per line and white space between words. Write an option that takes several values before
 another option or after the texts.
 """,
-    option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
+    *_text_options(TRAINING_SET),
     number_option(
         "-o", "--order", default=DEFAULT_ORDER,
         help=f"the length of the longest n-grams, 1 to {estimation.MAX_ORDER} (default: {DEFAULT_ORDER})",
     ),
-    option("--arpa", metavar="FILE", help="the file for the model, compressed if it ends in .gz or .xz (-: stdout)"),
+    option("--arpa", metavar="FILE", help="the model's file, compressed if it ends in .gz or .xz (default: stdout)"),
     option("--counts", choices=estimation.KINDS, help="use this estimate in place of Kneser-Ney smoothing"),
     number_option(
         "--prune", nargs="+", default=[],
@@ -88,6 +143,7 @@ another option or after the texts.
         "--vocab-pad", help="share the probability that unigrams leave over as if there were N words"
     ),
     switch("--exact-discounts", help="compute the discounts without lmplz's bug in the counts of counts"),
+    switch("--no-sentence-marks", help="train without <s> and </s>, for texts that are no sentences"),
     switch(
         "--skip-symbols", help="read <s>, </s> and <unk> in the text as white space"
     ),
@@ -100,12 +156,13 @@ another option or after the texts.
 
 def run_train(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if not args.texts:
+    if not (args.texts or args.challenge) and sys.stdin.isatty():
         raise UsageError(
             message="the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"
         )
-    if args.arpa is None:
+    if args.arpa is None and sys.stdout.isatty():
         raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
+    args.arpa = args.arpa or sources.STANDARD_INPUT
     arpa.check_ending(args.arpa)
     how = _estimation(args)
     folder = None if args.arpa == sources.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
@@ -113,7 +170,10 @@ def run_train(args: argparse.Namespace) -> None:
     try:
         TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
         sizes = columns.Sizes.of_memory(args.memory or columns.DEFAULT_MEMORY, folder)
-        text = corpus.corpus_of(blocks_of_files(args.texts), skip_symbols=args.skip_symbols, sizes=sizes)
+        text = corpus.corpus_of(
+            _blocks(args, TRAINING_SET),
+            skip_symbols=args.skip_symbols, sizes=sizes, marks=not args.no_sentence_marks,
+        )  # fmt: skip
         if text.not_utf8 is not None:
             path, line = text.not_utf8
             terminal.note(f"{named(path)} is not UTF-8, first in line {line}; its bytes are taken as they are")
@@ -177,11 +237,11 @@ make_perplexity_parser = parser_maker(
     "Show a model's perplexity of texts, including and excluding OOVs, as KenLM's query does.",
     """\
   geval lm perplexity text.arpa other.txt
-  geval lm perplexity text.arpa.xz other.txt --bootstrap 1000
+  geval lm perplexity text.arpa.xz --challenge gazette -t dev-0 --bootstrap 1000
   geval lm perplexity text.arpa other.txt --sentences | sort -n | head
 """,
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
-    option("texts", nargs="*", metavar="TEXT", help=TEXT_HELP),
+    *_text_options(config.DEFAULT_TEST),
     option(
         "--no-sentence-marks", dest="marks", action="store_false",
         help="do not begin a line with <s>, and do not predict </s> at its end",
@@ -200,7 +260,7 @@ make_perplexity_parser = parser_maker(
 
 def run_perplexity(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    if args.model is None or not args.texts:
+    if args.model is None or (not (args.texts or args.challenge) and sys.stdin.isatty()):
         missing = "a model" if args.model is None else "a text"
         raise UsageError(message=f"{missing} is missing\n  for example geval lm perplexity text.arpa other.txt")
     if args.bootstrap is None and args.seed is not None:
@@ -208,7 +268,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
     model = _loaded(args.model)
-    score = model.score_blocks(blocks_of_files(args.texts), bos=args.marks, eos=args.marks)
+    score = model.score_blocks(_blocks(args, config.DEFAULT_TEST), bos=args.marks, eos=args.marks)
     unknown = int(score.oov.sum())
     if unknown:
         has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
@@ -225,6 +285,43 @@ def run_perplexity(args: argparse.Namespace) -> None:
                 args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress
             )
     terminal.show(ngram_model.perplexity_shown(score, intervals, args.precision), args)
+
+
+make_count_parser = parser_maker(
+    "lm count",
+    "Show how often n-grams occur in a text, and their share of the n-grams with the same words before the last one.",
+    """\
+  geval lm count text.txt "in the"
+""",
+    option("text", nargs="?", metavar="TEXT", help=TEXT_HELP),
+    option("ngrams", nargs="*", metavar="NGRAM", help="one or more words, separated by spaces"),
+    table_options("precision"),
+)  # fmt: skip
+
+
+def run_count(args: argparse.Namespace) -> None:
+    """Run the command; raises GevalError."""
+    ngrams = [(ngram, corpus.split_as_lmplz(ngram.encode(errors="surrogateescape"))) for ngram in args.ngrams]
+    if not ngrams or [] in dict(ngrams).values():
+        raise UsageError(message='a text or an n-gram is missing\n  for example geval lm count text.txt "in the"')
+    patterns = []  # of each n-gram, and of its beginning with any word behind
+    for _, words in ngrams:
+        *before, last = (re.escape(word) + b" " for word in words)
+        patterns += [re.compile(b"(?= " + b"".join([*before, end]) + b")") for end in (last, rb"[^ \n]")]
+    counts = [0] * len(patterns)
+    for path, line, block in blocks_of_files([args.text]):
+        if line == 1 and block.lstrip().startswith((b"\\data\\", kenlm_models.MAGIC)):
+            raise UsageError(
+                message=f"{named(path)} is a model, which has no counts: count in the text of its training"
+            )
+        spaced = b"".join(b" %b \n" % b" ".join(corpus.split_as_lmplz(one)) for one in block.split(b"\n"))
+        counts = [count + len(pattern.findall(spaced)) for count, pattern in zip(counts, patterns, strict=True)]
+    rows = (
+        (ngram, own, own / whole if whole else math.nan)
+        for (ngram, _), own, whole in zip(ngrams, counts[::2], counts[1::2], strict=True)
+    )
+    columns = [Column(name="n-gram"), Column(name="count", write=str), _figures("share", args.precision)]
+    terminal.write_table(Table(columns, rows))
 
 
 make_info_parser = parser_maker(

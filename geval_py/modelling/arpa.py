@@ -251,10 +251,15 @@ def write_arpa(model: BackoffModel | Estimated, file: Writable) -> None:
     native = choose_backend() == "native"
     table = word_table(b"\n".join([*model.words, b""]), b"") if native else None
     texts = np.empty(0, np.object_) if native else texts_of(model.words)
-    file.write(b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(model.kept, 1)))
+    counts = [model.kept[0] - len(model.missing), *model.kept[1:]]
+    file.write(b"\\data\\\n" + b"".join(b"ngram %d=%d\n" % pair for pair in enumerate(counts, 1)))
     for order in range(1, len(model.levels) + 1):
         file.write(b"\n\\%d-grams:\n" % order)
         for ids, logs, backoffs in model.arpa_rows(order):
+            if order == 1 and model.missing:
+                there = ~np.isin(ids[0], [number for number, mark in enumerate(MARKS) if mark in model.missing])
+                ids, logs = [ids[0][there]], logs[there]
+                backoffs = None if backoffs is None else backoffs[there]
             if backoffs is not None:
                 backoffs = np.maximum(backoffs, LOG_ZERO)  # KenLM reads no back-off of -inf
             if native:

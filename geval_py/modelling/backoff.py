@@ -191,7 +191,8 @@ class BackoffModel(_Fields):
             raise ModelError(
                 path=self.name,
                 message=f"the model has no {b' and '.join(missing).decode()}\n"
-                "  it was made without the marks of sentences: score without them, too (--no-sentence-marks)",
+                "  it was made without the marks of sentences: score without them, too "
+                "(--no-sentence-marks, in Python bos=False, eos=False)",
             )
 
     def token_scores(self, tokens: Ids, depths: Ids) -> tuple[Doubles, Ids]:

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import MalformedLineError, ModelError
+from geval_py.errors import MalformedLineError, MissingFileError, ModelError
 from geval_py.modelling.columns import DEFAULT_MEMORY, Sizes
-from geval_py.modelling.texts import TextBlock
+from geval_py.modelling.texts import TextBlock, blocks_of
+from geval_py.reading.challenge import DataSet
 from geval_py.reading.gap_columns import LEFT_NAMES, RIGHT_NAMES, find_contexts
 from geval_py.reading.items import Item
 from geval_py.scoring.kernel.backends import choose_backend
@@ -83,6 +84,17 @@ def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[
         pairs = zip((LEFT_NAMES[0], RIGHT_NAMES[0]), columns, strict=True)
         values |= {name: item.columns.get(column, "") for name, column in pairs if column}
         yield Item(item.line, values, item.expected)
+
+
+def item_blocks(data: DataSet, contexts: tuple[str, str]) -> Iterator[TextBlock]:
+    """Yield the texts of a set, a line each: left context, answer, right context; overlapping windows are joined.
+
+    Raises MissingFileError without the input or the answers, UsageError as :func:`gap_of`.
+    """
+    if data.input is None or data.expected is None:
+        raise MissingFileError(what="No texts without the input and the answers", path=data.directory)
+    texts = (b" ".join(words).decode(errors="surrogatepass") for words in texts_of(with_contexts(data, contexts)))
+    return ((data.directory, line, block) for _, line, block in blocks_of(texts))
 
 
 def texts_of(items: Iterable[Item]) -> list[Sentence]:
@@ -172,16 +184,22 @@ class Corpus:
     """The sentences of a text as ids of words, in chunks of whole sentences; they need not fit into memory.
 
     ``words`` are the words by id: first the :data:`MARKS`, then the words of the text in order of appearance.
-    ``tokens`` is the column of all sentences, each between <s> and </s>. ``name`` is the first file's, for messages;
-    ``not_utf8`` the file and the line of the first bytes that are not UTF-8.
+    ``tokens`` is the column of all sentences, each between <s> and </s>; without ``marks``, <s> only separates
+    sentences, and </s> is left out. ``name`` is the first file's, for messages; ``not_utf8`` the file and the line of
+    the first bytes that are not UTF-8.
     """
 
-    def __init__(self, words: list[bytes], sizes: Sizes | None = None, name: str = "") -> None:
-        self.words, self.name = words, name
+    def __init__(self, words: list[bytes], sizes: Sizes | None = None, name: str = "", *, marks: bool = True) -> None:
+        self.words, self.name, self.marks = words, name, marks
         self.sizes = sizes or Sizes.of_memory(DEFAULT_MEMORY)
         self.tokens = self.sizes.column(np.int32)
         self.not_utf8: tuple[str, int] | None = None
         self._bounds = [0]
+
+    @property
+    def missing(self) -> frozenset[bytes]:
+        """The marks that a model of the corpus lacks."""
+        return frozenset(() if self.marks else MARKS[START:])
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence], name: str = "") -> Corpus:
@@ -194,6 +212,7 @@ class Corpus:
 
     def add(self, tokens: Ids) -> None:
         """Append whole sentences, each between <s> and </s>."""
+        tokens = tokens if self.marks else tokens[tokens != END]
         is_full = len(self.tokens) + len(tokens) - self._bounds[-1] > self.sizes.tokens
         if is_full and len(self.tokens):
             self._bounds.append(len(self.tokens))
@@ -221,13 +240,15 @@ def lacks_spaces(text: str) -> bool:
     return size > LONG_WORD * len(words) and 2 * len(UNSPACED.findall(text)) > size
 
 
-def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes: Sizes | None = None) -> Corpus:
+def corpus_of(
+    blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes: Sizes | None = None, marks: bool = True
+) -> Corpus:
     """Make a corpus of texts, as lmplz does.
 
     With ``skip_symbols`` marks in the text are white space; without it they raise MalformedLineError. Raises
     whatever the ``blocks`` of lines raise.
     """
-    numbering, corpus = new_numbering(), Corpus([], sizes)
+    numbering, corpus = new_numbering(), Corpus([], sizes, marks=marks)
     for path, line, block in blocks:
         corpus.name = corpus.name or path
         if corpus.not_utf8 is None:
@@ -236,8 +257,8 @@ def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes:
             except UnicodeDecodeError as error:
                 corpus.not_utf8 = path, line + block.count(b"\n", 0, error.start)
         ids, lengths = numbering.number_lines(block)
-        marks = ids < len(MARKS)
-        if marks.any():
+        is_mark = ids < len(MARKS)
+        if is_mark.any():
             if not skip_symbols:
                 numbered = enumerate(map(split_as_lmplz, lines_of(block)), line)
                 place, words, mark = next((n, ws, one) for n, ws in numbered for one in MARKS if one in ws)
@@ -251,8 +272,8 @@ def corpus_of(blocks: Iterable[TextBlock], *, skip_symbols: bool = False, sizes:
                     reason=f"{name} in the text", token=name, hint=hint, text=text,
                 )  # fmt: skip
             of_line = np.repeat(np.arange(len(lengths)), lengths)
-            lengths = lengths - np.bincount(of_line[marks], minlength=len(lengths))
-            ids = ids[~marks]
+            lengths = lengths - np.bincount(of_line[is_mark], minlength=len(lengths))
+            ids = ids[~is_mark]
         corpus.add(with_marks(ids, lengths))
     corpus.words = numbering.words
     return corpus

@@ -31,6 +31,7 @@ from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.backoff import ArpaRows, BackoffModel, Ngrams, key_of
 from geval_py.modelling.columns import Array, NumberColumn, Sizes
 from geval_py.modelling.corpus import (
+    END,
     MARKS,
     START,
     UNKNOWN,
@@ -130,6 +131,7 @@ class Estimated(NamedTuple):
     discounts: tuple[Discounts, ...]
     name: str
     sizes: Sizes
+    missing: frozenset[bytes] = frozenset()  # of the marks
 
     def model(self) -> BackoffModel:
         """Return the model in arrays, of the n-grams that are kept."""
@@ -150,7 +152,7 @@ class Estimated(NamedTuple):
             )
             new_rows = renumbered
         words = [self.words[number] for number in np.flatnonzero(self.levels[0].kept.read()).tolist()]
-        return BackoffModel(words=words, levels=tuple(ngrams), name=self.name)
+        return BackoffModel(words=words, levels=tuple(ngrams), name=self.name, missing=self.missing)
 
     def arpa_rows(self, length: int) -> Iterator[ArpaRows]:
         """Yield the n-grams of a length that are kept, in blocks, as an ARPA file has them."""
@@ -196,7 +198,7 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
             for column, change in ((adjusted, -1), (level.counts, 1)):
                 number[min(int(column.read(last, last + 1)[0]), 5)] += change
         discounts.append(_find_discounts(number[:5].tolist(), length, how, corpus.name))
-        _weigh(levels[:length], adjusted, discounts[-1], how, sizes)
+        _weigh(levels[:length], adjusted, discounts[-1], how, corpus)
     return Estimated(
         words=words,
         levels=levels,
@@ -205,6 +207,7 @@ def estimate(corpus: Corpus, how: Estimation) -> Estimated:
         discounts=tuple(discounts),
         name=corpus.name,
         sizes=sizes,
+        missing=corpus.missing,
     )
 
 
@@ -263,10 +266,10 @@ def _find_discounts(number: Sequence[int], length: int, how: Estimation, path: s
 
 
 def _weigh(
-    levels: Sequence[Level], adjusted: NumberColumn, discounts: Discounts, how: Estimation, sizes: Sizes
+    levels: Sequence[Level], adjusted: NumberColumn, discounts: Discounts, how: Estimation, corpus: Corpus
 ) -> None:
     """Compute the probabilities of the highest of some orders, and the back-offs of their contexts."""
-    level = levels[-1]
+    level, sizes = levels[-1], corpus.sizes
     table = np.array((0.0, *discounts.amounts))
     done = 0  # contexts
     for start, stop, contexts in _context_blocks(level, sizes):
@@ -281,9 +284,10 @@ def _weigh(
         if len(levels) == 1:
             share = float(gamma[0])
             if how.interpolate_unigrams:
-                share /= max(int(np.count_nonzero(kept)) - 1, how.vocabulary_size)
+                share /= max(int(np.count_nonzero(kept)) - 2 + corpus.marks, how.vocabulary_size)
                 own += share
-            own[UNKNOWN], own[START] = share, 1.0
+            own[UNKNOWN] = share
+            _set_marks(own, corpus)
             level.probabilities.append(own)
         else:
             levels[-2].log_backoffs.append(_log10(gamma))
@@ -294,6 +298,13 @@ def _weigh(
         levels[-2].log_backoffs.append(np.zeros(len(levels[-2]) - done))
     if len(levels) == how.order:
         level.log_backoffs.append(np.zeros(len(level)))
+
+
+def _set_marks(probabilities: Doubles, corpus: Corpus) -> None:
+    """Set the probability of <s>, which is never predicted; without marks, that of </s> too."""
+    probabilities[START] = float(corpus.marks)
+    if not corpus.marks:
+        probabilities[END] = 0.0
 
 
 def _context_blocks(level: Level, sizes: Sizes) -> Iterator[tuple[int, int, Ids]]:
@@ -324,7 +335,7 @@ def _log10(values: Doubles) -> Doubles:
 def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
     """Make a model of plain counts, one of :data:`KINDS`."""
     levels = count_levels(corpus, order)
-    size, ngrams = len(corpus.words) - 1, []
+    size, ngrams = len(corpus.words) - 2 + corpus.marks, []
     totals: Longs = np.array([levels[0].counts.read().sum()])
     for length, level in enumerate(levels, 1):
         contexts, counts = level.contexts.read(), level.counts.read()
@@ -341,12 +352,12 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
             shares = counts / totals[contexts]
             backoffs = np.where(behind > 0, 0.0, 1.0)
         if length == 1:
-            shares[START] = 1.0
+            _set_marks(shares, corpus)
         with np.errstate(divide="ignore"):
             logs = {"log_probabilities": np.log10(shares), "log_backoffs": np.log10(backoffs)}
         ngrams.append(Ngrams(contexts=contexts, words=level.words.read(), **logs))
         totals = behind
-    return BackoffModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name)
+    return BackoffModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name, missing=corpus.missing)
 
 
 # Counting n-grams
@@ -393,7 +404,7 @@ def _count_longer(
         below, starts = rows.read(start, start + len(tokens)), np.flatnonzero(tokens == START)
         depths = np.arange(len(tokens)) - np.repeat(starts, np.diff(np.append(starts, len(tokens))))
         places = by_word.read(start, start + len(tokens))
-        places = places[depths[places] >= length - 1]
+        places = places[depths[places] >= length - corpus.marks]
         ranks, contexts = sorted_with_ranks(below[places - 1])
         places = places[ranks]
         del ranks

@@ -162,8 +162,10 @@ class NgramModel:
         vocab_pad: int = 0,
         exact_discounts: bool = False,
         skip_symbols: bool = False,
+        counts: str | None = None,
+        sentence_marks: bool = True,
     ) -> Self:
-        """Estimate a model with interpolated modified Kneser-Ney, as KenLM's lmplz does.
+        """Estimate a model with interpolated modified Kneser-Ney, as KenLM's lmplz does; or by plain ``counts``.
 
         ``texts`` are sentences, each a string or a list of words, or the path of a file with a sentence a line. The
         options are those of ``geval lm train``. Raises UsageError for options that are wrong, ModelError if the text
@@ -179,7 +181,10 @@ class NgramModel:
             vocabulary_size=vocab_pad,
             exact_discounts=exact_discounts,
         )
-        return cls([estimation.estimate(corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols), how).model()])
+        text = corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols, marks=sentence_marks)
+        return cls(
+            [estimation.plain_model(text, order, counts) if counts else estimation.estimate(text, how).model()]
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -268,17 +273,18 @@ class NgramModel:
         logs, orders, _ = self.token_scores(line_of(words), bos=bos, eos=eos)
         return ((log, order or 1, not order) for log, order in zip(logs.tolist(), orders.tolist(), strict=True))
 
-    def surprisals(self, words: str | Iterable[str], bos: bool = True, eos: bool = False) -> list[float]:
+    def surprisals(self, words: str | Iterable[str], bos: bool | None = None, eos: bool = False) -> list[float]:
         """Return the surprisal of each word in bits, -log2 of its probability; inf if that is 0.
 
-        With ``eos``, the last value is that of </s>. An unknown word has the surprisal of <unk>.
+        By default, <s> is in front of the first word if the model has it. With ``eos``, the last value is that of
+        </s>. An unknown word has the surprisal of <unk>.
         """
         return next(self.text_surprisals([words], bos=bos, eos=eos))
 
-    def text_surprisals(self, texts: TextSource, bos: bool = True, eos: bool = False) -> Iterator[list[float]]:
+    def text_surprisals(self, texts: TextSource, bos: bool | None = None, eos: bool = False) -> Iterator[list[float]]:
         """Yield the surprisals of each sentence, or of each line of the file at a path; fast for many."""
         for _, _, block in blocks_of(texts):
-            logs, _, lengths = self.token_scores(block, bos=bos, eos=eos)
+            logs, _, lengths = self.token_scores(block, bos=self._bos(bos), eos=eos)
             values = iter([-log / math.log10(2) + 0.0 for log in logs.tolist()])
             yield from (list(islice(values, length)) for length in lengths.tolist())
 
@@ -310,15 +316,20 @@ class NgramModel:
             mixed = np.log10(np.array(self.weights) @ np.where((orders == 0) & (longest > 0), 0.0, 10.0**logs))
         return np.minimum(mixed, 0.0), longest, scores[0][2]
 
-    def next_words(self, context: str | Iterable[str] = "", k: int | None = 10, bos: bool = True) -> dict[str, float]:
+    def _bos(self, bos: bool | None) -> bool:
+        return all(b"<s>" not in part.missing for part in self.parts) if bos is None else bos
+
+    def next_words(
+        self, context: str | Iterable[str] = "", k: int | None = 10, bos: bool | None = None
+    ) -> dict[str, float]:
         """Return the most probable next words with their probabilities, the most probable first.
 
-        All of the vocabulary is returned if ``k`` is None; its probabilities sum to 1. <unk> stands for all unknown
-        words, and </s> for the end of the sentence.
+        By default, the context begins with <s> if the model has it. All of the vocabulary is returned if ``k`` is
+        None; its probabilities sum to 1. <unk> stands for all unknown words, and </s> for the end of the sentence.
         """
         if k is not None and k < 0:
             raise errors.UsageError(message=f"k is a number of words, or None for all, not {k}")
-        seen = [corpus.MARKS[corpus.START]] * bos + line_of(context).split()
+        seen = [corpus.MARKS[corpus.START]] * self._bos(bos) + line_of(context).split()
         first, (texts, places) = self.parts[0], self._words
         size = min(len(texts) if k is None else k, len(texts) - 1)  # <s> is never predicted
         if len(self.parts) == 1 and isinstance(first, backoff.BackoffModel):
@@ -367,9 +378,9 @@ def perplexity_shown(
             document[f"interval_{name}_oov"] = interval.to_dict()
             if not math.isnan(interval.middle):
                 shown = numbers.with_half_width(interval.middle, interval.half_width, precision)
-        rows.append((f"Perplexity {name} OOVs", shown))
+        rows.append((f"Perplexity {name} OOVs:", shown))
     columns = [table.Column(name="what"), table.Column(name="value")]
-    people = table.Table(columns, [*rows, ("OOVs", oov), ("Tokens", tokens)])
+    people = table.Table(columns, [*rows, ("OOVs:", oov), ("Tokens:", tokens)])
     return formats.Shown(document=document, people=people, as_tabs=True)
 
 

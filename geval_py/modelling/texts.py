@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from geval_py.errors import EmptyFileError, UsageError
 from geval_py.reading.lines import LineReader
+from geval_py.reading.preparation import find_tokenizer
 from geval_py.text import visible
 
 TextBlock: TypeAlias = tuple[str, int, bytes]  # a path, the number of the first line, and lines
@@ -17,6 +18,7 @@ TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
 
 BLOCK_BYTES = 1 << 20
 SENTENCES_AT_A_TIME = 10_000
+_SENTENCE_END = re.compile(rb"""([.?!]["')\]]*)[ \t]+""")
 _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 
 
@@ -59,6 +61,21 @@ def blocks_of(texts: TextSource) -> Iterator[TextBlock]:
         line += SENTENCES_AT_A_TIME
     if line == 1:
         raise UsageError(message="there is no text: give its sentences, or the path of a file")
+
+
+def prepared(blocks: Iterable[TextBlock], tokenizer: str | None, *, sentences: bool) -> Iterator[TextBlock]:
+    r"""Split lines into sentences, and sentences into tokens with spaces between, as the tokenizer with a name does.
+
+    >>> list(prepared([("", 1, b'It rained. "Why?" I do.\n')], "13a", sentences=True))
+    [('', 1, b'It rained .\n" Why ? "\nI do .\n')]
+    """
+    spaced = None if tokenizer is None else find_tokenizer(tokenizer)
+    for path, line, block in blocks:
+        text = _SENTENCE_END.sub(rb"\1\n", block) if sentences else block
+        if spaced:
+            lines = text[:-1].decode(errors="surrogateescape").split("\n")
+            text = b"".join(f"{spaced(one)}\n".encode(errors="surrogateescape") for one in lines)
+        yield path, line, text
 
 
 def line_of(sentence: str | Iterable[str]) -> bytes:

@@ -24,6 +24,11 @@ def model(geval):
     assert geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")[0] == 0
 
 
+def test_a_model_has_no_counts(geval, model):
+    message = "geval: `m.arpa` is a model, which has no counts: count in the text of its training\n"
+    assert geval("lm", "count", "m.arpa", "a b") == (2, "", message)
+
+
 def test_what_is_trained_is_said(geval):
     status, out, err = geval("lm", "train", "text.txt", "-o", "2", "--arpa", "m.arpa", "--discount-fallback")
     assert (status, out) == (0, "1\t7\t7\t0.2\t1.7\t3\n2\t13\t13\t0.5\t1\t1.5\n")
@@ -32,7 +37,7 @@ def test_what_is_trained_is_said(geval):
 
 OUTPUTS = {  # KenLM's query: 5.4324, 4.694, 2, 17 on the same text and model; and what query -v word says of each word
     "perplexity m.arpa other.txt -p 4":
-     "Perplexity including OOVs\t5.4324\nPerplexity excluding OOVs\t4.6940\nOOVs\t2\nTokens\t17\n",
+     "Perplexity including OOVs:\t5.4324\nPerplexity excluding OOVs:\t4.6940\nOOVs:\t2\nTokens:\t17\n",
     "perplexity m.arpa other.txt --sentences -p 3": "-1.694\t0\n-2.868\t0\n-0.654\t0\n-4.926\t2\n-2.353\t0\n",
     "info m.arpa": "order    2\n1-grams  7\n2-grams  13\nwords    4\n",
     "next m.arpa b -k 2 -p 4": "b\tc\t0.4481\nb\t</s>\t0.2635\n",
@@ -62,7 +67,7 @@ def test_perplexity_for_programs(geval, model):
 
 def test_without_marks_and_with_intervals(geval, model):
     out = geval("lm", "perplexity", "m.arpa", "other.txt", "--no-sentence-marks", "-p", "3")[1]
-    assert out.endswith("Tokens\t12\n")
+    assert out.endswith("Tokens:\t12\n")
     assert "±" in geval("lm", "perplexity", "m.arpa", "other.txt", "-B", "100", "--seed", "0")[1]
 
 
@@ -201,7 +206,9 @@ def test_a_mixture(geval, model, other_model):
         "m.arpa@0.836908+b.arpa@0.163092\t\t6.222\t0\t3.675\n"
     )
     name = out.splitlines()[-1].split("\t")[0]
-    assert geval("lm", "perplexity", name, "other.txt", "-p", "3")[1].startswith("Perplexity including OOVs\t6.222\n")
+    assert geval("lm", "perplexity", name, "other.txt", "-p", "3")[1].startswith(
+        "Perplexity including OOVs:\t6.222\n"
+    )
     given = geval(
         "lm", "mix", "b.arpa", "m.arpa", "--on", "other.txt", "--weights", "0.25", ".75", "--format", "json"
     )
@@ -234,12 +241,14 @@ def test_a_mixture_is_a_model_for_the_other_commands(geval, model, other_model, 
 TRAIN = ("train", "text.txt", "--arpa", "m.arpa")
 WRONG = {
     "no command": ((),
-     "a command of geval lm is missing\n  the commands are train, perplexity, info, next, surprisal, mix"),
+     "a command of geval lm is missing\n  the commands are train, perplexity, count, info, next, surprisal, mix"),
     "another": (("trian",),
-     "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, info, next, surprisal, mix"),
-    "no text": (("train",), "the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
-    "no file to write": (("train", "text.txt"),
-     "the file for the model is missing: --arpa FILE (-: standard output)"),
+     "there is no command `geval lm trian`\n  did you mean train? the commands are train, perplexity, count, info, next, surprisal, mix"),
+    "two texts": ((*TRAIN, "--challenge", "c"), "--challenge takes the place of a text: leave one of them out"),
+    "a set of no challenge": ((*TRAIN, "-t", "dev-0"), "-t, --left and --right go with --challenge"),
+    "a binary file": (("train", "text.txt", "--arpa", "m.bin"),
+     "`m.bin` has the ending of a binary model, and this writes ARPA files\n"
+     "  write `m.arpa`; KenLM's build_binary turns it into a binary file"),
     "memory": ((*TRAIN, "--counts", "add-one", "--memory", "1G"), "--memory is for Kneser-Ney: leave it out, or --counts"),
     "plain": ((*TRAIN, "--counts", "add-one", "--prune", "1"), "--prune is for Kneser-Ney: leave it out, or --counts"),
     "discounts": ((*TRAIN, "--discount-fallback", "1", "1", "1", "1"),
@@ -253,8 +262,6 @@ WRONG = {
     "lmplz's spelling": ((*TRAIN, "--discount_fallback"),
      "unrecognized arguments: --discount_fallback\n  did you mean --discount-fallback?"),
     "no model": (("perplexity",), "a model is missing\n  for example geval lm perplexity text.arpa other.txt"),
-    "no text to score": (("perplexity", "m.arpa"),
-     "a text is missing\n  for example geval lm perplexity text.arpa other.txt"),
     "a seed alone": (("perplexity", "m.arpa", "other.txt", "--seed", "1"), "--seed goes with --bootstrap"),
     "sentences": (("perplexity", "m.arpa", "other.txt", "--sentences", "-B", "9"),
      "--sentences has neither intervals nor another format"),
@@ -266,6 +273,8 @@ WRONG = {
      "a held-out text is missing\n  for example geval lm mix a.arpa b.arpa --on text.txt"),
     "a weight": (("mix", "m.arpa", "n.arpa", "--on", "text.txt", "--weights", "x"),
      "argument --weights: 'x' is not a weight, a number from 0 to 1\n  geval lm mix --help shows the options"),
+    "nothing to count": (("count", "text.txt", " "),
+     'a text or an n-gram is missing\n  for example geval lm count text.txt "in the"'),
     "nothing to show": (("info",), "a model is missing\n  for example geval lm info text.arpa"),
 }  # fmt: skip
 
@@ -273,3 +282,112 @@ WRONG = {
 @pytest.mark.parametrize(("words", "message"), WRONG.values(), ids=WRONG)
 def test_a_wrong_command_line(words, message, geval):
     assert geval("lm", *words) == (2, "", f"geval: {message}\n")
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["train"], "the text to train on is missing\n  for example geval lm train text.txt --arpa text.arpa"),
+    (["train", "text.txt"], "the file for the model is missing: --arpa FILE (-: standard output)"),
+    (["perplexity", "m.arpa"], "a text is missing\n  for example geval lm perplexity text.arpa other.txt"),
+])  # fmt: skip
+def test_files_that_are_missing_on_a_terminal(words, message, geval, monkeypatch):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert geval("lm", *words, terminal=True) == (2, "", f"geval: {message}\n")
+
+
+# Pipes, challenges, and texts without marks
+
+
+@pytest.fixture
+def piped(geval, monkeypatch):
+    """Run a command with a text on standard input; return standard output and standard error."""
+
+    def run(text, *words):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        status, out, err = geval("lm", *words)
+        assert status == 0
+        return out, err
+
+    return run
+
+
+def test_pipes_as_of_lmplz_and_query(geval, model, piped, folder):
+    out, err = piped(TEXT, "train", "-o", "2", "--discount-fallback", "--skip-symbols")
+    assert out == (folder / "m.arpa").read_text()
+    assert err == "geval: note: the counts give no discounts of order 2: the fall-back was taken\n"
+    whole = piped("", "perplexity", "m.arpa", "other.txt")
+    assert piped(OTHER, "perplexity", "m.arpa") == whole
+
+
+@pytest.fixture
+def challenge(folder):
+    for name, rows in {"train": ["a b\tc d\tc", "c d\ta\ta b"], "dev-0": ["b a\ta c\td"]}.items():
+        (folder / name).mkdir()
+        cells = [row.split("\t") for row in rows]
+        (folder / name / "in.tsv").write_text("".join(f"7\t1850\t{left}\t{right}\n" for left, right, _ in cells))
+        (folder / name / "expected.tsv").write_text("".join(f"{word}\n" for _, _, word in cells))
+    (folder / "in-header.tsv").write_text("FileId\tYear\tLeftContext\tRightContext\n")
+    (folder / "config.txt").write_text("--metric LogLossHashed10 --in-header in-header.tsv\n")
+
+
+def test_the_texts_of_a_challenge(geval, challenge, folder, piped, model):
+    text = "a b c c d\nc d a b a\n"
+    options = ("-o", "2", "--counts", "add-one")
+    assert piped("", "train", "--challenge", ".", *options) == piped(text, "train", *options)
+    perplexity = ("perplexity", "m.arpa", "--challenge", ".", "-t")
+    assert piped("", *perplexity, "dev-0") == piped("b a d a c\n", "perplexity", "m.arpa")
+    assert piped("", *perplexity, "train") == piped(text, "perplexity", "m.arpa")
+    assert piped("", *perplexity, "dev-0", "--left", "RightContext", "--right", "LeftContext") != piped(
+        "", *perplexity, "dev-0"
+    )
+    (folder / "train" / "expected.tsv").unlink()
+    assert geval("lm", *perplexity, "train") == (
+        1, "", "geval: No texts without the input and the answers: `./train`\n",
+    )  # fmt: skip
+
+
+def test_a_table_is_noted(geval, challenge, piped):
+    words = ("train", "train/in.tsv", "-o", "1", "--counts", "add-one")
+    assert piped("", *words)[1] == (
+        "geval: note: `train/in.tsv` is a table of 4 columns: all count as text, ids and years too\n"
+        "  --challenge DIR reads the contexts and the answers of a challenge\n"
+    )
+    assert piped("a\tb\nc\n", "train", "-o", "1", "--counts", "add-one")[1] == ""
+
+
+LECTURE = ("--no-sentence-marks", "--counts", "maximum-likelihood")
+
+
+@pytest.mark.parametrize(("counts", "text", "perplexity"), [  # Jurafsky and Martin, Speech and Language Processing, 3.2
+    ({"red": 1, "green": 1, "blue": 1}, "red red red red blue", "3.0000"),
+    ({"red": 8, "green": 1, "blue": 1}, "red red red red blue", "1.8946"),
+    (dict.fromkeys("0123456789", 1), "0 0 0 0 0 3 0 0 0 0", "10.0000"),
+    (dict.fromkeys("0123456789", 1) | {"0": 91}, "0 0 0 0 0 3 0 0 0 0", "1.7253"),
+])  # fmt: skip
+def test_perplexities_of_a_textbook(counts, text, perplexity, piped, folder):
+    lines = "".join(f"{word}\n" * count for word, count in counts.items())
+    (folder / "m.arpa").write_text(piped(lines, "train", "-o", "1", *LECTURE)[0])
+    out, _ = piped(f"{text}\n", "perplexity", "m.arpa", "--no-sentence-marks", "-p", "4")
+    assert out.startswith(f"Perplexity including OOVs:\t{perplexity}\n")
+    assert piped(f"{text}\n", "surprisal", "m.arpa")[0].count("\n") == len(text.split())
+    assert piped("red\n0\n", "next", "m.arpa", "-k", "1")[0].count("\n") == 2
+
+
+def test_counts(geval, folder):
+    (folder / "t.txt").write_text("a a a b\nb. b\ta\n\na\n")
+    assert geval("lm", "count", "t.txt", "a", "a a", " a  b", "b a", "c", "c a", "b.") == (0, (
+        "a\t5\t0.625\na a\t2\t0.666667\n a  b\t1\t0.333333\nb a\t1\t1\nc\t0\t0\nc a\t0\tNaN\nb.\t1\t0.125\n"
+    ), "")  # fmt: skip
+
+
+def test_a_text_is_split(geval, piped):
+    """As if it had been split before."""
+    text, sentences = 'It rains. "Does it?" (It did!)  e.g.\nnow', '"Does it?"\n(It did!)\ne.g.\nnow\n'
+    words = ("train", "-o", "2", "--counts", "add-one")
+    split = piped(text, *words, "--split-sentences")
+    assert split == piped(f"It rains.\n{sentences}", *words)
+    assert (
+        piped(text, *words, "--split-sentences", "--tokenizer", "13a")[0]
+        == (piped('It rains .\n" Does it ? "\n( It did ! )\ne . g .\nnow\n', *words)[0])
+    )
+    piped(text, *words, "--arpa", "m.arpa")
+    assert piped(text, "perplexity", "m.arpa", "--split-sentences")[0].endswith("Tokens:\t13\n")

@@ -91,12 +91,14 @@ def test_a_model_without_marks_scores_texts_without(read, tmp_path):
         NgramModel([model]).score_texts(["a"])
     assert str(caught.value) == (
         "the model has no </s> and <s>\n  it was made without the marks of sentences: score without them, too "
-        f"(--no-sentence-marks)\n  in `{tmp_path}/m.arpa`"
+        f"(--no-sentence-marks, in Python bos=False, eos=False)\n  in `{tmp_path}/m.arpa`"
     )
     assert NgramModel([model]).score_texts(["a"], bos=False, eos=False).logs.tolist() == [-0.5]
     assert NgramModel([model]).next_words("a", 1, bos=False) == {"a": 10**-0.5}
     with pytest.raises(ModelError, match=r"^the model has no <s>\n"):
-        NgramModel([model]).next_words("a")
+        NgramModel([model]).next_words("a", bos=True)
+    assert NgramModel([model]).next_words("a", 1) == {"a": 10**-0.5}
+    assert NgramModel([model]).surprisals("a") == NgramModel([model]).surprisals("a", bos=False)
 
 
 LINES = {

@@ -96,8 +96,9 @@ def test_a_text_too_small_for_kneser_ney(tmp_path):
         estimate(read(tmp_path, b"a b\nb a\n"), Estimation(order=2))
     assert str(caught.value) == (
         "Kneser-Ney has no discounts for this text: no 1-gram has the adjusted count 1\n"
-        "  is it small or made up? sentences that are there many times over are best left out; or take the fall-back "
-        f"discounts: --discount-fallback\n  in `{tmp_path}/text.txt`"
+        "  is it small or made up? sentences that are there many times over are best left out\n"
+        "  or take the fall-back discounts: --discount-fallback, in Python discount_fallback=True\n"
+        f"  in `{tmp_path}/text.txt`"
     )
 
 

@@ -102,6 +102,22 @@ def test_it_estimates_what_lmplz_does():
         assert model.score(line) == same.score(line)
 
 
+@given(SENTENCES, CONTEXT, st.integers(1, 4), OPTIONS)
+def test_a_model_without_marks(sentences, context, order, how):
+    """Probabilities sum to 1 without </s>, and no n-gram reaches beyond a line."""
+    model = trained(sentences, order, sentence_marks=False, **how)
+    shares = model.next_words(context, None)
+    assert shares.pop("</s>") == 0
+    assert shares == pytest.approx({word: 2 ** -model.surprisals([*context, word])[-1] for word in shares}, rel=1e-9)
+    assert math.fsum(shares.values()) == pytest.approx(1)
+    levels = enumerate(model.parts[0].levels[1:], 2)
+    ngrams = {model.parts[0].text_of(length, row) for length, level in levels for row in range(len(level))}
+    lines = [f" {' '.join(words)} " for words in sentences]
+    assert all(any(f" {ngram} " in line for line in lines) for ngram in ngrams)
+    with pytest.raises(ModelError, match=r"^the model has no </s> and <s>\n"):
+        model.score(context)
+
+
 @settings(max_examples=examples(50), deadline=None)
 @given(SENTENCES, SENTENCES, st.booleans(), st.booleans())
 def test_surprisals_sum_to_the_score(sentences, texts, bos, eos):

@@ -14,24 +14,27 @@ TRAIN = ["a b a", "b a c", "", "a b b a", "c"]
 TEST = ["a b c", "z a b", "c c", ""]
 
 
-def formula(order, kind, sentence):
-    """Compute a sentence's log10 probability from the formula, with <s> and </s>."""
+def formula(order, kind, sentence, marks):
+    """Compute a sentence's log10 probability from the formula, with <s> and </s> or without."""
     grams, contexts = Counter(), Counter()
-    texts = [("<s>", *line.split(), "</s>") for line in TRAIN]
+    start_mark, end_mark = (("<s>",), ("</s>",)) if marks else ((), ())
+    texts = [(*start_mark, *line.split(), *end_mark) for line in TRAIN]
     for text in texts:
-        for end in range(1, len(text)):
+        for end in range(marks, len(text)):
             for start in range(max(0, end - order + 1), end + 1):
                 grams[text[start : end + 1]] += 1
                 contexts[text[start:end]] += 1
     size = len({word for text in texts for word in text} - {"<s>"}) + 1
-    text, total = ("<s>", *sentence.split(), "</s>"), 0.0
-    for end in range(1, len(text)):
+    text, total = (*start_mark, *sentence.split(), *end_mark), 0.0
+    for end in range(marks, len(text)):
         start = max(0, end - order + 1)
         if kind == MAXIMUM_LIKELIHOOD:  # what has no such context is left to a shorter one
             while start < end and not contexts[text[start:end]]:
                 start += 1
         count, of = grams[text[start : end + 1]], contexts[text[start:end]]
         share = (count + 1) / (of + size) if kind == ADD_ONE else count / of
+        if kind == ADD_ONE and not marks and end < order - 1:  # a context that is not whole
+            share = 1 / size
         total += math.log10(share) if share else -math.inf
     return total
 
@@ -39,15 +42,16 @@ def formula(order, kind, sentence):
 @pytest.mark.parametrize("written", [False, True], ids=["in memory", "from its ARPA file"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_a_model_says_what_the_formula_says(order, kind, written, tmp_path):
-    model = plain_model(Corpus.of([line.encode().split() for line in TRAIN]), order, kind)
+@pytest.mark.parametrize("marks", [True, False], ids=["with marks", "without marks"])
+def test_a_model_says_what_the_formula_says(order, kind, marks, written, tmp_path):
+    model = NgramModel.train(TRAIN, order, counts=kind, sentence_marks=marks).parts[0]
     if written:
         with (tmp_path / "m.arpa").open("wb") as file:
             write_arpa(model, file)
         model = read_arpa(str(tmp_path / "m.arpa"))
     lines = TRAIN + TEST
-    score = NgramModel([model]).score_texts(lines)
-    assert score.logs.tolist() == pytest.approx([formula(order, kind, line) for line in lines], abs=1e-6)
+    score = NgramModel([model]).score_texts(lines, marks, marks)
+    assert score.logs.tolist() == pytest.approx([formula(order, kind, line, marks) for line in lines], abs=1e-6)
 
 
 def test_perplexity_is_infinite_where_a_word_has_no_probability():
