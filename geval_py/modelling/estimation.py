@@ -42,6 +42,7 @@ from geval_py.modelling.corpus import (
     Longs,
     sorted_with_ranks,
 )
+from geval_py.text import visible
 
 FALLBACK = (0.5, 1.0, 1.5)
 MAX_ORDER = 100
@@ -333,7 +334,9 @@ def _log10(values: Doubles) -> Doubles:
 
 
 def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
-    """Make a model of plain counts, one of :data:`KINDS`."""
+    """Make a model of plain counts, one of :data:`KINDS`; raises UsageError for another."""
+    if kind not in KINDS:
+        raise UsageError(message=f"counts are {' or '.join(KINDS)}, not {visible(kind)}")
     levels = count_levels(corpus, order)
     size, ngrams = len(corpus.words) - 2 + corpus.marks, []
     totals: Longs = np.array([levels[0].counts.read().sum()])
