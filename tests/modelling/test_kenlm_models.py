@@ -114,9 +114,9 @@ MODEL = DATA / "order-4.bin"
 @pytest.mark.long
 @pytest.mark.parametrize("marks", [True, False], ids=["query", "query -n"])
 def test_query_of_each_word(marks):
-    logs, unknown, lengths = NgramModel.load(MODEL).token_scores(GOLDEN["text"].encode(), bos=marks, eos=marks)
+    logs, orders, lengths = NgramModel.load(MODEL).token_scores(GOLDEN["text"].encode(), bos=marks, eos=marks)
     wanted = GOLDEN["query" if marks else "query -n"]
     assert logs.tolist() == pytest.approx([log for log, _ in wanted], rel=1e-6)
-    assert unknown.tolist() == [is_unknown for _, is_unknown in wanted]
+    assert (orders == 0).tolist() == [is_unknown for _, is_unknown in wanted]
     lines = GOLDEN["text"].split("\n")[:-1]
     assert lengths.tolist() == [len(line.split()) + marks for line in lines]
