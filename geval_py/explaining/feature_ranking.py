@@ -62,7 +62,7 @@ class Names:
 
     kinds: Sequence[tuple[str, TokenTable, Places]]
     others: Sequence[str]
-    features: Integers
+    features: Integers | Places
 
     def __len__(self) -> int:
         return len(self.features)
@@ -97,28 +97,32 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Features by rising p, with their z and p, and the occurrences of all: aligned ``items`` and ``features``.
+    """Features by rising p, and the occurrences of all features: aligned ``items`` and ``features``.
 
-    The numbers of features are those in ``names``, and ``all_counts`` has the number of items of each. The items of a
-    feature that is a number (``are_numbers``) are those at its worse end; its p is two-sided, and it has no z.
-    ``are_pairs`` are features of pairs.
+    The numbers of features are those in ``names``, and ``all_counts`` has the number of items of each. First come
+    tokens, then ``numbers``, whose items are those at their worse end, and whose p is two-sided, then pairs.
     """
 
     names: Names
-    z: Array
     p_values: Array
-    are_numbers: Flags
-    are_pairs: Flags
     items: Places
     features: Places
     all_counts: Integers
+    numbers: range
+
+    @property
+    def are_numbers(self) -> Flags:
+        """Whether each feature is a number."""
+        return (self.names.features >= self.numbers.start) & ~self.are_pairs
+
+    @property
+    def are_pairs(self) -> Flags:
+        """Whether each feature is a pair."""
+        return self.names.features >= self.numbers.stop
 
     def at(self, places: Integers) -> Ranked:
         """Return the features at some places, in this order."""
-        return replace(
-            self, names=self.names.at(places), z=self.z[places], p_values=self.p_values[places],
-            are_numbers=self.are_numbers[places], are_pairs=self.are_pairs[places],
-        )  # fmt: skip
+        return replace(self, names=self.names.at(places), p_values=self.p_values[places])
 
     def occurrences(self) -> tuple[Places, Places]:
         """Return the occurrences of these features: aligned items, and places of features."""
@@ -176,29 +180,26 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     items, features = np.concatenate(all_items), np.concatenate(all_features)
     del all_items, all_features  # as large as these
 
-    def test(rank_sums: Array | Integers, counts: Integers) -> tuple[Array, Array, Flags]:
-        """Return z and p of features, and whether they are on enough items, and not on enough."""
-        z = rank_sum_z(counts, rank_sums, total)
-        p_values = p_of(z)
-        return z, p_values, (counts >= least) & (total - counts >= least) & ~np.isnan(p_values)
+    def test(rank_sums: Array | Integers, counts: Integers) -> Array:
+        """Return p of features; NaN if it is not defined, or if they are on too few items, or too many."""
+        enough = (counts >= least) & (total - counts >= least)
+        return np.where(enough, p_of(rank_sum_z(counts, rank_sums, total)), np.nan)
 
     counts = np.bincount(features, minlength=pairs)
-    # Most features are on one item: z and p are computed once for each item.
+    # Most features are on one item: p is computed once for each item.
     item = np.zeros(pairs, np.int32)
     item[features] = items
-    of_item = test(ranks, np.ones(total, np.int64))
-    z, p_values, shown = of_item[0][item], of_item[1][item], of_item[2][item]
+    p_values = test(ranks, np.ones(total, np.int64))[item]
     several = np.flatnonzero(counts != 1)
-    sums = sums_of(features, ranks, items, pairs)[several]
-    z[several], p_values[several], shown[several] = test(sums, counts[several])
-    del item, several, sums
-    z[singles:], p_values[singles:], shown[singles:] = np.nan, p_of_numbers, True
+    p_values[several] = test(sums_of(features, ranks, items, pairs)[several], counts[several])
+    del item, several
+    p_values[singles:] = p_of_numbers
     if occurrences.kinds.cartesian:
-        bound = np.where(shown, p_values, np.inf)
+        bound = np.where(np.isnan(p_values), np.inf, p_values)
 
         def keep(first: Integers, second: Integers, number: Integers, owners: Places, pair: Integers) -> Flags:
-            _, p, often_enough = test(np.bincount(pair, ranks[owners], len(number)), number)
-            return often_enough & (p < bound[first]) & (p < bound[second])
+            p = test(np.bincount(pair, ranks[owners], len(number)), number)
+            return (p < bound[first]) & (p < bound[second])
 
         in_pairs = (features < singles) & (counts[features] >= (least if least_of_pair is None else least_of_pair))
         all_items, all_features = [items], [features]
@@ -210,13 +211,11 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             others += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
         items, features = np.concatenate(all_items), np.concatenate(all_features)
         counts = np.bincount(features, minlength=singles + len(others))
-        tests = test(sums_of(features, ranks, items, len(counts))[pairs:], counts[pairs:])
-        z, p_values, shown = (np.concatenate(both) for both in zip((z, p_values, shown), tests, strict=True))
-    places = np.arange(singles + len(others))
-    are_numbers = (singles <= places) & (places < pairs)
-    names_of_all = Names(kinds, others, places)
-    ranked = Ranked(names_of_all, z, p_values, are_numbers, places >= pairs, items, features, counts)
-    return ranked.at(np.argsort(np.where(shown, p_values, np.nan), kind="stable")[: int(shown.sum())])
+        of_pairs = test(sums_of(features, ranks, items, len(counts))[pairs:], counts[pairs:])
+        p_values = np.concatenate([p_values, of_pairs])
+    order = np.argsort(p_values, kind="stable")[: len(counts) - int(np.isnan(p_values).sum())].astype(np.int32)
+    names_of_all = Names(kinds, others, order)
+    return Ranked(names_of_all, p_values[order], items, features, counts, range(singles, pairs))
 
 
 def _frequent(of_kind: KindFeatures, least: int, most: int, first: int) -> tuple[Places, Places, Places]:
@@ -225,13 +224,15 @@ def _frequent(of_kind: KindFeatures, least: int, most: int, first: int) -> tuple
     The occurrences are aligned items and features, which are numbered from ``first`` in the order of names.
     """
     table, none = of_kind.table, np.zeros(0, np.int32)
-    items, numbers = (np.concatenate([none, *parts]) for parts in (of_kind.items, of_kind.numbers))
-    of_kind.items.clear()
+    numbers = np.concatenate([none, *of_kind.numbers])
     of_kind.numbers.clear()
     counts = np.bincount(numbers, minlength=len(table))
-    frequent = np.flatnonzero((least <= counts) & (counts <= most))
+    frequent = array("q", np.flatnonzero((least <= counts) & (counts <= most)).tobytes())
     del counts
-    tokens = np.array(table.sorted(array("q", frequent.tobytes())), np.int32)
+    tokens = np.array(table.sorted(frequent), np.int32)
+    del frequent
+    items = np.concatenate([none, *of_kind.items])
+    of_kind.items.clear()
     place = np.full(len(table), -1, np.int32)
     place[tokens] = np.arange(first, first + len(tokens), dtype=np.int32)
     numbers = place[numbers]
@@ -343,9 +344,10 @@ def tied_p_values(ranked: Ranked, ranks: Array) -> Array:
     left = items + 1 - float((tied**3 - tied).sum()) / max(items * (items - 1), 1)
     if left == items + 1:
         return ranked.p_values
+    untied = rank_sum_z(ranked.counts(), ranked.sums(ranks), items)
     with np.errstate(invalid="ignore"):  # all scores tie
-        z = ranked.z * (math.sqrt((items + 1) / left) if left > 1e-9 * items else np.inf)
-    return np.where(ranked.are_numbers, ranked.p_values, p_of(np.where(np.isnan(z), ranked.z, z)))
+        z = untied * (math.sqrt((items + 1) / left) if left > 1e-9 * items else np.inf)
+    return np.where(ranked.are_numbers, ranked.p_values, p_of(np.where(np.isnan(z), untied, z)))
 
 
 def p_of(z: Array) -> Array:

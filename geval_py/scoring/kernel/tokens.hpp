@@ -139,32 +139,20 @@ class TokenTable {
     }
 
   private:
-    static constexpr std::size_t SHORT = 16;  // bytes that stand in a token itself
-
-    // A short token's bytes, followed by zeros; of a long one the first eight, and where all of them start. It stands in
-    // one line of memory, where the library can see to that.
-    struct
-#if defined(__cpp_aligned_new) && !defined(__APPLE__)
-        alignas(32)
-#endif
-            Token {
-        std::uint64_t first, second;
-        std::uint64_t line;  // the last one that has it
-        std::uint32_t size;
+    struct Token {
+        std::uint64_t start;  // of its bytes
+        std::uint32_t size, line;  // the last line that has it
     };
     struct Slot {
         std::uint32_t hash = 0, number = 0;  // from 1; 0 if it is free
     };
-    // A token of the line that is read, its hash, and its bytes as in Token.
+    // A token of the line that is read, and its hash.
     struct LineToken {
-        std::uint64_t first, second;
         const char* begin;
         std::uint32_t size, hash;
     };
 
-    const char* text_of(const Token& token) const {
-        return token.size > SHORT ? texts_.data() + token.second : reinterpret_cast<const char*>(&token.first);
-    }
+    const char* text_of(const Token& token) const { return texts_.data() + token.start; }
 
     // Eight bytes of a token from a place, the first one highest; zeros after its end.
     std::uint64_t eight_bytes(const Token& token, std::size_t from) const {
@@ -200,14 +188,9 @@ class TokenTable {
 
     LineToken line_token(Text text) const {
         if (text.size() > std::numeric_limits<std::uint32_t>::max()) throw std::bad_alloc();
-        const std::uint64_t first = bytes_at(text.begin, text.end);
-        std::uint64_t hash = mix(text.size(), first), second = 0;
-        if (text.size() > 8) {
-            second = bytes_at(text.begin + 8, text.end);
-            hash = mix(hash, second);
-            for (const char* p = text.begin + SHORT; p < text.end; p += 8) hash = mix(hash, bytes_at(p, text.end));
-        }
-        return {first, second, text.begin, static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(hash)};
+        std::uint64_t hash = text.size();
+        for (const char* p = text.begin; p < text.end; p += 8) hash = mix(hash, bytes_at(p, text.end));
+        return {text.begin, static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(hash)};
     }
 
     // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
@@ -239,8 +222,8 @@ class TokenTable {
                 numbers.push_back(static_cast<std::int64_t>(tokens_.size()));
                 // The text comes first: if memory ends here, no token is left without its text.
                 const std::uint64_t start = texts_.size();
-                if (fresh.size > SHORT) texts_.append(fresh.begin, fresh.size);
-                tokens_.push_back({fresh.first, fresh.size > SHORT ? start : fresh.second, line_, fresh.size});
+                texts_.append(fresh.begin, fresh.size);
+                tokens_.push_back({start, fresh.size, line_});
                 slots_[i] = {fresh.hash, static_cast<std::uint32_t>(tokens_.size())};
                 return;
             }
@@ -254,8 +237,7 @@ class TokenTable {
     }
 
     bool is_same(const Token& token, const LineToken& fresh) const {
-        if (token.size != fresh.size || token.first != fresh.first) return false;
-        return token.size > SHORT ? !std::memcmp(text_of(token), fresh.begin, token.size) : token.second == fresh.second;
+        return token.size == fresh.size && !std::memcmp(text_of(token), fresh.begin, token.size);
     }
 
     void grow() {
@@ -273,12 +255,12 @@ class TokenTable {
     static constexpr std::size_t MAX_TOKENS = std::numeric_limits<std::uint32_t>::max() - 1;
 
     mutable std::mutex mutex_;
-    std::string texts_;  // of the long tokens
+    std::string texts_;
     std::vector<Token> tokens_;
     std::vector<Slot> slots_;
     std::vector<LineToken> line_tokens_;  // on a line
     const char* limit_ = nullptr;  // where the text that is read ends
-    std::uint64_t line_ = 1;
+    std::uint32_t line_ = 1;
 };
 
 // A column of lines whose columns are separated by TABs: a cell of each line, each ended by LF.
