@@ -574,15 +574,13 @@ def reread(
     evaluation: scores.ScoredOutput,
     schemes: Sequence[evaluate.Named],
     vocabulary: frozenset[str] = frozenset(),
-    *,
-    sign: bool = True,
 ) -> scores.ScoredOutput:
-    """Score an output again, with other metrics, and ``sign`` it if it was signed.
+    """Score an output again, with other metrics, and sign it if it was signed.
 
     Raises UsageError if it, or its answers, can be read only once.
     """
     check_reread([evaluation.output.path, evaluation.split.expected])
-    sign = sign and evaluation.signature is not None
+    sign = evaluation.signature is not None
     return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
 
 

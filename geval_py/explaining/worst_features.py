@@ -181,8 +181,9 @@ def ranked_features(
         raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
     ranked = feature_ranking.rank(occurrences, ranks, least, least_of_pair)
     several = None if documents is None or documents.are_lines or documents.count == 1 else documents
+    with_q = with_q or distinct
     explained: list[float] = []
-    if with_q or distinct:
+    if with_q:
         if several is None:
             tied_p = feature_ranking.tied_p_values(ranked, ranks)
         else:
@@ -203,7 +204,7 @@ def ranked_features(
         # Scores are divided by their number, since a sum of scores may be too large for a double.
         means = ranked.sums(figures / len(figures)) / (counts / len(figures))
     columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": ranked.p_values}
-    if with_q or distinct:
+    if with_q:
         columns["q"] = q_values
     if loss_of_item is not None:
         columns |= feature_ranking.gains(ranked, loss_of_item, several)

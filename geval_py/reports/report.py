@@ -233,11 +233,11 @@ class Report:
                 of_all[self.sample] = of_sample
         places = losses.worst_and_best(badness, of_ties)
         items = dict(zip(np.sort(places).tolist(), self.read_items(places), strict=True))
-        outcomes = losses.outcomes_of(map(items.__getitem__, places.tolist())) if self.of_losses else None
-        for number, place in enumerate(places.tolist()):
+        for place in places.tolist():
             value, item = float(self.values[place]), items[place]
-            if outcomes is not None:
-                yield numbers[place], exp(value), losses.example_of(item), losses.Outcome(outcomes.codes[number])
+            if self.of_losses:
+                outcome = losses.Outcome(losses.outcomes_of([item]).codes[0])
+                yield numbers[place], exp(value), losses.example_of(item), outcome
             else:
                 yield numbers[place], value, item, None
 
