@@ -267,7 +267,7 @@ def copied(board: Board, shared: Board, account_id: int) -> Account | None:
             return account(connection, account_id)
     with board.writing() as connection:
         values = dict(zip(columns, own, strict=False)) | {A.key: str(account_id)}
-        values[A.submitter_id] = submitter_id(connection, team) if team else None
+        values[A.submitter_id] = _team_id(connection, team, team) if team else None
         if not connection.execute(update(accounts).where(A.id == account_id).values(values)).rowcount:
             connection.execute(insert(accounts).values(values | {A.id: account_id}))
         return account(connection, account_id)

@@ -11,6 +11,7 @@ from geval_py.board.database.schema import accounts as accounts_table
 from geval_py.board.database.schema import jobs, submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations import creation
+from geval_py.board.operations.submissions import add
 from geval_py.board.server import accounts, signed_receipts
 from geval_py.board.server.context import ServerContext
 from geval_py.board.server.worker import Worker
@@ -109,6 +110,16 @@ def test_a_member_is_in_the_team_on_every_board(several):
         assert "team Team 7" in page
         assert '<ul><li>anna <span class="chip">owner</span></li><li>bob</li></ul>' in page
     assert member.get("/course/gap/organiser").status_code == 404
+
+
+def test_a_team_is_not_on_a_board_the_one_that_its_name_looks_like(several, submission):
+    """The shared accounts do not know the teams that a board has from elsewhere."""
+    gap = several.server.boards[1].board()
+    add(gap, str(submission("Tearn 7")), submitter="Tearn 7", now=several.clock())
+    anna = several.signed_in("anna", team="Team 7")
+    answer = anna.get("/course/gap/me")
+    assert (answer.status_code, "the team `Team 7` looks like the team `Tearn 7`" in answer.text) == (403, True)
+    assert anna.get("/course/bible/me").status_code == 200
 
 
 def test_nothing_of_a_board_is_valid_on_another(several):
