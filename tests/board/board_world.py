@@ -304,7 +304,7 @@ class World:
             raise FailedError(path=place, reason="it needs more than 4000000000 bytes of memory")
         if digest is None:
             return UNSCORED
-        for entry in os.scandir(place):
+        for entry in os.scandir(place) if "source" in arguments else ():  # what was received to find the digest
             shutil.rmtree(entry) if entry.is_dir() else os.remove(entry)
         return run_here(job, arguments, limits=limits, place=place)
 
