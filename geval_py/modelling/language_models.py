@@ -30,6 +30,7 @@ Logits: TypeAlias = NDArray[np.float32]
 MAX_TOKENS = 2048  # that are computed together
 MAX_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
 MAX_TOKEN_BYTES = 256  # bytes of a token
+NO_START = "the model has no token that begins a text, and a gap has no text before it"
 CACHE_ERROR = 0.1  # of a cache's logits, as a part of their standard deviation: half precision is coarse
 
 
@@ -59,12 +60,20 @@ class Prefixed:
             answers[place] = np.array([float(row[token]) for row, token in pairs])
         return [answers[place] for place in range(len(continuations))]
 
+    def along(self, prefix: Sequence[int], tokens: Sequence[int], flags: Flags) -> tuple[Floats, Floats]:
+        """Return the logarithm of each token, and what flagged tokens have before each and behind the last."""
+        if not prefix:
+            raise ModelError(message=NO_START)
+        self._prefix = []
+        logs = self._array(self._behind([[*prefix, *tokens]], last=False)[0])[len(prefix) - 1 :]
+        return logs[np.arange(len(tokens)), tokens].astype(np.float64), np.exp(logs) @ flags.T.astype(np.float32)
+
     def _logs(
         self, prefix: Sequence[int], continuations: Sequence[Tokens], *, last: bool
     ) -> Iterator[tuple[int, Sequence[Any]]]:
         """Yield the place of each continuation, and the logarithms behind its ``last`` token, or before each."""
         if not prefix:
-            raise ModelError(message="the model has no token that begins a text, and a gap has no text before it")
+            raise ModelError(message=NO_START)
         if self._prefix != list(prefix):
             self._prefix = []  # in case that what follows fails
             self._first = self._behind([prefix], last=True)[0][-1]
@@ -92,8 +101,7 @@ class Prefixed:
 
     def _array(self, logs: Any) -> Floats:
         """Return logarithms as an array of numpy's."""
-        array: Floats = logs
-        return array
+        return np.asarray(logs)
 
 
 class LlamaCpp(Prefixed):

@@ -14,7 +14,7 @@ import re
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -97,21 +97,22 @@ class Served:
         return answers
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
-        """Return the natural logarithm of the probability of each continuation, as that of one token."""
+        """Return the natural logarithm of the probability of each token of each continuation."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
         logs_of_prompts = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
         answers = []
-        for logs, prompt in zip(logs_of_prompts, prompts, strict=True):
+        for logs, tokens in zip(logs_of_prompts, continuations, strict=True):
             try:
-                echoed = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
-                inside = range(len(before), len(prompt))
-                parts = [float(log) for offset, log in echoed if offset in inside and log is not None]
+                pairs = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
+                echoed = [(int(offset), float(log)) for offset, log in pairs if log is not None]
             except (LookupError, TypeError, ValueError):
-                parts = []
-            if not parts:
+                echoed = []
+            bounds = [len(before + self._text(tokens[:size])) for size in range(len(tokens) + 1)]
+            parts = [[log for offset, log in echoed if start <= offset < stop] for start, stop in pairwise(bounds)]
+            if not all(parts):
                 raise self._failed(NO_ECHO)
-            answers.append(np.array([math.fsum(parts)]))
+            answers.append(np.array([math.fsum(part) for part in parts]))
         return answers
 
     def _number(self, text: bytes) -> int:

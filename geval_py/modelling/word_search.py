@@ -15,8 +15,10 @@ from __future__ import annotations
 import math
 import operator
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -41,6 +43,7 @@ RESCORED = 100  # of the likeliest words, by the right context
 MIN_SHARE = 1e-300  # of a word's probability, before its logarithm is taken
 MIN_PROBABILITY = 1e-9  # the probability of a beginning that is not worth continuing
 ROUNDING = 0.01  # by which a sum of probabilities, or the logarithm of one, may be off: half precision has 3 digits
+MAX_PASSAGE = 1 << 27  # logarithms of a window, 4 bytes each
 MIN_JUDGES = 0.5  # the part of the words with a right context by which those without are judged
 
 
@@ -100,9 +103,8 @@ class CheckedModel:
     def __init__(self, model: TokenModel) -> None:
         self._model, self._checked = model, 0
         self.max_context: int = getattr(model, "max_context", MAX_CONTEXT)
-        self.expand = getattr(
-            model, "expand", None
-        )  # as expansion() of next_tokens, by a model with arrays of its own
+        self.expand = getattr(model, "expand", None)  # as expansion() of next_tokens, but where the model is
+        self.along = getattr(model, "along", None)  # as WordSearch._along, in one pass
 
     @property
     def texts(self) -> Sequence[bytes]:
@@ -235,19 +237,50 @@ class WordSearch:
     def surprisals(self, words: Sequence[str]) -> list[float]:
         """Return the surprisal in bits of each word of a text behind the words before it, as the model spells them.
 
-        In the place of a word, the text could have ended, too.
+        In the place of a word, the text could have ended, too. A text that is longer than the model takes is computed
+        in windows that overlap by half: half a window of tokens or more stands before each later word.
         """
-        surprisals = []
-        for place, word in enumerate(words):
-            gap = TokenContext(self._model, " ".join(words[:place]))
-            tokens = gap.tokens_of(word)
-            (logs,) = self._model.log_probabilities(gap.prefix, [tokens])
-            before, behind = self._model.next_tokens(gap.prefix, [(), tokens])
-            kinds = self._kinds()
-            begin = kinds.begin(gap.lead) | kinds.stop
-            parts = (math.exp(logs.sum()), _mass(behind, kinds.end), 1 / max(MIN_PROBABILITY, _mass(before, begin)))
-            surprisals.append(-math.log2(max(math.prod(parts), MIN_SHARE)))
+        model, start = self._model, self._model.encode("")
+        tokens, spaced = (
+            model.encode(" ".join(words))[len(start) :],
+            [*words[:1], *(f" {word}" for word in words[1:])],
+        )
+        places = {
+            size: place for place, size in enumerate(accumulate(len(model.texts[token]) for token in tokens), 1)
+        }
+        bounds = [0, *(places.get(size, 0) for size in accumulate(len(word.encode()) for word in spaced))]
+        if 0 in bounds[1:]:  # a token has parts of two words, or drops some of a word
+            spelt = [model.encode(word)[len(start) :] for word in spaced]
+            tokens, bounds = [*chain.from_iterable(spelt)], [0, *accumulate(map(len, spelt))]
+        window = max(2, min(2 * model.max_context - len(start), MAX_PASSAGE // len(model.texts)))
+        surprisals: list[float] = []
+        while (place := len(surprisals)) < len(words):
+            first = max(0, bounds[place] - window // 2)
+            stop = max(place + 1, bisect_right(bounds, first + window) - 1)
+            logs, masses = self._along(start, tokens[first : bounds[stop]])
+            for word in range(place, stop):
+                begin, end = bounds[word] - first, bounds[word + 1] - first
+                before = max(MIN_PROBABILITY, masses[begin, 1 if word else 2])
+                share = math.exp(logs[begin:end].sum()) * masses[end, 0] / before
+                surprisals.append(-math.log2(max(share, MIN_SHARE)))
         return surprisals
+
+    def _along(self, prefix: Sequence[int], tokens: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return the logarithm of each token's probability, and what follows before each and behind the last.
+
+        A row tells the probabilities that a word ends, that one begins behind a space, and that one begins a text.
+        """
+        model = self._model
+        answers: Sequence[NextTokens] = ()
+        if model.along is None:
+            (logs,) = model.log_probabilities(prefix, [tuple(tokens)])
+            answers = model.next_tokens(prefix, [tuple(tokens[:size]) for size in range(len(tokens) + 1)])
+        kinds = self._kinds()
+        flags = (kinds.end, kinds.begin_spaced | kinds.stop, kinds.begin("") | kinds.stop)
+        if model.along is not None:
+            passage: tuple[Floats, Floats] = model.along(prefix, tokens, np.array(flags))
+            return passage
+        return logs, np.array([[_mass(after, chosen) for chosen in flags] for after in answers])
 
     def _kinds(self) -> _Kinds:
         """Return the kinds of the model's tokens, which may have become more."""

@@ -281,6 +281,20 @@ def test_surprisals_are_those_of_wordsprobability(tiny_gpt2, monkeypatch):
 
 
 @pytest.mark.long
+def test_surprisals_behind_a_window_have_half_of_it_before_them(tmp_path):
+    """A text of more tokens than the model takes."""
+    gpt2(tmp_path, n_positions=32)
+    model = language_models.Causal(str(tmp_path))
+    words = TEXT.split()[:60]
+    bits = WordSearch(model, 1).surprisals(words)
+    assert len(bits) == 60
+    assert all(map(math.isfinite, bits))
+    few = [place for place in range(60) if len(model.encode(" ".join(words[: place + 1]))) <= 32]
+    for place in few[-3:]:
+        assert bits[place] == pytest.approx(WordSearch(model, 1).surprisals(words[: place + 1])[-1], rel=1e-4)
+
+
+@pytest.mark.long
 def test_a_cache_changes_nothing(tiny_gpt2):
     """All tokens at once, and each continuation behind a prefix in the cache."""
     torch = pytest.importorskip("torch")

@@ -62,6 +62,12 @@ def test_the_right_context_is_scored_by_echo(server):
         words_of(Served(server("--chat")), right=4)
 
 
+def test_surprisals_of_a_server_are_those_of_its_model(server):
+    words = ["a", "tea", "to", "eat", "at", "toe."]
+    bits = WordSearch(Served(server()), 1).surprisals(words)
+    assert bits[1:] == pytest.approx(WordSearch(letters(), 1).surprisals(words)[1:], rel=1e-9)
+
+
 def test_faults_are_got_over(server, monkeypatch):
     monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
     assert words_of(Served(server("--drop", "5"), parallel=3)) == pytest.approx(words_of(letters()), rel=1e-9)

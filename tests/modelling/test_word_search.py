@@ -4,7 +4,7 @@ import math
 import re
 import subprocess
 import sys
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tiny_models import PIECES, Markov, word_probability
 
 from geval_py import Item, ModelError, NextTokens, UsageError, predict
 from geval_py.modelling import word_search
-from geval_py.modelling.word_search import TokenContext, WordSearch
+from geval_py.modelling.word_search import WHITE, TokenContext, WordSearch
 
 SEEDS = range(3)
 
@@ -101,6 +101,30 @@ def test_the_right_context_weighs_words_by_its_probability(seed, monkeypatch):
     tried = {word: share for word, share in after.items() if word in weights}
     assert tried == pytest.approx({word: weights[word] / total for word in tried})
     assert 0 < math.fsum(after.values()) < 1
+
+
+def surprisal(model, before, word):
+    """Return the surprisal of a word behind other words, each of which is spelt by itself."""
+    spaced = [" " * (place > 0) + one for place, one in enumerate([*before, word])]
+    path = [*([0] + [model.encode(one)[-1] for one in spaced[:-1]])[-1:], *model.encode(spaced[-1])[1:]]
+    white = [text[:1].decode(errors="replace") in WHITE for text in model.texts]  # the end of the text, too
+    begins = [
+        not text or (text[:1] == b" " and (text == b" " or text[1:2] != b" ")) or (not before and not flag)
+        for text, flag in zip(model.texts, white, strict=True)
+    ]
+    share = math.prod(model.table[pair] for pair in pairwise(path)) * model.table[path[-1]][white].sum()
+    return -math.log2(share / model.table[path[0]][begins].sum())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("words", ["ab a c.d é ba", "c d ab", "b", ""])
+def test_surprisals_of_a_text_are_those_of_its_words(seed, words):
+    """In one window or in many, also where a token has parts of two words."""
+    words, short = words.split() * 7, Markov(seed)
+    expected = [surprisal(short, words[:place], word) for place, word in enumerate(words)]
+    assert WordSearch(Markov(seed), 1).surprisals(words) == pytest.approx(expected, rel=1e-9)
+    short.max_context = 4
+    assert WordSearch(short, 1).surprisals(words) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_right_context_takes_as_many_tokens_behind_each_word():
