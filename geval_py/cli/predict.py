@@ -20,6 +20,7 @@ from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
 from geval_py.explaining import mixing, tuning
 from geval_py.modelling import baselines, corpus, gap_models, predicting
+from geval_py.modelling.texts import blocks_of_files
 from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.gap_columns import find_contexts
@@ -108,6 +109,8 @@ A run that is stopped, or killed, goes on where it was when it is started again.
         "--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE",
         help="the number format in transformers: float32 (default), float16, bfloat16",
     ),
+    option("--template", metavar="FILE", help="what to ask a chat model, with {left} and {right} for the contexts"),
+    number_option("--samples", default=0, help="count N answers of a chat model, also if it tells probabilities"),
     number_option("--limit", help="stop after N items, to go on later"),
     switch(
         "--estimate", help=f"do {SAMPLE} items (or --limit), keep them, and show how long all would take",
@@ -121,6 +124,7 @@ models:
   hf:NAME or a folder  transformers, on the GPU if there is one
   openai:URL#MODEL     a server of the completions protocol: llama.cpp's, vLLM, others; the key is taken
                        from GEVAL_API_KEY or OPENAI_API_KEY
+  chat:URL#MODEL       a chat model on a server, which is asked for the word
   arpa:FILE            n-grams, by the left context; also a binary file of KenLM
   kenlm:FILE, or the name of a baseline, as in geval baseline
 
@@ -175,18 +179,21 @@ def run_predict(args: argparse.Namespace) -> None:
     challenge, test, output = _located(args, _file_name(args.name, args.model, asked))
     size, most = len(test), args.limit if args.limit is not None else SAMPLE if args.estimate else None
     train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
-    described = _described(args, train, test, asked)
+    blocks = blocks_of_files([args.template]) if args.template else ()
+    template = b"".join(block for _, _, block in blocks).decode(errors="replace").strip()
+    settings = predicting.Settings(args.threads, args.parallel, args.dtype, template, args.samples)
+    described = _described(args, train, test, asked, settings)
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
-    start = time.monotonic()
+    start, how = time.monotonic(), None
     with predicting.opened_journal(path, described, anew=args.force) as (done, add):
         first = len(done)
         if first:
             terminal.note(f"{first} of {counted(size, 'item')} are done already; this goes on behind them")
         if first < size:
-            settings = {name: getattr(args, name) for name in ("parallel", "dtype", "threads")}
-            model = predicting.open_model(args.model, asked, **settings)
+            model = predicting.open_model(args.model, asked, settings)
             _note_one_context(args.model, model, test, contexts, asked.right or asked.candidates)
+            how = getattr(model, "method", None)
             if isinstance(model, predicting.GapWords):
                 for note in model.notes(next(_gaps(test, contexts))):
                     terminal.note(note)
@@ -210,7 +217,8 @@ def run_predict(args: argparse.Namespace) -> None:
         if len(done) == size:
             write_output(output, done)
             with rewriting.written_whole(output.removesuffix(".tsv") + KEPT_ENDING) as file:
-                file.write(json.dumps(described, indent=2).encode() + b"\n")
+                method = {} if how is None else {"method": how}
+                file.write(json.dumps(described | method, indent=2).encode() + b"\n")
             os.unlink(path)
     if len(done) == size:
         terminal.say("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
@@ -224,12 +232,16 @@ def run_predict(args: argparse.Namespace) -> None:
 
 
 def _described(
-    args: argparse.Namespace, train: DataSet | None, test: DataSet, asked: predicting.Asked
+    args: argparse.Namespace,
+    train: DataSet | None,
+    test: DataSet,
+    asked: predicting.Asked,
+    settings: predicting.Settings,
 ) -> dict[str, Any]:
     """Return what decides about each line."""
     kind, _, place = args.model.partition(":")
     files = {
-        "model_file": [None if kind == "openai" else place],
+        "model_file": [None if kind in ("openai", "chat") else place],
         "test_set": [test.input],
         "training_set": [] if train is None else [train.input, train.expected],
     }
@@ -237,7 +249,7 @@ def _described(
         "version": __version__,
         "model": args.model,
         **asked._asdict(),
-        "dtype": args.dtype,
+        **{name: value for name, value in settings._asdict().items() if name not in ("threads", "parallel")},
         "contexts": [args.left_column, args.right_column],
     }
     return described | {

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from geval_py.errors import ModelError, UsageError
 from geval_py.modelling import (
     baselines,
+    chat_models,
     corpus,
     language_models,
     masked_models,
@@ -32,7 +33,7 @@ from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, suggestion, visible
 
 ADAPTERS = ("gguf", "hf", "openai")
-FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL")
+FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL", "chat:URL#MODEL")
 ENDINGS = {"gguf": "gguf", "arpa": "arpa", "bin": "arpa", "binary": "arpa", "klm": "arpa"}  # arpa: reads KenLM's, too
 MEANT = {  # the address in the place of one without its kind, by what stands before the colon
     "http": "openai:{0}", "https": "openai:{0}", "ollama": "openai:http://localhost:11434/v1#{1}",
@@ -74,7 +75,7 @@ def predict(
     if isinstance(model, str):
         kind = model.partition(":")[0]
         opened = open_model(model, asked)
-        if train is None and kind not in ("arpa", *ADAPTERS):
+        if train is None and kind not in ("arpa", "chat", *ADAPTERS):
             raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
         model = opened
     is_of_tokens = hasattr(model, "next_tokens") or not (hasattr(model, "predict") or hasattr(model, "fit"))
@@ -109,23 +110,46 @@ def _lines(model: baselines.WordModel, items: Iterable[Item]) -> Iterator[str]:
         raise UsageError(message=f"the model gave {counted(number, 'answer')} to {counted(size, 'item')}")
 
 
-def open_model(address: str, asked: Asked, **more: Any) -> baselines.WordModel:
+class Settings(NamedTuple):
+    """How a language model is opened and asked.
+
+    ``threads`` are for llama.cpp, by default one a core; so many ``parallel`` requests are sent to a server at once;
+    ``dtype`` is the type of transformers' numbers: float32 by default, float16 or bfloat16. A chat model is asked by
+    a ``template`` and, with ``samples``, so many times.
+    """
+
+    threads: int | None = None
+    parallel: int = 4
+    dtype: str | None = None
+    template: str = ""
+    samples: int = 0
+
+
+DEFAULTS = Settings()
+
+
+def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> baselines.WordModel:
     """Make a model by its address: the name of a baseline, ``kenlm:FILE``, or that of a language model.
 
-    ``more`` are the arguments of :func:`language_model`. Raises UsageError for an unknown name, and for what the
-    model would not heed.
+    Raises UsageError for an unknown name, and for what the model would not heed.
     """
     kind, _, rest = address.partition(":")
-    if address not in baselines.BASELINES and not (rest and kind in ("arpa", "kenlm", *ADAPTERS)):
+    if address not in baselines.BASELINES and not (rest and kind in ("arpa", "kenlm", "chat", *ADAPTERS)):
         raise UsageError(message=_unknown(address, kind, rest))
     if kind not in ADAPTERS and (asked.right or asked.candidates):
-        raise UsageError(message=f"`{visible(address)}` takes neither a right context nor candidates")
+        why = ", a chat model, sees both contexts: it" if kind == "chat" else ""
+        raise UsageError(message=f"`{visible(address)}`{why} takes neither a right context nor candidates")
+    if kind == "chat":
+        chat = chat_models.Chat(rest, settings.parallel, samples=settings.samples, template=settings.template)
+        return GapWords(chat, asked)
+    if settings.samples or settings.template:
+        raise UsageError(message="--samples and --template are for chat models: chat:URL#MODEL")
     if kind == "hf" and language_models.is_masked(rest):
         if asked.right:
             raise UsageError(message=f"`{visible(address)}` is a masked model, which sees all of the right context")
-        return GapWords(masked_models.Masked(rest, asked.words, more.get("dtype")), asked)
+        return GapWords(masked_models.Masked(rest, asked.words, settings.dtype), asked)
     if kind in ADAPTERS:
-        return GapWords(language_model(address, **more), asked)
+        return GapWords(language_model(address, settings), asked)
     return LeftModel(rest, asked.words) if kind == "arpa" else baselines.baseline(address, top=asked.words)
 
 
@@ -138,7 +162,7 @@ def _unknown(address: str, kind: str, rest: str) -> str:
     elif kind in MEANT:
         advice = f"did you mean `{visible(MEANT[kind].format(address, rest))}`?"
     elif ":" in address:
-        advice = suggestion(kind, ("arpa", "kenlm", *ADAPTERS), "{}:")
+        advice = suggestion(kind, ("arpa", "kenlm", "chat", *ADAPTERS), "{}:")
         advice += f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
     else:
         advice = suggestion(address, baselines.BASELINES) or f"did you mean `hf:{visible(address)}`? "
@@ -147,20 +171,14 @@ def _unknown(address: str, kind: str, rest: str) -> str:
     return f"there is no {what}\n  {advice}"
 
 
-def language_model(
-    address: str, *, threads: int | None = None, parallel: int = 4, dtype: str | None = None
-) -> word_search.TokenModel:
-    """Open a language model: ``gguf:FILE``, ``hf:NAME`` or a folder, or ``openai:URL#MODEL``.
-
-    ``threads`` are for llama.cpp, by default one a core; so many ``parallel`` requests are sent to a server at once;
-    ``dtype`` is the type of transformers' numbers: float32 by default, float16 or bfloat16.
-    """
+def language_model(address: str, settings: Settings = DEFAULTS) -> word_search.TokenModel:
+    """Open a language model: ``gguf:FILE``, ``hf:NAME`` or a folder, or ``openai:URL#MODEL``."""
     kind, _, rest = address.partition(":")
     if kind == "gguf":
-        return language_models.LlamaCpp(rest, threads)
+        return language_models.LlamaCpp(rest, settings.threads)
     if kind == "hf":
-        return language_models.Causal(rest, dtype)
-    return served_models.Served(rest, parallel)
+        return language_models.Causal(rest, settings.dtype)
+    return served_models.Served(rest, settings.parallel)
 
 
 class Asked(NamedTuple):
@@ -212,14 +230,15 @@ class LeftModel:
 
 
 class GapWords:
-    """A language model as a model of word gaps: a causal one over tokens, or a masked one."""
+    """A language model as a model of word gaps: a causal one over tokens, a masked one, or a chat model."""
 
-    def __init__(self, model: word_search.TokenModel | masked_models.Masked, asked: Asked) -> None:
+    def __init__(self, model: word_search.TokenModel | masked_models.Masked | chat_models.Chat, asked: Asked) -> None:
         if asked.words < 1:
             raise UsageError(message=f"a language model lists one word or more on a line, not {asked.words}")
         self._model, self._asked = model, asked
         self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
         self._after = ""
+        self.method: str | None = getattr(model, "method", None)  # of a chat model
 
     def fit(self, items: Iterable[Item]) -> None:
         """Learn whether answers end in punctuation, how long they are and, if candidates are wanted, n-grams."""
@@ -229,8 +248,8 @@ class GapWords:
         answers = [item.expected or "" for item in kept[:SAMPLED]]
         punctuated = sum(len(word) > 1 and word[-1] in PUNCTUATION for word in answers)
         self._after = PUNCTUATION if answers and punctuated <= FEW * len(answers) else ""
-        if isinstance(self._model, masked_models.Masked):
-            self._model.fit(answers)
+        if isinstance(self._model, masked_models.Masked | chat_models.Chat):
+            self._model.fit(answers, self._after)
 
     def notes(self, item: Item) -> Iterator[str]:
         """Yield what makes the predictions for items like this one worse."""
@@ -245,7 +264,7 @@ class GapWords:
         asked = self._asked
         search = (
             self._model
-            if isinstance(self._model, masked_models.Masked)
+            if isinstance(self._model, masked_models.Masked | chat_models.Chat)
             else word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
         )
         blank: list[str] | None = []  # the first lines, while they list no word

@@ -12,9 +12,9 @@ import math
 import os
 import re
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,25 +40,61 @@ EMPTY = "\n"  # in the place of an empty prompt, which servers refuse
 BUSY = {408, 409, 425, 429, 500, 502, 503, 504}  # statuses of answers that may be different later
 
 
-class Served:
-    """A model of a server; ``address`` is URL#MODEL, as http://localhost:8000/v1#gemma.
+class Server:
+    """A server of models; ``address`` is URL#MODEL, as http://localhost:8000/v1#gemma; ``path`` stands behind URL.
 
     ``parallel`` requests are sent at once. A key is taken from the environment, and sent to this server alone. Raises
     UsageError for an address that is none, ModelError for a server that cannot be used.
     """
 
-    def __init__(self, address: str, parallel: int = 4) -> None:
+    def __init__(self, kind: str, address: str, path: str, parallel: int) -> None:
         url, _, self._model = address.partition("#")
         if not url.startswith(("http://", "https://")):
-            raise UsageError(message=f"`{visible(address)}` is no address of a server: openai:http://HOST/v1#MODEL")
+            raise UsageError(message=f"`{visible(address)}` is no address of a server: {kind}:http://HOST/v1#MODEL")
         if "@" in url.partition("://")[2].partition("/")[0] or "?" in url:
             raise UsageError(message=f"an address is written down; put a key or a password into {KEYS[0]}")
         key = next((os.environ[name] for name in KEYS if os.environ.get(name)), None)
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._client = needed("httpx", "openai").Client(headers=headers, timeout=PATIENCE)
         weakref.finalize(self, self._client.close)
-        self._url = f"{url.rstrip('/')}/completions"
-        self._parallel = parallel
+        self._url, self._parallel = url.rstrip("/") + path, parallel
+
+    def _post(self, requests: Sequence[dict[str, Any]], tries: int | None = None) -> Iterator[Any]:
+        """Yield the server's answer to each request, of which several are sent at once.
+
+        A request is sent again if the server is busy or cannot be reached.
+        """
+        tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
+        retry = tenacity.retry(
+            stop=tenacity.stop_after_attempt(tries or TRIES),
+            wait=tenacity.wait_exponential(multiplier=0.25, max=MAX_WAIT),
+            retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
+            reraise=True,
+        )
+
+        def post(request: dict[str, Any]) -> Any:
+            answer = self._client.post(self._url, json=request | ({"model": self._model} if self._model else {}))
+            if answer.status_code != 200:
+                reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
+                later = _BusyError if answer.status_code in BUSY else ModelError
+                raise self._failed(reason, RefusedError if answer.status_code in {400, 422} else later)
+            return answer.json() if answer.text.lstrip()[:1] in {"{", "["} else None
+
+        try:
+            with ThreadPoolExecutor(self._parallel) as pool:
+                yield from pool.map(retry(post), requests)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise self._failed(f"does not answer: {error or type(error).__name__}") from error
+
+    def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
+        return kind(message=f"The server {visible(self._url)} {reason}")
+
+
+class Served(Server):
+    """A model of a server of the completions protocol."""
+
+    def __init__(self, address: str, parallel: int = 4) -> None:
+        super().__init__("openai", address, "/completions", parallel)
         self._numbers: dict[bytes, int] = {b"": 0}
         self.texts: list[bytes] = [b""]
         self.ends = frozenset({0})
@@ -68,7 +104,7 @@ class Served:
         for number in ALTERNATIVES:
             try:
                 (logs,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
-            except _RefusedError as refused:
+            except RefusedError as refused:
                 refusal = refused
                 continue
             self._alternatives = max(1, min(number, len(self._alternatives_of(logs))))
@@ -142,50 +178,25 @@ class Served:
     def _all(
         self, settings: dict[str, Any], prompts: Sequence[str], tries: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the log probabilities that the server answers to each prompt, several asked at once.
-
-        They are sent as lists, if the server takes lists. A request is sent again if the server is busy or cannot be
-        reached.
-        """
-        tenacity, httpx = needed("tenacity", "openai"), needed("httpx", "openai")
-        sent = settings | {"temperature": 1.0, "seed": 0} | ({"model": self._model} if self._model else {})
-        retry = tenacity.retry(
-            stop=tenacity.stop_after_attempt(tries or TRIES),
-            wait=tenacity.wait_exponential(multiplier=0.25, max=MAX_WAIT),
-            retry=tenacity.retry_if_exception_type((httpx.TransportError, _BusyError)),
-            reraise=True,
-        )
-
-        def ask(start: int) -> list[dict[str, Any]]:
-            asked = prompts[start : start + self._at_a_time]
-            prompt = asked if self._at_a_time > 1 else asked[0]
-            answer = self._client.post(self._url, json=sent | {"prompt": prompt})
-            if answer.status_code != 200:
-                reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
-                later = _BusyError if answer.status_code in BUSY else ModelError
-                raise self._failed(reason, _RefusedError if answer.status_code in {400, 422} else later)
+        """Return the log probabilities that the server answers to each prompt; lists of prompts, if it takes them."""
+        blocks = [prompts[start : start + self._at_a_time] for start in range(0, len(prompts), self._at_a_time)]
+        sent = settings | {"temperature": 1.0, "seed": 0}
+        requests = [sent | {"prompt": block if self._at_a_time > 1 else block[0]} for block in blocks]
+        logs: list[dict[str, Any]] = []
+        for block, answer in zip(blocks, self._post(requests, tries), strict=True):
             try:
-                choices = sorted(answer.json()["choices"], key=lambda choice: choice.get("index", 0))
-                logs = [dict(choice["logprobs"]) for choice in choices]
+                choices = sorted(answer["choices"], key=lambda choice: choice.get("index", 0))
+                logs += [dict(choice["logprobs"]) for choice in choices]
             except (ValueError, LookupError, TypeError, AttributeError) as error:
                 raise self._failed("gives no log probabilities (logprobs) with its answer") from error
-            if len(logs) != len(asked):
-                raise self._failed(f"gives {counted(len(logs), 'answer')} to {counted(len(asked), 'prompt')}")
-            return logs
-
-        try:
-            with ThreadPoolExecutor(self._parallel) as pool:
-                return [*chain.from_iterable(pool.map(retry(ask), range(0, len(prompts), self._at_a_time)))]
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise self._failed(f"does not answer: {error or type(error).__name__}") from error
-
-    def _failed(self, reason: str, kind: type[ModelError] = ModelError) -> ModelError:
-        return kind(message=f"The server {visible(self._url)} {reason}")
+            if len(choices) != len(block):
+                raise self._failed(f"gives {counted(len(choices), 'answer')} to {counted(len(block), 'prompt')}")
+        return logs
 
 
 class _BusyError(ModelError):
     """An answer that may be different later."""
 
 
-class _RefusedError(ModelError):
+class RefusedError(ModelError):
     """A request that the server does not take."""

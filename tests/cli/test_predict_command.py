@@ -89,6 +89,27 @@ def test_a_challenge_needs_no_train(here, geval, address):
     assert (status, err.splitlines()[0][:43]) == (1, "geval: No such set in the challenge: `./tra")
 
 
+def test_a_chat_model_is_asked_and_the_method_kept(here, geval, monkeypatch):
+    """By a template of one's own; the journal is of this template."""
+    import httpx
+
+    plain, asked = httpx.Client, []
+
+    def answer(request):
+        asked.append(json.loads(request.content)["messages"][0]["content"])
+        return httpx.Response(200, json={"choices": [{"message": {"content": word}} for word in ("at", "at", "to")]})
+
+    monkeypatch.setattr(httpx, "Client", lambda **more: plain(transport=httpx.MockTransport(answer), **more))
+    (here / "ask.txt").write_text("Fill in: {left} ___ {right}")
+    words = ("predict", "-t", "dev-0", "--model", "chat:http://here/v1#m", "--samples", "3", "-o", "m")
+    assert geval(*words, "--template", "ask.txt")[0] == 0
+    assert asked[0] == "Fill in: a tea ___ to eat"
+    kept = json.loads((here / "dev-0" / "out-m.model.json").read_text())
+    assert (kept["method"], kept["samples"], kept["template"]) == ("samples", 3, "Fill in: {left} ___ {right}")
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+    assert (here / "dev-0" / "out-m.tsv").read_text().splitlines()[0] == "at:0.416667 to:0.208333 :0.375"
+
+
 def test_contexts_without_spaces_are_noted(here, geval, address):
     (here / "dev-0" / "in.tsv").write_text("我们今天下午去公园\t一起散步然后回家吃饭\n" * 6)
     status, _, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "6")
@@ -286,7 +307,10 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
         ("--model ollama:gemma3", 2, "there is no kind of model `ollama:`\n  did you mean "
          "`openai:http://localhost:11434/v1#gemma3`?"),
         ("--model opnai:gpt2", 2, "there is no kind of model `opnai:`\n  did you mean openai:? a model is rest, uniform, "
-         "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL"),
+         "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"),
+        ("--model chat:http://here/v1 --right 5", 2, "`chat:http://here/v1`, a chat model, sees both contexts: it "
+         "takes neither a right context nor candidates"),
+        ("--model ngram --samples 5", 2, "--samples and --template are for chat models: chat:URL#MODEL"),
         ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
         ("--model ngram --right 5", 2, "`ngram` takes neither a right context nor candidates"),
         ("--model arpa:m.arpa --candidates 5", 2, "`arpa:m.arpa` takes neither a right context nor candidates"),

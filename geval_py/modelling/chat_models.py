@@ -1,0 +1,142 @@
+"""Chat models behind a server, which are asked for the word in a gap as a person would be.
+
+The answer's tokens come with their likeliest alternatives (``top_logprobs``), if the server tells them: each
+alternative begins another answer, whose probability is that of its tokens. It is taken for a whole word, so a word
+gets the probability of all that begin with it. A server that tells no alternatives is asked several times, and the
+rest is estimated from the words that it answered once, as Good and Turing do (Good, 1953,
+https://doi.org/10.2307/2333344).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from geval_py.errors import UsageError
+from geval_py.modelling.served_models import SPECIAL, RefusedError, Server
+from geval_py.reading.wordprobs import is_listable
+
+TEMPLATE = """\
+One word is missing from this text. The mark [...] stands in its place.
+
+{left} [...] {right}
+
+Answer with the missing word alone, in the form in which it stands in the text.
+"""
+ALTERNATIVES = (20, 5)  # next tokens to ask for: OpenAI's limit, and that of Text Generation Inference
+SAMPLES = 20  # answers of a server without alternatives
+MAX_TOKENS = 16  # of an answer
+MAX_AROUND = 3000  # characters of a context
+QUOTES = "\"'`*“”‘’«»"  # around an answer
+Step = tuple[bytes, float, list[tuple[bytes, float]]]  # a token, its logarithm, and those of the alternatives
+
+
+class Chat(Server):
+    """A chat model by its address, URL#MODEL, in OpenAI's protocol, or in TGI's if URL ends in /generate.
+
+    The ``template`` has {left} and {right} in it. With ``samples``, so many answers are counted. Without, SAMPLES are
+    if the server tells no alternatives. ``method`` says which. Raises ModelError and UsageError as Server.
+    """
+
+    def __init__(self, address: str, parallel: int = 4, *, samples: int = 0, template: str = "") -> None:
+        self._is_tgi = address.partition("#")[0].endswith("/generate")
+        super().__init__("chat", address, "" if self._is_tgi else "/chat/completions", parallel)
+        self._template, self._after = template or TEMPLATE, ""
+        if "{left}" not in self._template:
+            raise UsageError(message="the template lacks {left}, which stands for the left context")
+        self._samples, self._most = samples, 0
+        for number in () if samples else ALTERNATIVES:
+            try:
+                (answer,) = self._post([self._request("Say hello.", number)])
+            except RefusedError:
+                continue
+            if any(alternatives for _, _, alternatives in self._steps(answer)):
+                self._most = number
+                break
+        self._samples = 0 if self._most else samples or SAMPLES
+        self.method = "samples" if self._samples else "top_logprobs"
+
+    def fit(self, _answers: Iterable[str], after: str) -> None:
+        """Learn the punctuation that stands ``after`` words, not in them."""
+        self._after = after
+
+    def words(self, left: str, right: str = "", _candidates: Sequence[str] = ()) -> dict[str, float]:
+        """Return the words that the model answers between two texts, with their probabilities."""
+        contexts = {"left": left[-MAX_AROUND:], "right": right[:MAX_AROUND]}
+        prompt = re.sub(r"\{(left|right)\}", lambda match: contexts[match[1]], self._template)
+        shares: defaultdict[str, float] = defaultdict(float)
+        for text, share in (self._sampled if self._samples else self._listed)(prompt):
+            word = (text.split() or [""])[0].strip(QUOTES)
+            word = word.rstrip(self._after) or word
+            if is_listable(word):
+                shares[word] += share
+        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def _listed(self, prompt: str) -> Iterator[tuple[str, float]]:
+        """Yield the first answer, and others that part from it at a token."""
+        (answer,) = self._post([self._request(prompt, self._most)])
+        before, share = b"", 1.0
+        for token, log, alternatives in self._steps(answer):
+            for other, log_of_other in alternatives:
+                if other != token:
+                    yield (before + other).decode(errors="ignore"), share * math.exp(log_of_other)
+            before, share = before + token, share * math.exp(log)
+            if re.search(rb"\S\s", before):
+                break  # the first word is over
+        yield before.decode(errors="ignore"), share
+
+    def _sampled(self, prompt: str) -> Iterator[tuple[str, float]]:
+        """Yield the words of several answers with their shares, less the rest for words that are not among them."""
+        several = {} if self._is_tgi else {"n": self._samples}  # not all servers heed it
+        (first,) = self._post([self._request(prompt, 0) | several])
+        texts = self._texts(first)
+        more = [self._request(prompt, 0, seed) for seed in range(1, self._samples - len(texts) + 1)]
+        texts += [text for answer in self._post(more) for text in self._texts(answer)]
+        counts = Counter((text.split() or [""])[0] for text in texts)
+        rest = (sum(count == 1 for count in counts.values()) + 0.5) / (len(texts) + 1)
+        for text, count in counts.items():
+            yield text, count / len(texts) * (1 - rest)
+
+    def _request(self, prompt: str, alternatives: int, seed: int = 0) -> dict[str, Any]:
+        if self._is_tgi:
+            told = {"details": True, "top_n_tokens": alternatives} if alternatives else {}
+            return {
+                "inputs": prompt,
+                "parameters": told | {"max_new_tokens": MAX_TOKENS, "do_sample": True, "seed": seed},
+            }
+        told = {"logprobs": True, "top_logprobs": alternatives} if alternatives else {}
+        message = {"role": "user", "content": prompt}
+        return {"messages": [message], "max_tokens": MAX_TOKENS, "temperature": 1.0, "seed": seed, **told}
+
+    def _texts(self, answer: Any) -> list[str]:
+        try:
+            if self._is_tgi:
+                return [str(answer["generated_text"])]
+            return [choice["message"]["content"] or "" for choice in answer["choices"]]
+        except (LookupError, TypeError, AttributeError) as error:
+            raise self._failed("gives no text with its answer") from error
+
+    def _steps(self, answer: Any) -> list[Step]:
+        """Return the tokens of an answer with their alternatives, none if it does not tell any."""
+        try:
+            if self._is_tgi:
+                steps, listed = answer["details"]["tokens"], answer["details"]["top_tokens"]
+            else:
+                steps = answer["choices"][0]["logprobs"]["content"]
+                listed = [step["top_logprobs"] for step in steps]
+            return [
+                (*_token(step), [_token(other) for other in others])
+                for step, others in zip(steps, listed, strict=False)
+            ]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return []
+
+
+def _token(told: Any) -> tuple[bytes, float]:
+    """Return the text of a token, a line end for special tokens, and the logarithm of its probability."""
+    text = bytes(told.get("bytes") or (told.get("token") or told.get("text") or "").encode())
+    is_special = told.get("special") or not text or SPECIAL.fullmatch(text)
+    return b"\n" if is_special else text, float(told["logprob"])

@@ -1,0 +1,135 @@
+"""Chat models behind servers of several protocols, which answer from a known distribution."""
+
+import json
+import math
+from collections import Counter
+
+import pytest
+
+from geval_py.errors import ModelError, UsageError
+from geval_py.modelling import served_models
+from geval_py.modelling.chat_models import Chat
+
+# Each token with the tokens that may follow it; an answer ends by <|im_end|>.
+FIRST = {"at": 0.5, "te": 0.3, '"eat': 0.1, "<|im_end|>": 0.02}
+AFTER = {"te": {"a": 0.6, "e": 0.3, "<|im_end|>": 0.1}, "tea": {"<|im_end|>": 0.7, " time": 0.3}}
+EXACT = {"at": 0.5, "tea": 0.3 * 0.6, "eat": 0.1, "tee": 0.3 * 0.3, "te": 0.3 * 0.1}
+ANSWERS = ["at", "at.", "tea", "at, I think", "**tea**", "eat", "at", "", "oat", "at"]
+
+
+def token(text, share):
+    return {"token": text, "logprob": math.log(share), "bytes": list(text.encode())}
+
+
+def steps(most):
+    """Return the tokens of the answer "tea", with alternatives."""
+    pairs = (("te", FIRST), ("a", AFTER["te"]), (" time", AFTER["tea"]))
+    return [
+        token(text, shares[text]) | {"top_logprobs": [token(*pair) for pair in [*shares.items()][:most]]}
+        for text, shares in pairs
+    ]
+
+
+def openai(request, asked):
+    assert request["messages"][0]["role"] == "user"
+    most = request.get("top_logprobs")
+    if most and most > 5:  # as a server that tells few
+        return 400, {"error": "top_logprobs must be at most 5"}
+    if most:
+        choice = {"message": {"content": "tea time"}, "logprobs": {"content": steps(most)}}
+        return 200, {"choices": [choice]}
+    return 200, {"choices": [{"message": {"content": text}} for text in ANSWERS[: request["n"]]]}
+
+
+def one_at_a_time(request, asked):
+    """As a server that heeds neither n nor logprobs."""
+    return 200, {"choices": [{"message": {"content": ANSWERS[request["seed"]]}, "logprobs": None}]}
+
+
+def refusing(request, asked):
+    return (400, {"error": "no logprobs"}) if "logprobs" in request else openai(request, asked)
+
+
+def tgi(request, asked):
+    settings = request["parameters"]
+    most = settings.get("top_n_tokens", 0)
+    if most > 5:
+        return 422, {"error": "`top_n_tokens` must be at most 5"}
+    tokens = [
+        {"text": one["token"], "logprob": one["logprob"], "special": one["token"].startswith("<")} for one in steps(5)
+    ]
+    others = [
+        [{"text": t["token"], "logprob": t["logprob"], "special": t["token"][0] == "<"} for t in one["top_logprobs"]]
+        for one in steps(most)
+    ]
+    answer = {"generated_text": ANSWERS[settings["seed"]]}
+    return 200, answer | ({"details": {"tokens": tokens, "top_tokens": others}} if most else {})
+
+
+@pytest.fixture
+def chat(monkeypatch):
+    """Open a chat model of a protocol; returns it and the requests that it sends."""
+    import httpx
+
+    plain = httpx.Client
+
+    def start(protocol, url="http://here/v1#m", **settings):
+        asked = []
+
+        def answer(request):
+            asked.append(json.loads(request.content))
+            status, told = protocol(asked[-1], asked)
+            return httpx.Response(status, json=told)
+
+        transport = httpx.MockTransport(answer)
+        monkeypatch.setattr(httpx, "Client", lambda **more: plain(transport=transport, **more))
+        return Chat(url, **settings), asked
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("protocol", "url"), [(openai, "http://here/v1#m"), (tgi, "http://here/generate")], ids=["OpenAI", "TGI"]
+)
+def test_alternatives_of_an_answer_are_other_answers(protocol, url, chat):
+    model, asked = chat(protocol, url)
+    shares = model.words("a", "to eat")
+    assert (model.method, len(asked)) == ("top_logprobs", 3)
+    assert shares == pytest.approx(EXACT)
+    assert list(shares) == ["at", "tea", "eat", "tee", "te"]
+
+
+@pytest.mark.parametrize(("protocol", "url", "requests"), [
+    (one_at_a_time, "http://here/v1", 2 + 10), (refusing, "http://here/v1#m", 2 + 1), (tgi, "http://here/generate", 10),
+], ids=["one at a time", "refusing", "TGI"])  # fmt: skip
+def test_answers_are_counted_where_there_are_no_alternatives(protocol, url, requests, chat, monkeypatch):
+    monkeypatch.setattr("geval_py.modelling.chat_models.SAMPLES", 10)
+    model, asked = chat(protocol, url, samples=10 if protocol is tgi else 0)
+    model.fit([], ".,")
+    shares = model.words("a", "to eat")
+    assert (model.method, len(asked)) == ("samples", requests)
+    raw = Counter(text.split(" ")[0] for text in ANSWERS)
+    rest = (sum(count == 1 for count in raw.values()) + 0.5) / 11
+    assert shares == pytest.approx(
+        {word: count / 10 * (1 - rest) for word, count in {"at": 5, "tea": 2, "eat": 1, "oat": 1}.items()}
+    )
+    assert math.fsum(shares.values()) < 1 - rest  # an empty answer is no word
+
+
+def test_a_template_has_the_contexts_as_they_are(chat):
+    model, asked = chat(openai, template="{left} <mask> {right}?")
+    model.words("a {right}", "to {left} eat")
+    assert asked[-1]["messages"][0]["content"] == "a {right} <mask> to {left} eat?"
+    with pytest.raises(UsageError, match=r"^the template lacks \{left\}, which stands for the left context$"):
+        chat(openai, template="guess!")
+
+
+def test_a_server_that_gives_no_text(chat, monkeypatch):
+    monkeypatch.setattr(served_models, "MAX_WAIT", 0.01)
+    model, _ = chat(lambda *_: (200, {"choices": [{}]}))
+    with pytest.raises(
+        ModelError, match=r"^The server http://here/v1/chat/completions gives no text with its answer$"
+    ):
+        model.words("a", "b")
+    with pytest.raises(ModelError, match=r"^The server http://here/v1/chat/completions answers 401: "):
+        chat(lambda *_: (401, {"error": "who are you?"}))
