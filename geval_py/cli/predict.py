@@ -109,6 +109,10 @@ A run that is stopped, or killed, goes on where it was when it is started again.
         "--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE",
         help="the number format in transformers: float32 (default), float16, bfloat16",
     ),
+    option(
+        "--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", metavar="DEVICE",
+        help="where transformers computes: cpu, cuda, mps (default: the GPU if there is one)",
+    ),
     option("--template", metavar="FILE", help="what to ask a chat model, with {left} and {right} for the contexts"),
     number_option("--samples", default=0, help="count N answers of a chat model, also if it tells probabilities"),
     number_option("--limit", help="stop after N items, to go on later"),
@@ -121,7 +125,7 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     before="""\
 models:
   gguf:FILE            llama.cpp, in this process (llama-cpp-python)
-  hf:NAME or a folder  transformers, on the GPU if there is one
+  hf:NAME or a folder  transformers, on the GPU if there is one; hf:NAME@REVISION; the folder of a LoRA adapter
   openai:URL#MODEL     a server of the completions protocol: llama.cpp's, vLLM, others; the key is taken
                        from GEVAL_API_KEY or OPENAI_API_KEY
   chat:URL#MODEL       a chat model on a server, which is asked for the word
@@ -181,7 +185,7 @@ def run_predict(args: argparse.Namespace) -> None:
     train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
     blocks = blocks_of_files([args.template]) if args.template else ()
     template = b"".join(block for _, _, block in blocks).decode(errors="replace").strip()
-    settings = predicting.Settings(args.threads, args.parallel, args.dtype, template, args.samples)
+    settings = predicting.Settings(args.threads, args.parallel, args.dtype, args.device, template, args.samples)
     described = _described(args, train, test, asked, settings)
     os.makedirs(test.directory, exist_ok=True)
     path = output.removesuffix(".tsv") + JOURNAL_ENDING
@@ -249,7 +253,7 @@ def _described(
         "version": __version__,
         "model": args.model,
         **asked._asdict(),
-        **{name: value for name, value in settings._asdict().items() if name not in ("threads", "parallel")},
+        **{name: getattr(settings, name) for name in ("dtype", "template", "samples")},
         "contexts": [args.left_column, args.right_column],
     }
     return described | {

@@ -47,7 +47,7 @@ class Chat(Server):
         self._template, self._after = template or TEMPLATE, ""
         if "{left}" not in self._template:
             raise UsageError(message="the template lacks {left}, which stands for the left context")
-        self._samples, self._most = samples, 0
+        self._samples, self._most, self._takes_many = samples, 0, not self._is_tgi  # many answers to a request
         for number in () if samples else ALTERNATIVES:
             try:
                 (answer,) = self._post([self._request("Say hello.", number)])
@@ -90,10 +90,14 @@ class Chat(Server):
 
     def _sampled(self, prompt: str) -> Iterator[tuple[str, float]]:
         """Yield the words of several answers with their shares, less the rest for words that are not among them."""
-        several = {} if self._is_tgi else {"n": self._samples}  # not all servers heed it
-        (first,) = self._post([self._request(prompt, 0) | several])
-        texts = self._texts(first)
-        more = [self._request(prompt, 0, seed) for seed in range(1, self._samples - len(texts) + 1)]
+        texts: list[str] = []
+        if self._takes_many:
+            try:
+                (first,) = self._post([self._request(prompt, 0) | {"n": self._samples}])
+                texts = self._texts(first)
+            except RefusedError:
+                self._takes_many = False
+        more = [self._request(prompt, 0, seed) for seed in range(len(texts), self._samples)]
         texts += [text for answer in self._post(more) for text in self._texts(answer)]
         counts = Counter((text.split() or [""])[0] for text in texts)
         rest = (sum(count == 1 for count in counts.values()) + 0.5) / (len(texts) + 1)

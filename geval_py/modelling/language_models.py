@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -181,11 +182,11 @@ def _log_softmax(logits: Logits) -> Logits:
 class Causal(Prefixed):
     """A causal model of transformers, by its name or its folder; raises ModelError."""
 
-    def __init__(self, name: str, dtype: str | None = None) -> None:
+    def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
         if is_masked(name):
             message = f"{named(name)} is a masked model, which predicts no text from left to right"
             raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
-        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype)
+        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype, device)
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
         self.max_context = min(MAX_CONTEXT, max_length(self._model) // 2)  # as much room is left behind it
@@ -266,9 +267,7 @@ def needed(module: str, extra: str) -> Any:
 
 def is_masked(name: str) -> bool:
     """Return whether a model of transformers predicts masks, by the class of its configuration; raises ModelError."""
-    if os.path.isfile(os.path.join(name, "adapter_config.json")):
-        message = f"{named(name)} is an adapter (LoRA), not a whole model\n  merge it: merge_and_unload in peft"
-        raise ModelError(message=message)
+    name = _base(name) or name
     config = _pretrained(name, "AutoConfig")
     if config.is_encoder_decoder:
         kind = type(config).__name__.removesuffix("Config")
@@ -278,9 +277,25 @@ def is_masked(name: str) -> bool:
     return type(config) in masked and not getattr(config, "is_decoder", False)
 
 
-def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any, Any]:
-    """Return torch, a tokenizer and a model of transformers, on the first GPU if there is one; raises ModelError."""
+def _base(name: str) -> str | None:
+    """Return the name of the model that an adapter (LoRA) in a folder adapts, None for a model."""
+    if not os.path.isfile(os.path.join(name, "adapter_config.json")):
+        return None
+    with _loading(name):
+        base: str | None = needed("peft", "hf").PeftConfig.from_pretrained(name).base_model_name_or_path
+        if not base:
+            raise ValueError("the adapter names no model")
+        return base
+
+
+def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, Any, Any]:
+    """Return torch, a tokenizer and a model of transformers, by NAME, NAME@REVISION or a folder; raises ModelError.
+
+    The ``device`` auto is the first GPU, if there is one. The folder of an adapter stands for its model with it.
+    """
     torch = needed("torch", "hf")
+    adapted, adapter = _base(name), name
+    name = adapted or name
     tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:
         raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
@@ -294,7 +309,13 @@ def loaded(name: str, kind: str, dtype: str | None) -> tuple[Any, Any, Any]:
     if tokens > size:
         message = f"the tokenizer of {named(name)} has {tokens} tokens, and its model {size}"
         raise ModelError(message=f"{message}\n  the tokenizer is that of another model")
-    return torch, tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    available = [kind for kind in ("cuda", "mps") if getattr(torch, kind).is_available()]
+    if device not in ("auto", "cpu", *available):
+        raise ModelError(message=f"torch has no device {device} here: {', '.join(['cpu', *available])}")
+    with _loading(adapter):
+        if adapted:
+            model = needed("peft", "hf").PeftModel.from_pretrained(model, adapter).merge_and_unload()
+        return torch, tokenizer, model.to([*available, "cpu"][0] if device == "auto" else device).eval()
 
 
 def max_length(model: Any) -> int:
@@ -303,13 +324,22 @@ def max_length(model: Any) -> int:
 
 
 def _pretrained(name: str, kind: str, **settings: Any) -> Any:
-    _, transformers, safetensors = (needed(module, "hf") for module in ("torch", "transformers", "safetensors"))
+    transformers = needed("transformers", "hf")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    errors = (OSError, ValueError, KeyError, RuntimeError, ImportError, EOFError, safetensors.SafetensorError)
+    place, _, revision = (name, "", "") if os.path.isdir(name) else name.partition("@")
+    with _loading(name):
+        return getattr(transformers, kind).from_pretrained(place, revision=revision or "main", **settings)
+
+
+@contextmanager
+def _loading(name: str) -> Iterator[None]:
+    """Raise ModelError for whatever keeps a model from being loaded."""
+    needed("torch", "hf")
+    weights = needed("safetensors", "hf").SafetensorError
     try:
-        return getattr(transformers, kind).from_pretrained(name, **settings)
-    except errors as error:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, EOFError, weights) as error:
         first = str(error).strip().partition("\n")[0]
         raise ModelError(message=f"transformers cannot load {named(name)}: {visible(first)}") from error
 

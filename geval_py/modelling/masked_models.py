@@ -26,8 +26,8 @@ PIECE = "##"  # before a token of WordPiece that goes on with a word
 class Masked:
     """A masked model by its name or folder; ``count`` words are wanted. Raises ModelError."""
 
-    def __init__(self, name: str, count: int, dtype: str | None = None) -> None:
-        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype)
+    def __init__(self, name: str, count: int, dtype: str | None = None, device: str = "auto") -> None:
+        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype, device)
         self._count = count
         self._around = min(MAX_AROUND, (max_length(self._model) - 2 * len(LENGTHS)) // 2)
         self._shares: tuple[float, ...] = LENGTHS

@@ -114,13 +114,14 @@ class Settings(NamedTuple):
     """How a language model is opened and asked.
 
     ``threads`` are for llama.cpp, by default one a core; so many ``parallel`` requests are sent to a server at once;
-    ``dtype`` is the type of transformers' numbers: float32 by default, float16 or bfloat16. A chat model is asked by
-    a ``template`` and, with ``samples``, so many times.
+    ``dtype`` is the type of transformers' numbers: float32 by default, float16 or bfloat16; ``device`` is torch's. A
+    chat model is asked by a ``template`` and, with ``samples``, so many times.
     """
 
     threads: int | None = None
     parallel: int = 4
     dtype: str | None = None
+    device: str = "auto"
     template: str = ""
     samples: int = 0
 
@@ -147,7 +148,7 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
     if kind == "hf" and language_models.is_masked(rest):
         if asked.right:
             raise UsageError(message=f"`{visible(address)}` is a masked model, which sees all of the right context")
-        return GapWords(masked_models.Masked(rest, asked.words, settings.dtype), asked)
+        return GapWords(masked_models.Masked(rest, asked.words, settings.dtype, settings.device), asked)
     if kind in ADAPTERS:
         return GapWords(language_model(address, settings), asked)
     return LeftModel(rest, asked.words) if kind == "arpa" else baselines.baseline(address, top=asked.words)
@@ -177,7 +178,7 @@ def language_model(address: str, settings: Settings = DEFAULTS) -> word_search.T
     if kind == "gguf":
         return language_models.LlamaCpp(rest, settings.threads)
     if kind == "hf":
-        return language_models.Causal(rest, settings.dtype)
+        return language_models.Causal(rest, settings.dtype, settings.device)
     return served_models.Served(rest, settings.parallel)
 
 

@@ -46,6 +46,12 @@ def one_at_a_time(request, asked):
     return 200, {"choices": [{"message": {"content": ANSWERS[request["seed"]]}, "logprobs": None}]}
 
 
+def of_llama_cpp(request, asked):
+    """It gives as many answers as it has slots."""
+    many = {"error": "n_cmpl cannot be greater than the number of slots, please increase -np"}
+    return (400, many) if request.get("n", 1) > 4 else one_at_a_time(request, asked)
+
+
 def refusing(request, asked):
     return (400, {"error": "no logprobs"}) if "logprobs" in request else openai(request, asked)
 
@@ -100,8 +106,9 @@ def test_alternatives_of_an_answer_are_other_answers(protocol, url, chat):
 
 
 @pytest.mark.parametrize(("protocol", "url", "requests"), [
-    (one_at_a_time, "http://here/v1", 2 + 10), (refusing, "http://here/v1#m", 2 + 1), (tgi, "http://here/generate", 10),
-], ids=["one at a time", "refusing", "TGI"])  # fmt: skip
+    (one_at_a_time, "http://here/v1", 2 + 10), (refusing, "http://here/v1#m", 2 + 1),
+    (of_llama_cpp, "http://here/v1", 2 + 1 + 10), (tgi, "http://here/generate", 10),
+], ids=["one at a time", "refusing", "llama.cpp", "TGI"])  # fmt: skip
 def test_answers_are_counted_where_there_are_no_alternatives(protocol, url, requests, chat, monkeypatch):
     monkeypatch.setattr("geval_py.modelling.chat_models.SAMPLES", 10)
     model, asked = chat(protocol, url, samples=10 if protocol is tgi else 0)

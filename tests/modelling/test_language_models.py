@@ -182,7 +182,7 @@ def truncated(folder):
 
 def adapter(folder):
     folder.mkdir(parents=True)
-    (folder / "adapter_config.json").write_text("{}")
+    (folder / "adapter_config.json").write_text('{"peft_type": "LORA"}')
 
 
 def t5(folder):
@@ -207,7 +207,7 @@ NO_SPACE = (
     (t5, "{} is an encoder-decoder model (T5)\n  choose a causal or a masked model"),
     (truncated, "transformers cannot load {}: Error while deserializing header: incomplete metadata, file not fully "
      "covered"),
-    (adapter, "{} is an adapter (LoRA), not a whole model\n  merge it: merge_and_unload in peft"),
+    (adapter, "transformers cannot load {}: the adapter names no model"),
     (lambda folder: folder, "transformers cannot load {}: Repo id must be in the form 'repo_name' or "),
 ], ids=["WordPiece", "no tokenizer", "other", "no head", "T5", "truncated", "LoRA", "no repository"])  # fmt: skip
 def test_a_model_that_cannot_predict_words_is_an_error(make, message, tmp_path, monkeypatch, geval):
@@ -241,6 +241,51 @@ def test_a_model_that_can_predict_words_does(make, options, tmp_path, monkeypatc
     assert geval("predict", "-t", "dev-0", *words)[::2] == (0, "")
     lines = (tmp_path / "dev-0" / "out-m.tsv").read_text().splitlines()
     assert min(line.count(" ") for line in lines) >= 10
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # in peft
+def test_an_adapter_stands_for_its_model_with_it(tiny_gpt2, tmp_path):
+    """A LoRA whose weights are not those of no change, by hand: W + B A * alpha / r."""
+    torch = pytest.importorskip("torch")
+    peft = pytest.importorskip("peft")
+    transformers = pytest.importorskip("transformers")
+    plain = transformers.AutoModelForCausalLM.from_pretrained(tiny_gpt2)
+    torch.manual_seed(3)
+    settings = peft.LoraConfig(
+        r=2, target_modules=["c_attn"], init_lora_weights=False, task_type="CAUSAL_LM", fan_in_fan_out=True
+    )
+    adapted = peft.get_peft_model(plain, settings)
+    adapted.save_pretrained(tmp_path / "adapter")
+    model = language_models.Causal(str(tmp_path / "adapter"))
+    tokens = model.encode("the schooner left")
+    with torch.inference_mode():
+        expected = adapted(torch.tensor([tokens])).logits[0, -1].softmax(-1).numpy()
+    assert model.next_tokens(tokens, [()])[0].probabilities == pytest.approx(expected, abs=1e-6)
+    other = language_models.Causal(str(tiny_gpt2)).next_tokens(tokens, [()])[0].probabilities
+    assert abs(other - expected).max() > 1e-3
+
+
+@pytest.mark.long
+def test_a_device_that_is_not_there(tiny_gpt2):
+    with pytest.raises(ModelError, match=r"^torch has no device mps here: cpu"):
+        language_models.Causal(str(tiny_gpt2), None, "mps")
+    assert language_models.Causal(str(tiny_gpt2), None, "cpu").encode("")
+
+
+@pytest.mark.long
+def test_a_revision_is_asked_for(monkeypatch, tiny_gpt2):
+    transformers = pytest.importorskip("transformers")
+    asked, plain = [], transformers.AutoConfig.from_pretrained
+
+    def from_pretrained(name, revision):
+        asked.append((name, revision))
+        return plain(tiny_gpt2)
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", from_pretrained)
+    assert not language_models.is_masked("some/model@v1.0")
+    assert not language_models.is_masked("some/model")
+    assert asked == [("some/model", "v1.0"), ("some/model", "main")]
 
 
 @pytest.mark.long
@@ -396,7 +441,7 @@ def test_words_of_a_masked_model(tiny_bert):
     torch = pytest.importorskip("torch")
     assert language_models.is_masked(tiny_bert)
     model = masked_models.Masked(tiny_bert, 50_000)
-    model.fit(["the", "of", "Harbor", "corn"] * 10)
+    model.fit(["the", "of", "Harbor", "corn"] * 10, "")
     left, right = "the schooner left", "Island with corn"
     found = model.words(left, right, ["Zebulon", "of."])
     assert math.fsum(found.values()) <= 1 + 1e-9
@@ -412,6 +457,9 @@ def test_words_of_a_masked_model(tiny_bert):
     of_one_token = float(logits[token] / logits[begin].sum()) * model._shares[0]
     assert of_one_token <= found["the"] * (1 + 1e-4)
     assert found["the"] < of_one_token + sum(model._shares[1:])
+    assert any("," in word for word in found)
+    model.fit(["the"], ",.")
+    assert not any("," in word for word in model.words(left, right))
 
 
 def write_challenge(folder, monkeypatch):
