@@ -88,7 +88,7 @@ inline Scored score(Text outputs, Text expected, int bits, std::uint64_t first_l
     Scored scored{std::vector<double>(lines), std::vector<std::uint32_t>(lines), {}};
     scored.result = score_block(outputs, expected, lines, bits, first_line, thorough, scored.losses.data(),
                                scored.flags.data());
-    EXPECT(scored.result.equal);
+    EXPECT(scored.result.end.equal);
     return scored;
 }
 

@@ -49,7 +49,7 @@ void check_plain(const Block& block, Text outputs, const Scored& reused) {
     EXPECT(same_bits(reused.losses, scored.losses) && reused.flags == scored.flags);
     const Scored plain = score(outputs, text_of(block.expected), block.bits, block.first_line, false);
     EXPECT(same_bits(plain.losses, scored.losses));
-    EXPECT(plain.result.malformed == scored.result.malformed && plain.result.undecided == scored.result.undecided);
+    EXPECT(plain.result.end.malformed == scored.result.end.malformed && plain.result.undecided == scored.result.undecided);
     EXPECT(same_bits(plain.result.bound, scored.result.bound));
     for (std::size_t i = 0; i < block.lines; ++i)
         EXPECT((scored.flags[i] & ~(REPEATED | TINY | ROUNDED)) == (plain.flags[i] & ~(REPEATED | TINY | ROUNDED)));
@@ -70,14 +70,14 @@ void check_cut(const Block& block, Text outputs, const Scored& scored) {
         const Scored piece = score(part.text(), expected, block.bits, block.first_line + done, true);
         joined.losses.insert(joined.losses.end(), piece.losses.begin(), piece.losses.end());
         joined.flags.insert(joined.flags.end(), piece.flags.begin(), piece.flags.end());
-        if (joined.result.malformed == NONE && piece.result.malformed != NONE)
-            joined.result.malformed = static_cast<std::ptrdiff_t>(done) + piece.result.malformed;
+        if (joined.result.end.malformed == NONE && piece.result.end.malformed != NONE)
+            joined.result.end.malformed = static_cast<std::ptrdiff_t>(done) + piece.result.end.malformed;
         bound = lines ? std::max(bound, piece.result.bound) : bound;
         done += lines;
     }
     EXPECT(done == block.lines);
     EXPECT(same_bits(joined.losses, scored.losses) && joined.flags == scored.flags);
-    EXPECT(joined.result.malformed == scored.result.malformed);
+    EXPECT(joined.result.end.malformed == scored.result.end.malformed);
     const Scored whole = score(outputs, text_of(block.expected), block.bits, block.first_line, true);
     EXPECT(!block.lines || bound == whole.result.bound);
 }
@@ -85,8 +85,8 @@ void check_cut(const Block& block, Text outputs, const Scored& scored) {
 // The entries that a line guesses have its loss, and their masses sum to 1.
 void check_guesses(const Block& block, Text outputs, const Scored& scored) {
     GuessList guesses;
-    EXPECT(guesses.read(outputs, text_of(block.expected), block.bits, block.first_line));
-    EXPECT(guesses.malformed == scored.result.malformed);
+    const BlockEnd end = guesses.read(outputs, text_of(block.expected), block.bits, block.first_line);
+    EXPECT(end.equal && end.malformed == scored.result.end.malformed);
     std::size_t at = 0;
     for (std::size_t i = 0; i < guesses.rests.size(); ++i) {
         double mass = guesses.rests[i] / std::ldexp(1.0, block.bits), total = guesses.rests[i];
@@ -108,8 +108,9 @@ void check_profiles(const Block& block, Text outputs, const Scored& scored) {
     const int draws = static_cast<int>(block.first_line % 3);
     const ProfiledBlock profiled =
         profile_block(outputs, text_of(block.expected), block.lines, block.bits, block.first_line, draws);
-    EXPECT(profiled.equal && profiled.malformed == scored.result.malformed);
-    const std::size_t read = profiled.malformed < 0 ? block.lines : static_cast<std::size_t>(profiled.malformed);
+    const std::ptrdiff_t malformed = profiled.end.malformed;
+    EXPECT(profiled.end.equal && malformed == scored.result.end.malformed);
+    const std::size_t read = malformed < 0 ? block.lines : static_cast<std::size_t>(malformed);
     double words = 0, counted = 0;
     for (std::size_t i = 0; i < read; ++i) {
         const auto column = [&](int number) {
@@ -133,12 +134,10 @@ void check_profiles(const Block& block, Text outputs, const Scored& scored) {
 void check_seeds(const Block& block, Text outputs, const Scored& scored) {
     constexpr std::size_t SEEDS = 2;
     std::vector<double> losses;
-    bool equal = false;
-    const std::ptrdiff_t malformed = score_under_seeds(outputs, text_of(block.expected), block.lines, block.bits,
-                                                       block.first_line, SEEDS, losses, equal);
-    EXPECT(malformed == scored.result.malformed);
-    if (malformed != NONE) return;
-    EXPECT(equal);
+    const BlockEnd end = score_under_seeds(outputs, text_of(block.expected), block.lines, block.bits, block.first_line, SEEDS,
+                                           losses);
+    EXPECT(end.equal && end.malformed == scored.result.end.malformed);
+    if (end.malformed != NONE) return;
     for (std::size_t seed = 0; seed < SEEDS; ++seed) {
         const Scored other = score(outputs, text_of(block.expected), block.bits, block.first_line + 1 + seed, false);
         for (std::size_t i = 0; i < block.lines; ++i) EXPECT(same_bits(losses[seed * block.lines + i], other.losses[i]));
@@ -317,8 +316,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         check_flags(line, scored.losses[i], scored.flags[i]);
         if (!(scored.flags[i] & MALFORMED))
             EXPECT(scored.losses[i] <= reader->bound() * (1 + 1e-12) + 1e-12);
-        else if (scored.result.malformed == NONE)
-            scored.result.malformed = static_cast<std::ptrdiff_t>(i);
+        else if (scored.result.end.malformed == NONE)
+            scored.result.end.malformed = static_cast<std::ptrdiff_t>(i);
     }
     if (block.first_line >> 8 & 3) return 0;
     PROPERTIES[std::min<std::size_t>(block.property, std::size(PROPERTIES) - 1)](block, copy.text(), scored);

@@ -67,11 +67,12 @@ void check_written(const std::uint8_t* data, std::size_t size) {
         EXPECT(format_entries(text_of("\n"), values + i, 1, -INFINITE, INFINITE, written));
         const Text text = padded(written);
         EXPECT(read_number(text.begin + 1, again) == text.end && again == values[i]);
-        char log[40];
-        const std::size_t length = static_cast<std::size_t>(write_log(log, values[i]) - log);
-        char known[40];
-        EXPECT(length == static_cast<std::size_t>(std::snprintf(known, sizeof known, "%.8g", values[i])));
-        EXPECT(!std::memcmp(log, known, length));
+        for (int precision : {6, 8}) {
+            char number[40], same[40];
+            const std::size_t length = static_cast<std::size_t>(write_short(number, values[i], precision) - number);
+            EXPECT(length == static_cast<std::size_t>(std::snprintf(same, sizeof same, "%.*g", precision, values[i])));
+            EXPECT(!std::memcmp(number, same, length));
+        }
     }
 }
 

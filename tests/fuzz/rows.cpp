@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (is_damaged) return 0;
     for (std::size_t i = 0; i < (fault == NONE ? lines.size() : static_cast<std::size_t>(fault)); ++i) {
         const Scored wanted = score(text_of(lines[i]), text_of("ab\n"), bits, first_line + i, false);
-        EXPECT(wanted.result.malformed == NONE && same_bits(wanted.losses[0], losses[i]));
+        EXPECT(wanted.result.end.malformed == NONE && same_bits(wanted.losses[0], losses[i]));
     }
     return 0;
 }

@@ -54,7 +54,7 @@ void check_arpa(Rest rest) {
     std::vector<std::int32_t> columns(rows.ids.size());
     for (std::size_t i = 0; i < rows.ids.size(); ++i)
         columns[i % length * rows.logs.size() + i / length] = rows.ids[i];
-    std::vector<char> out;
+    std::string out;
     EXPECT(write_arpa_rows(table, columns.data(), length, rows.logs.size(), rows.logs.data(), rows.backoffs.data(), out));
     for (const double log : rows.logs)
         if (std::isinf(log)) return;  // which no file has

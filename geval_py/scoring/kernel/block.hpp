@@ -11,10 +11,10 @@
 
 namespace {
 
-// Indices and numbers of lines, and the greatest loss that any of them could have had.
+// How a block ended, the first malformed line without a kind of error, and the greatest loss that any line could have had.
 struct BlockResult {
-    bool equal = true;  // whether there are as many lines as expected ones
-    std::ptrdiff_t malformed = NONE, undecided = NONE;  // the first malformed line, and the first without a kind of error
+    BlockEnd end;
+    std::ptrdiff_t undecided = NONE;
     double bound = 0;
     std::size_t far_above_one = 0;  // lines
 };
@@ -24,19 +24,11 @@ BlockResult score_block(Text outputs, Text expected, std::size_t lines, int bits
                   double* losses, std::uint32_t* flags) {
     BlockResult result;
     Line line(bits, thorough ? Purpose::rules : Purpose::losses);
-    for (std::size_t i = 0; i < lines; ++i) {
-        if (outputs.begin == outputs.end) return {false};
-        unsigned marks;
-        const Text text = take_line(outputs), word = take_line(expected);
-        losses[i] = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), marks);
-        flags[i] = static_cast<std::uint32_t>(marks);
-        if (marks & MALFORMED) {
-            const auto index = static_cast<std::ptrdiff_t>(i);
-            if (result.malformed == NONE) result.malformed = index;
-            if (result.undecided == NONE && !(marks & ERROR_KINDS)) result.undecided = index;
-        }
-    }
-    result.equal = outputs.begin == outputs.end;
+    result.end = read_block(line, outputs, expected, lines, first_line, true, [&](std::size_t i, double loss, unsigned marks) {
+        losses[i] = loss, flags[i] = marks;
+        if (marks & MALFORMED && !(marks & ERROR_KINDS) && result.undecided == NONE)
+            result.undecided = static_cast<std::ptrdiff_t>(i);
+    });
     result.bound = line.bound();
     result.far_above_one = line.far_above_one();
     return result;

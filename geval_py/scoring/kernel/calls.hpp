@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <initializer_list>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
 
+#include "formatting.hpp"
 #include "text.hpp"
 
 namespace {
@@ -43,15 +43,11 @@ std::size_t length_of(const Buffer& buffer) {
     return static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
 }
 
-// Whether the items of all buffers have the size of a double and of an int64.
-bool have_eight_bytes(std::initializer_list<const Buffer*> buffers) {
-    return std::all_of(buffers.begin(), buffers.end(), [](const Buffer* buffer) { return buffer->view.itemsize == 8; });
-}
-
-template <typename Number>
-PyObject* bytes_of(const std::vector<Number>& numbers) {
-    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(numbers.data()),
-                                     static_cast<Py_ssize_t>(numbers.size() * sizeof(Number)));
+// The bytes of a string or of a vector of numbers.
+template <typename Items>
+PyObject* bytes_of(const Items& items) {
+    return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(items.data()),
+                                     static_cast<Py_ssize_t>(items.size() * sizeof(items[0])));
 }
 
 // An array.array of doubles, or of whole numbers of eight bytes, or of four without a sign.
@@ -111,16 +107,9 @@ PyObject* raise_value_error(const char* message) {
 }
 
 // Whether the number of bits is in range; if not, an error is set.
-bool check_bits(int bits) {
-    if (bits >= 1 && bits <= 24) return true;
-    PyErr_SetString(PyExc_ValueError, "bits is from 1 to 24");
-    return false;
-}
+bool check_bits(int bits) { return (bits >= 1 && bits <= 24) || raise_value_error("bits is from 1 to 24"); }
 
-PyObject* wrong_lines() {
-    PyErr_SetString(PyExc_ValueError, "the two blocks differ in their number of lines");
-    return nullptr;
-}
+PyObject* wrong_lines() { return raise_value_error("the two blocks differ in their number of lines"); }
 
 // Runs work; false if memory ends.
 template <typename Work>
@@ -152,6 +141,16 @@ bool without_gil(Work work) {
     Py_END_ALLOW_THREADS;
     if (!enough_memory) PyErr_NoMemory();
     return enough_memory;
+}
+
+// Runs work that writes numbers: with the GIL if Python writes them; false if memory ends, with an error set.
+template <typename Work>
+bool writing(Work work) {
+#if defined(GEVAL_TO_CHARS)
+    return without_gil(work);
+#else
+    return with_gil(work);
+#endif
 }
 
 // A C++ object that Python holds.

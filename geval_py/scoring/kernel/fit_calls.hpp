@@ -18,8 +18,8 @@ PyObject* exact_sum(PyObject*, PyObject* argument) {
     Expansion sum;
     double total = 0;
     Py_BEGIN_ALLOW_THREADS;
-    const double* values = static_cast<const double*>(numbers.view.buf);
-    const std::size_t size = static_cast<std::size_t>(numbers.view.len) / sizeof(double);
+    const double* values = numbers_of<double>(numbers);
+    const std::size_t size = length_of<double>(numbers);
     for (std::size_t i = 0; i < size && sum.is_finite(); ++i) sum.add(values[i]);
     total = sum.is_finite() ? sum.rounded() : std::accumulate(values, values + size, 0.0);
     Py_END_ALLOW_THREADS;
@@ -29,14 +29,10 @@ PyObject* exact_sum(PyObject*, PyObject* argument) {
 PyObject* isotonic(PyObject*, PyObject* arguments) {
     Buffer values, weights;
     if (!PyArg_ParseTuple(arguments, "y*y*", &values.view, &weights.view)) return nullptr;
-    if (values.view.len != weights.view.len) {
-        PyErr_SetString(PyExc_ValueError, "values and weights differ in number");
-        return nullptr;
-    }
+    if (values.view.len != weights.view.len) return raise_value_error("values and weights differ in number");
     std::vector<double> rising;
     if (!without_gil([&] {
-            rising = isotonic(static_cast<const double*>(values.view.buf), static_cast<const double*>(weights.view.buf),
-                             static_cast<std::size_t>(values.view.len) / sizeof(double));
+            rising = isotonic(numbers_of<double>(values), numbers_of<double>(weights), length_of<double>(values));
         }))
         return nullptr;
     return array_of(rising);

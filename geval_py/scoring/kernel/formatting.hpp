@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 
+#include "numbers.hpp"
 #include "text.hpp"
 
 #if defined(__cpp_lib_to_chars) && !defined(GEVAL_WITHOUT_FROM_CHARS)
@@ -24,9 +25,9 @@ namespace {
 constexpr std::size_t MAX_DIGITS = 32;  // of a number, with sign, point and exponent
 
 // Writes a finite number with the fewest digits that read back the same, as Python's repr does, but no ".0" and no "-0".
-// With a precision, it writes as many significant digits at most, as the format %g does.
+// With a precision, it writes any number with as many significant digits at most, as the format %g does.
 char* write_number(char* to, double value, int precision = 0) {
-    value += 0.0;
+    if (!precision) value += 0.0;
 #if defined(GEVAL_TO_CHARS)
     if (precision) return std::to_chars(to, to + MAX_DIGITS, value, std::chars_format::general, precision).ptr;
     const double size = std::fabs(value);
@@ -42,6 +43,33 @@ char* write_number(char* to, double value, int precision = 0) {
     PyMem_Free(digits);
     return to + length;
 #endif
+}
+
+// Writes a number with six to eight significant digits at most, as the format %g does. In most cases, it tells which
+// positive number the digits are.
+char* write_short(char* to, double value, int precision, double* rounded = nullptr) {
+    const double size = std::fabs(value), most = EXACT_POWERS_OF_TEN[precision];
+    if (!(size >= 1e-14 && size < 10)) return write_number(to, value, precision);
+    // The digits as a whole number, after one multiplication by a power of ten that a double holds exactly. Its error
+    // is below 1e-8, so that the whole number is right unless the fraction is that close to a half.
+    int places = precision - 1;
+    double scaled = size * EXACT_POWERS_OF_TEN[places];
+    while (scaled < most / 10) scaled = size * EXACT_POWERS_OF_TEN[++places];
+    const auto whole = static_cast<std::uint32_t>(scaled + 0.5);
+    if (whole >= most || std::fabs(std::fabs(scaled - whole) - 0.5) < 1e-6) return write_number(to, value, precision);
+    if (rounded) *rounded = whole / EXACT_POWERS_OF_TEN[places];
+    char digits[8];
+    const char* end = std::to_chars(digits, digits + 8, whole).ptr;
+    while (end[-1] == '0') --end;
+    if (value < 0) *to++ = '-';
+    const int zeros = places - precision + 1;  // before the first digit
+    if (zeros && zeros < 5) return std::copy<const char*>(digits, end, std::copy_n("0.000", 1 + zeros, to));
+    *to++ = digits[0];
+    if (end != digits + 1) *to++ = '.';
+    to = std::copy<const char*>(digits + 1, end, to);
+    if (!zeros) return to;
+    *to++ = 'e', *to++ = '-', *to++ = static_cast<char>('0' + zeros / 10), *to++ = static_cast<char>('0' + zeros % 10);
+    return to;
 }
 
 // Writes a finite number as Python's repr does.

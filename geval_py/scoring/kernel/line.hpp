@@ -154,6 +154,14 @@ struct Hashed {
 constexpr std::uint32_t NO_WORD = ~std::uint32_t{0};
 constexpr std::size_t SEED_LANES = 32;  // seeds under which a word is hashed together
 
+// How the values of a line become masses, and the mass of the rest.
+struct Normalisation {
+    bool probabilities;
+    double shift, divisor, rest;
+    double logarithm(double value) const { return value - shift - divisor; }
+    double mass(double value) const { return probabilities ? value / divisor : std::exp(logarithm(value)); }
+};
+
 class Line {
   public:
     Line(int bits, Purpose purpose) : purpose_(purpose), mask_((std::uint32_t{1} << bits) - 1), share_(1.0 / (mask_ + 1.0)) {}
@@ -258,12 +266,26 @@ class Line {
     const std::vector<Text>& listed() const { return listed_; }  // of all entries; for entries and seeds
     std::uint32_t expected_word() const { return expected_word_; }
 
+    // How the values of the line read last become masses: the twin of distribution_of.
+    Normalisation normalisation(bool vector) const {
+        const bool has_rest = !rests_.empty();
+        if (!vector && probabilities_) {
+            const bool below = total_ < MIN_TOTAL;
+            const double divisor = total_ > 1 || (below && has_rest) ? total_ : 1;
+            return {true, 0, divisor, rests_.sum() / divisor + (below && !has_rest ? 1 - total_ : 0)};
+        }
+        const double log_total = values_.log_sum_exp(0);
+        const bool below = log_total < MIN_LOG_TOTAL, divides = log_total > 0 || (below && (has_rest || vector));
+        const double shift = divides ? values_.greatest() : 0, divisor = divides ? values_.log_sum_exp(shift) : 0;
+        const double missing = below && !divides ? -std::expm1(log_total) : 0;
+        return {false, shift, divisor, has_rest ? std::exp(rests_.log_sum_exp(shift) - divisor) : missing};
+    }
+
     // The greatest loss that any of the lines read could have had, with a word whose bucket has no more than its share
     // of the rest.
     double bound() const { return std::max(bound_, least_mass_ > 0 ? loss_of_log(std::log(least_mass_)) : INFINITE); }
     std::size_t far_above_one() const { return far_above_one_; }  // lines with the flag
     bool are_probabilities() const { return probabilities_; }
-    double total() const { return total_; }
 
   private:
     friend class GuessList;
@@ -471,5 +493,32 @@ class Line {
     bool probabilities_ = false;
     std::string line_copy_, expected_copy_;
 };
+
+// How the reading of a block ended: whether it had as many lines as expected ones, and the index of its first malformed
+// line, or NONE.
+struct BlockEnd {
+    bool equal = true;
+    std::ptrdiff_t malformed = NONE;
+};
+
+// Scores the lines of a block, of which there must be as many as expected ones, and calls take(index, loss, flags) after
+// each; ends before the first malformed line, unless those are taken too.
+template <typename Take>
+BlockEnd read_block(Line& line, Text outputs, Text expected, std::size_t lines, std::uint64_t first_line, bool takes_malformed,
+                   Take take) {
+    BlockEnd end;
+    for (std::size_t i = 0; i < lines; ++i) {
+        if (outputs.begin == outputs.end) return {false, end.malformed};
+        unsigned flags;
+        const Text text = take_line(outputs), word = take_line(expected);
+        const double loss =
+            line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(first_line + i), flags);
+        if (flags & MALFORMED && end.malformed == NONE) end.malformed = static_cast<std::ptrdiff_t>(i);
+        if (flags & MALFORMED && !takes_malformed) return end;
+        take(i, loss, flags);
+    }
+    end.equal = outputs.begin == outputs.end;
+    return end;
+}
 
 }  // namespace

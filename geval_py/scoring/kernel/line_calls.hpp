@@ -31,7 +31,11 @@ struct BlockArguments {
         return PyArg_ParseTuple(arguments, format, &outputs.view, &expected.view, &bits, &first_line, &more) &&
                check_bits(bits);
     }
-    PyObject* raise(std::ptrdiff_t malformed) const { return raise_malformed(outputs, bits, first_line, malformed); }
+    // Whether a block was read to its end; if not, an error is set.
+    bool check(const BlockEnd& end) const {
+        if (!end.equal) return wrong_lines();
+        return end.malformed == NONE || raise_malformed(outputs, bits, first_line, end.malformed);
+    }
 };
 
 // Gives the losses, their bound and the number of lines far above one or, if thorough, the losses and flags of all
@@ -51,11 +55,11 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
                                 losses.get(), flags.get());
         }))
         return nullptr;
-    if (!result.equal) return wrong_lines();
+    if (thorough) result.end.malformed = NONE;
+    if (!block.check(result.end)) return nullptr;
     if (thorough)
         return Py_BuildValue("(NNn)", array_of(losses.get(), lines), array_of(flags.get(), lines),
                              static_cast<Py_ssize_t>(result.undecided));
-    if (result.malformed != NONE) return block.raise(result.malformed);
     return Py_BuildValue("(Ndn)", array_of(losses.get(), lines), result.bound, static_cast<Py_ssize_t>(result.far_above_one));
 }
 
@@ -64,15 +68,13 @@ PyObject* reseeded_losses(PyObject*, PyObject* arguments) {
     if (!block.parse(arguments, "y*y*iKi")) return nullptr;
     const auto seeds = static_cast<std::size_t>(std::max(0, block.more));
     std::vector<double> losses;
-    std::ptrdiff_t malformed = NONE;
-    bool equal = false;
+    BlockEnd end;
     if (!without_gil([&] {
-            malformed = score_under_seeds(block.outputs.text(), block.expected.text(), count_lines(block.expected.text()),
-                                          block.bits, block.first_line, seeds, losses, equal);
+            end = score_under_seeds(block.outputs.text(), block.expected.text(), count_lines(block.expected.text()), block.bits,
+                                    block.first_line, seeds, losses);
         }))
         return nullptr;
-    if (malformed != NONE) return block.raise(malformed);
-    return equal ? columns_of(losses, seeds) : wrong_lines();
+    return block.check(end) ? columns_of(losses, seeds) : nullptr;
 }
 
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
@@ -85,8 +87,7 @@ PyObject* line_profiles(PyObject*, PyObject* arguments) {
                                     block.bits, block.first_line, block.more);
         }))
         return nullptr;
-    if (!profile.equal) return wrong_lines();
-    if (profile.malformed != NONE) return block.raise(profile.malformed);
+    if (!block.check(profile.end)) return nullptr;
     return Py_BuildValue("(NN)", columns_of(profile.columns, PROFILE_COLUMNS), array_of(profile.histogram));
 }
 
@@ -94,13 +95,12 @@ PyObject* read_guesses(PyObject*, PyObject* arguments) {
     BlockArguments block;
     if (!block.parse(arguments, "y*y*iK")) return nullptr;
     GuessList guesses;
-    bool equal = true;
+    BlockEnd end;
     if (!without_gil([&] {
-            equal = guesses.read(block.outputs.text(), block.expected.text(), block.bits, block.first_line);
-        }))
+            end = guesses.read(block.outputs.text(), block.expected.text(), block.bits, block.first_line);
+        }) ||
+        !block.check(end))
         return nullptr;
-    if (!equal) return wrong_lines();
-    if (guesses.malformed != NONE) return block.raise(guesses.malformed);
     return Py_BuildValue("(NNNN)", array_of(guesses.counts), array_of(guesses.masses), bytes_of(guesses.hits),
                          array_of(guesses.rests));
 }
@@ -115,16 +115,11 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
     std::vector<double> sums;
     bool equal = true;
     if (!without_gil([&] {
-            equal = sum_shares(words.text(), static_cast<const double*>(shares.view.buf),
-                               static_cast<std::size_t>(shares.view.len) / sizeof(double), expected.text(), bits, first_line,
-                               sums);
+            equal = sum_shares(words.text(), numbers_of<double>(shares), length_of<double>(shares), expected.text(), bits,
+                               first_line, sums);
         }))
         return nullptr;
-    if (!equal) {
-        PyErr_SetString(PyExc_ValueError, "words and shares differ in number");
-        return nullptr;
-    }
-    return array_of(sums);
+    return equal ? array_of(sums) : raise_value_error("words and shares differ in number");
 }
 
 PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
@@ -151,7 +146,7 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
     std::string lines;
     Py_ssize_t written = 0;
     bool complete = true;
-    const auto rewrite = [&] {
+    if (!writing([&] {
             std::string copy(words.text().begin, words.text().end);
             const Recipe recipe{numbers_of<double>(weights), numbers_of<double>(shares), padded(copy),
                                 numbers ? numbers_of<double>(tuning) : nullptr, numbers > TUNING_NUMBERS};
@@ -161,34 +156,21 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
                 complete = rewriter.rewrite(outputs, first_line + static_cast<std::uint64_t>(written), lines);
                 written += complete;
             }
-    };
-#if defined(GEVAL_TO_CHARS)
-    if (!without_gil(rewrite)) return nullptr;
-#else
-    if (!with_gil(rewrite)) return nullptr;  // Python writes the numbers
-#endif
-    PyObject* text = PyBytes_FromStringAndSize(lines.data(), static_cast<Py_ssize_t>(lines.size()));
-    return Py_BuildValue("(Nn)", text, complete ? -1 : written);
+        }))
+        return nullptr;
+    return Py_BuildValue("(Nn)", bytes_of(lines), complete ? -1 : written);
 }
 
 PyObject* format_entries(PyObject*, PyObject* arguments) {
     Buffer words, numbers;
     double least, most;
     if (!PyArg_ParseTuple(arguments, "y*y*dd", &words.view, &numbers.view, &least, &most)) return nullptr;
-    const auto* values = static_cast<const double*>(numbers.view.buf);
-    const std::size_t count = static_cast<std::size_t>(numbers.view.len) / sizeof(double);
+    const auto *values = numbers_of<double>(numbers);
+    const std::size_t count = length_of<double>(numbers);
     std::string line;
     bool fits = true;
-    const auto format = [&] { fits = format_entries(words.text(), values, count, least, most, line); };
-#if defined(GEVAL_TO_CHARS)
-    if (!without_gil(format)) return nullptr;
-#else
-    if (!with_gil(format)) return nullptr;  // Python writes the numbers
-#endif
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "words and numbers differ in number, or a number is out of range");
-        return nullptr;
-    }
+    if (!writing([&] { fits = format_entries(words.text(), values, count, least, most, line); })) return nullptr;
+    if (!fits) return raise_value_error("words and numbers differ in number, or a number is out of range");
     return PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), nullptr);
 }
 

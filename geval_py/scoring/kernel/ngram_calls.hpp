@@ -77,9 +77,9 @@ PyObject* write_arpa_rows(PyObject*, PyObject* arguments) {
     const std::size_t rows = length_of<double>(logs), ids = length_of<std::int32_t>(columns);
     if ((rows ? ids % rows : ids) || (backoffs.view.len && backoffs.view.len != logs.view.len))
         return raise_value_error("the columns differ in length");
-    std::vector<char> out;
+    std::string out;
     bool are_numbered = true;
-    if (!table || !without_gil([&] {
+    if (!table || !writing([&] {
             const double* last = backoffs.view.len ? numbers_of<double>(backoffs) : nullptr;
             are_numbered = write_arpa_rows(*table, numbers_of<std::int32_t>(columns), rows ? ids / rows : 0, rows,
                                            numbers_of<double>(logs), last, out);

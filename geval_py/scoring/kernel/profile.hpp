@@ -57,11 +57,18 @@ class Profiler {
     // Fills a row, which is all zeros, and counts the words of a line that was read.
     void add(const Line& line, double loss, bool vector, std::uint64_t number, double* row) {
         row[LOSS] = loss;
-        if (vector) {
-            add_vector(line.values(), row);
-            return;
+        const Normalisation normalisation = line.normalisation(vector);
+        row[IS_VECTOR] = vector;
+        masses_.assign(line.words().size(), 0.0);
+        for (std::size_t i = 0; i < line.values().size(); ++i) {
+            const double mass = normalisation.mass(line.values()[i]);
+            if (vector)
+                row[ENTROPY] -= mass * normalisation.logarithm(line.values()[i]);
+            else if (line.numbers()[i] != NO_WORD)
+                masses_[line.numbers()[i]] += mass;
         }
-        weigh(line);
+        if (vector) return;
+        rest_ = normalisation.rest;
         add_words(line, row);
         row[ENTROPY] = entropy(line);
         count(line.expected_word(), number);
@@ -83,42 +90,6 @@ class Profiler {
         std::uint32_t number;
         double mass;  // of its words
     };
-
-    static void add_vector(const Numbers& values, double* row) {
-        const double log_total = values.log_sum_exp(0);
-        const bool off = log_total > 0 || log_total < MIN_LOG_TOTAL;
-        const double shift = off ? values.greatest() : 0, divisor = off ? values.log_sum_exp(shift) : 0;
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            const double log_mass = values[i] - shift - divisor;
-            row[ENTROPY] -= std::exp(log_mass) * log_mass;
-        }
-        row[IS_VECTOR] = 1;
-    }
-
-    // The masses of the words, and of the rest: the twin of distribution_of.
-    void weigh(const Line& line) {
-        const Numbers &values = line.values(), &rests = line.rests();
-        masses_.assign(line.words().size(), 0.0);
-        if (line.are_probabilities()) {
-            const double total = line.total();
-            const bool below = total < MIN_TOTAL;
-            const double divisor = total > 1 || (below && !rests.empty()) ? total : 1;
-            rest_ = rests.sum() / divisor + (below && rests.empty() ? 1 - total : 0);
-            share_out(line.numbers(), values.size(), [&](std::size_t i) { return values[i] / divisor; });
-        } else {
-            const double log_total = values.log_sum_exp(0);
-            const bool below = log_total < MIN_LOG_TOTAL, off = log_total > 0 || (below && !rests.empty());
-            const double shift = off ? values.greatest() : 0, divisor = off ? values.log_sum_exp(shift) : 0;
-            rest_ = std::exp(rests.log_sum_exp(shift) - divisor) + (below && !off ? -std::expm1(log_total) : 0);
-            share_out(line.numbers(), values.size(), [&](std::size_t i) { return std::exp(values[i] - shift - divisor); });
-        }
-    }
-
-    template <typename Mass>
-    void share_out(const std::vector<std::uint32_t>& numbers, std::size_t size, Mass mass) {
-        for (std::size_t i = 0; i < size; ++i)
-            if (numbers[i] != NO_WORD) masses_[numbers[i]] += mass(i);
-    }
 
     void add_words(const Line& line, double* row) const {
         const std::uint32_t expected = line.expected_word();
@@ -222,37 +193,23 @@ class Profiler {
     std::vector<std::uint32_t> drawn_;
 };
 
-// The columns one after the other; the histogram; and whether there were as many lines as expected ones.
+// The columns one after the other, and the histogram.
 struct ProfiledBlock {
     std::vector<double> columns, histogram;
-    bool equal = true;
-    std::ptrdiff_t malformed = -1;
+    BlockEnd end;
 };
 
-// Stops at the first malformed line.
 inline ProfiledBlock profile_block(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
                                    int draws) {
     ProfiledBlock block;
     block.columns.resize(lines * PROFILE_COLUMNS);
     Line line(bits, Purpose::profiles);
     Profiler profiler(bits, draws);
-    for (std::size_t i = 0; i < lines && block.malformed < 0; ++i) {
-        if (outputs.begin == outputs.end) {
-            block.equal = false;
-            return block;
-        }
-        unsigned flags;
+    block.end = read_block(line, outputs, expected, lines, first_line, false, [&](std::size_t i, double loss, unsigned flags) {
         double row[PROFILE_COLUMNS] = {};
-        const Text text = take_line(outputs), word = take_line(expected);
-        const std::uint64_t number = first_line + i;
-        const double loss = line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(number), flags);
-        if (flags & MALFORMED)
-            block.malformed = static_cast<std::ptrdiff_t>(i);
-        else
-            profiler.add(line, loss, flags & VECTOR, number, row);
+        profiler.add(line, loss, flags & VECTOR, first_line + i, row);
         for (std::size_t column = 0; column < PROFILE_COLUMNS; ++column) block.columns[column * lines + i] = row[column];
-    }
-    block.equal = block.malformed >= 0 || outputs.begin == outputs.end;
+    });
     block.histogram = profiler.histogram();
     return block;
 }

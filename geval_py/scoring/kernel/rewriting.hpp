@@ -142,12 +142,17 @@ class Rewriter {
         for (Sum& sum : sums_) {
             sum.length = 0;
             if (!(sum.mass > 0)) continue;
-            const double value = write_mass(sum);
+            double value = 0;
+            char* const end = write_short(sum.digits, sum.mass, 6, &value);
+            sum.length = static_cast<std::size_t>(end - sum.digits);
+            *end = '\0';
+            if (!value) read_number(sum.digits, value);
             rounded.add(value);
             if (!largest || sum.mass > largest->mass) largest = &sum, of_largest = value;
         }
         if (!largest) return false;
-        write_digits(*largest, 1 - (rounded.rounded() - of_largest), 12);
+        char* const end = write_number(largest->digits, 1 - (rounded.rounded() - of_largest), 12);
+        largest->length = static_cast<std::size_t>(end - largest->digits);
         for (const Sum& sum : sums_) {
             if (!sum.length) continue;
             if (sum.word.size()) to.append(sum.word.begin, sum.word.size());
@@ -155,43 +160,6 @@ class Rewriter {
         }
         to.back() = '\n';
         return true;
-    }
-
-    // Writes a mass with six significant digits, as the format %.6g does; returns what they read back as.
-    static double write_mass(Sum& sum) {
-        int places = 5;
-        double scaled = sum.mass * 1e5;
-        while (scaled < 1e5 && places < 22) scaled = sum.mass * EXACT_POWERS_OF_TEN[++places];
-        const double whole = std::floor(scaled + 0.5);
-        if (sum.mass >= 1 || scaled < 1e5 || whole >= 1e6 || std::fabs(std::fabs(scaled - whole) - 0.5) < 1e-6) {
-            write_digits(sum, sum.mass, 6);  // a rare case, or perhaps the middle between two numbers of six digits
-            double value = 0;
-            read_number(sum.digits, value);
-            return value;
-        }
-        char digits[8], *to = sum.digits;
-        const char* end = std::to_chars(digits, digits + 8, static_cast<int>(whole)).ptr;
-        while (end[-1] == '0') --end;
-        const int exponent = places - 5;
-        if (exponent < 5) {
-            to = std::fill_n(to, exponent + 1, '0');
-            sum.digits[1] = '.';
-            to = std::copy(static_cast<const char*>(digits), end, to);
-        } else {
-            *to++ = digits[0];
-            if (end != digits + 1) *to++ = '.';
-            to = std::copy(static_cast<const char*>(digits) + 1, end, to);
-            *to++ = 'e', *to++ = '-', *to++ = static_cast<char>('0' + exponent / 10);
-            *to++ = static_cast<char>('0' + exponent % 10);
-        }
-        sum.length = static_cast<std::size_t>(to - sum.digits);
-        return whole / EXACT_POWERS_OF_TEN[places];
-    }
-
-    static void write_digits(Sum& sum, double number, int precision) {
-        char* end = write_number(sum.digits, number, precision);
-        *end = '\0';
-        sum.length = static_cast<std::size_t>(end - sum.digits);
     }
 
     const Recipe& recipe_;

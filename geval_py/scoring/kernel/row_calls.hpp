@@ -34,13 +34,8 @@ bool optional_numbers(PyObject* object, Buffer& buffer, const Number*& numbers, 
     numbers = nullptr, size = 0;
     if (object == Py_None) return true;
     if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
-    if (buffer.view.itemsize != sizeof(Number)) {
-        raise_value_error("the arrays do not fit together");
-        return false;
-    }
-    numbers = static_cast<const Number*>(buffer.view.buf);
-    size = static_cast<std::size_t>(buffer.view.len) / sizeof(Number);
-    return true;
+    numbers = numbers_of<Number>(buffer), size = length_of<Number>(buffer);
+    return buffer.view.itemsize == sizeof(Number) || raise_value_error("the arrays do not fit together");
 }
 
 PyObject* array_losses(PyObject*, PyObject* arguments) {
@@ -73,10 +68,8 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
                (view.shape[1] < 2 || view.strides[1] == view.itemsize);
         if (fits) rows.stride = view.strides[0];
     }
-    if (!fits || unit < 0 || unit > static_cast<int>(Unit::logits) || count_lines(expected.text()) != rows.count) {
-        PyErr_SetString(PyExc_ValueError, "the arrays do not fit together");
-        return nullptr;
-    }
+    if (!fits || unit < 0 || unit > static_cast<int>(Unit::logits) || count_lines(expected.text()) != rows.count)
+        return raise_value_error("the arrays do not fit together");
     std::vector<double> losses;
     const auto* numbers = static_cast<const std::uint32_t*>(lines.view.buf);
     std::ptrdiff_t fault = NONE;
@@ -104,12 +97,9 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
 bool places_of(PyObject* object, Buffer& buffer, Places& places) {
     if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
     const Py_ssize_t size = buffer.view.itemsize;
-    if (size == 4 || size == 8) {
-        places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
-        return true;
-    }
-    PyErr_SetString(PyExc_ValueError, "offsets, starts and values have four or eight bytes");
-    return false;
+    if (size != 4 && size != 8) return raise_value_error("offsets, starts and values have four or eight bytes");
+    places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
+    return true;
 }
 
 // What calls take: rows in buffers and, for losses, expected lines, the number of bits and the first line's number.
@@ -138,14 +128,8 @@ PyObject* write_rows(PyObject*, PyObject* arguments) {
     if (!of.parse(arguments, "OOy*Op")) return nullptr;
     std::string lines;
     std::ptrdiff_t fault = NONE;
-    const auto write = [&] { fault = ListedScorer(of.rows, of.bits).write(lines); };
-#if defined(GEVAL_TO_CHARS)
-    if (!without_gil(write)) return nullptr;
-#else
-    if (!with_gil(write)) return nullptr;  // Python writes the numbers
-#endif
-    PyObject* text = PyBytes_FromStringAndSize(lines.data(), static_cast<Py_ssize_t>(lines.size()));
-    return Py_BuildValue("(Nn)", text, static_cast<Py_ssize_t>(fault));
+    if (!writing([&] { fault = ListedScorer(of.rows, of.bits).write(lines); })) return nullptr;
+    return Py_BuildValue("(Nn)", bytes_of(lines), static_cast<Py_ssize_t>(fault));
 }
 
 PyObject* read_rows(PyObject*, PyObject* arguments) {

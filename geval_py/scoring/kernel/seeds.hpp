@@ -36,8 +36,6 @@ GEVAL_INLINE bool hash_under_seeds_inline(Text word, std::uint32_t seed, const s
     return any;
 }
 
-using HashUnderSeeds = bool (*)(Text, std::uint32_t, const std::uint32_t*, std::uint32_t, std::uint32_t*);
-
 #define GEVAL_HASH_UNDER_SEEDS(NAME, TARGET)                                                                       \
     TARGET bool hash_under_seeds_##NAME(Text word, std::uint32_t seed, const std::uint32_t* buckets, std::uint32_t mask, \
                                         std::uint32_t* hashes) {                                                   \
@@ -49,27 +47,15 @@ GEVAL_HASH_UNDER_SEEDS(portable, )
 GEVAL_HASH_UNDER_SEEDS(avx2, GEVAL_AVX2)
 #endif
 
-inline HashUnderSeeds choose_hash_under_seeds() { return GEVAL_CHOOSE(hash_under_seeds); }
-
 // The losses of lines under the seeds after their own: all lines under the first, then under the second, and so on.
-// Returns the first malformed line, or NONE.
-std::ptrdiff_t score_under_seeds(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
-                                 std::size_t seeds, std::vector<double>& losses, bool& equal) {
+BlockEnd score_under_seeds(Text outputs, Text expected, std::size_t lines, int bits, std::uint64_t first_line,
+                           std::size_t seeds, std::vector<double>& losses) {
     losses.resize(seeds * lines);
     Line line(bits, Purpose::seeds);
-    const HashUnderSeeds hash = choose_hash_under_seeds();
-    for (std::size_t i = 0; i < lines; ++i) {
-        if (outputs.begin == outputs.end) break;
-        unsigned flags;
-        const Text text = take_line(outputs), word = take_line(expected);
-        const std::uint64_t own = first_line + i;
-        line.score(text, outputs.end, word, expected.end, static_cast<std::uint32_t>(own), flags);
-        if (flags & MALFORMED) return static_cast<std::ptrdiff_t>(i);
-        line.losses_under(static_cast<std::uint32_t>(own + 1), seeds, flags & VECTOR, hash, losses.data() + i, lines);
-        equal = i + 1 == lines;
-    }
-    equal = (equal || !lines) && outputs.begin == outputs.end;
-    return NONE;
+    return read_block(line, outputs, expected, lines, first_line, false, [&](std::size_t i, double, unsigned flags) {
+        line.losses_under(static_cast<std::uint32_t>(first_line + i + 1), seeds, flags & VECTOR, GEVAL_CHOOSE(hash_under_seeds),
+                          losses.data() + i, lines);
+    });
 }
 
 }  // namespace

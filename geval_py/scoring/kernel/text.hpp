@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -69,19 +68,9 @@ inline Text take_line(Text& text) {
     return line;
 }
 
-// Counts in bytes, sixteen or more in a vector register, before they overflow.
 std::size_t count_lines(Text text) {
-    std::size_t lines = text.begin != text.end && text.end[-1] != '\n';
-    while (text.begin != text.end) {
-        constexpr std::ptrdiff_t LANES = 32;
-        unsigned char found[LANES] = {};
-        const char* stop = text.begin + std::min<std::ptrdiff_t>(255 * LANES, text.end - text.begin) / LANES * LANES;
-        for (; text.begin != stop; text.begin += LANES)
-            for (int lane = 0; lane < LANES; ++lane) found[lane] += text.begin[lane] == '\n';
-        for (unsigned char count : found) lines += count;
-        if (text.end - text.begin < LANES)
-            for (; text.begin != text.end; ++text.begin) lines += *text.begin == '\n';
-    }
+    std::size_t lines = 0;
+    for (; text.begin != text.end; ++lines) take_line(text);
     return lines;
 }
 

@@ -46,13 +46,13 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
     if (!PyArg_ParseTuple(arguments, "Oy*", &capsule, &buffer.view)) return nullptr;
     const TokenTable* table = table_in(capsule);
     if (!table) return nullptr;
-    if (!have_eight_bytes({&buffer})) return raise_value_error("a number of a token has 8 bytes");
+    if (buffer.view.itemsize != sizeof(std::int64_t)) return raise_value_error("a number of a token has 8 bytes");
     std::string names;
     std::vector<std::int64_t> numbers;
     bool are_numbered = true;
     if (!without_gil([&] {
-            numbers.resize(buffer.text().size() / sizeof(std::int64_t));
-            if (!numbers.empty()) std::memcpy(numbers.data(), buffer.text().begin, numbers.size() * sizeof(std::int64_t));
+            const auto* begin = numbers_of<std::int64_t>(buffer);
+            numbers.assign(begin, begin + length_of<std::int64_t>(buffer));
             are_numbered = table->has(numbers.data(), numbers.size());
             if (are_numbered && sorts) table->sort(numbers.data(), numbers.size());
             if (are_numbered && !sorts) names = table->names(numbers.data(), numbers.size());
@@ -62,7 +62,7 @@ PyObject* of_tokens(PyObject*, PyObject* arguments) {
         PyErr_SetString(PyExc_IndexError, "no token has this number");
         return nullptr;
     }
-    return sorts ? array_of(numbers) : PyBytes_FromStringAndSize(names.data(), static_cast<Py_ssize_t>(names.size()));
+    return sorts ? array_of(numbers) : bytes_of(names);
 }
 
 PyObject* take_column(PyObject*, PyObject* arguments) {
@@ -72,7 +72,7 @@ PyObject* take_column(PyObject*, PyObject* arguments) {
     std::string cells;
     if (!without_gil([&] { cells = take_column(text.text(), static_cast<std::size_t>(std::max<Py_ssize_t>(0, column))); }))
         return nullptr;
-    return PyBytes_FromStringAndSize(cells.data(), static_cast<Py_ssize_t>(cells.size()));
+    return bytes_of(cells);
 }
 
 PyObject* count_tokens(PyObject*, PyObject* capsule) {

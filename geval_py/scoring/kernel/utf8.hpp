@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "dispatch.hpp"
 #include "text.hpp"
@@ -17,10 +18,12 @@
 
 namespace {
 
+using Byte = unsigned char;
+
 // The length of the first character: positive if it is well-formed UTF-8, else minus the length of what Python's
 // decoder replaces by one U+FFFD (the longest beginning of a character, at least one byte).
 int character(const char* p, const char* end) {
-    auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
+    auto byte = [&](int i) { return static_cast<Byte>(p[i]); };
     const int first = byte(0);
     if (first < 0x80) return 1;
     const int length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
@@ -34,23 +37,25 @@ int character(const char* p, const char* end) {
 }
 
 // Whether a byte is wrong after the three bytes before it. Compilers turn a loop of it into vector instructions.
-inline unsigned char is_wrong(unsigned char c, unsigned char before, unsigned char second, unsigned char third) {
-    const unsigned char continues = (c & 0xc0) == 0x80, should = (before >= 0xc0) | (second >= 0xe0) | (third >= 0xf0);
-    return (continues ^ should) | (c == 0xc0) | (c == 0xc1) | (c >= 0xf5) | ((before == 0xe0) & (c < 0xa0)) |
-           ((before == 0xed) & (c >= 0xa0)) | ((before == 0xf0) & (c < 0x90)) | ((before == 0xf4) & (c >= 0x90));
+inline Byte is_wrong(Byte c, Byte before, Byte second, Byte third) {
+    const Byte of_three = std::max<Byte>(second, 0xa0) - 0x20, of_four = std::max<Byte>(third, 0xb0) - 0x30;
+    const Byte continues = (c & 0xc0) == 0x80, should = std::max(before, std::max(of_three, of_four)) >= 0xc0;
+    const Byte wrong_three = c & 0x20 ? 0xed : 0xe0, wrong_four = c & 0x30 ? 0xf4 : 0xf0;  // which this may not follow
+    return (continues ^ should) | ((c & 0xfe) == 0xc0) | (c >= 0xf5) | (before == wrong_three) | (before == wrong_four);
 }
 
+// Zeros stand before and after the text, so that its end ends a character. All loops have whole vectors.
 bool is_utf8_portable(Text text) {
-    const auto* p = reinterpret_cast<const unsigned char*>(text.begin);
-    const std::size_t size = text.size();
-    unsigned char before = 0, second = 0, third = 0, wrong = 0;
-    for (std::size_t i = 0; i < std::min<std::size_t>(3, size); ++i) {
-        wrong |= is_wrong(p[i], before, second, third);
-        third = second, second = before, before = p[i];
-    }
-    for (std::size_t i = 3; i < size; ++i) wrong |= is_wrong(p[i], p[i - 1], p[i - 2], p[i - 3]);
-    if (size >= 3) before = p[size - 1], second = p[size - 2], third = p[size - 3];
-    return !(wrong | (before >= 0xc0) | (second >= 0xe0) | (third >= 0xf0));
+    constexpr std::size_t LANES = 32;
+    const auto* p = reinterpret_cast<const Byte*>(text.begin);
+    const std::size_t size = text.size(), whole = size < 3 ? 0 : (size - 3) / LANES * LANES;
+    Byte first[3 + LANES] = {}, last[3 + LANES] = {}, wrong = 0;
+    std::copy(p, p + std::min(size, LANES), first + 3);
+    std::copy(p + whole, p + size, last);
+    const std::pair<const Byte*, std::size_t> parts[] = {{first + 3, LANES}, {p + 3, whole}, {last + 3, LANES}};
+    for (const auto& [bytes, count] : parts)
+        for (std::size_t i = 0; i < count; ++i) wrong |= is_wrong(bytes[i], bytes[i - 1], bytes[i - 2], bytes[i - 3]);
+    return !wrong;
 }
 
 #if defined(GEVAL_DISPATCHES)
