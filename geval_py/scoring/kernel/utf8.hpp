@@ -46,15 +46,15 @@ inline Byte is_wrong(Byte c, Byte before, Byte second, Byte third) {
 
 // Zeros stand before and after the text, so that its end ends a character. All loops have whole vectors.
 bool is_utf8_portable(Text text) {
-    constexpr std::size_t LANES = 32;
+    constexpr std::ptrdiff_t LANES = 32;
     const auto* p = reinterpret_cast<const Byte*>(text.begin);
-    const std::size_t size = text.size(), whole = size < 3 ? 0 : (size - 3) / LANES * LANES;
+    const std::ptrdiff_t size = text.end - text.begin, whole = size < 3 ? 0 : (size - 3) / LANES * LANES;
     Byte first[3 + LANES] = {}, last[3 + LANES] = {}, wrong = 0;
     std::copy(p, p + std::min(size, LANES), first + 3);
     std::copy(p + whole, p + size, last);
-    const std::pair<const Byte*, std::size_t> parts[] = {{first + 3, LANES}, {p + 3, whole}, {last + 3, LANES}};
+    const std::pair<const Byte*, std::ptrdiff_t> parts[] = {{first + 3, LANES}, {whole ? p + 3 : p, whole}, {last + 3, LANES}};
     for (const auto& [bytes, count] : parts)
-        for (std::size_t i = 0; i < count; ++i) wrong |= is_wrong(bytes[i], bytes[i - 1], bytes[i - 2], bytes[i - 3]);
+        for (std::ptrdiff_t i = 0; i < count; ++i) wrong |= is_wrong(bytes[i], bytes[i - 1], bytes[i - 2], bytes[i - 3]);
     return !wrong;
 }
 
