@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from geval_py.tables import numbers
 if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
-Objective: TypeAlias = "Callable[[Array], tuple[float, Array]]"  # a value and its gradient
+Objective: TypeAlias = "Callable[[Array], tuple[float, Array, *tuple[Array, ...]]]"  # a value, its gradient, and more
 FOLDS = 10
 FEW_LINES = 100
 MIN_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
@@ -37,8 +37,9 @@ RIDGE = 1e-5  # of the squares of the weights by line
 MAX_WEIGHT = 30.0  # by line
 MAX_STEPS = 1000  # of a search
 SAMPLE = 50_000  # lines, or more, on which a search begins
+CHUNK = 1 << 13  # lines whose numbers stay in the processor's cache
 MAX_NEWTON_STEPS = 20
-MAX_LEFT = 1e-11  # nats a line, twice what the last step gains
+MAX_LEFT, MAX_LEFT_OUTSIDE = 1e-10, 1e-6  # nats a line, twice what the last step gains; little is left after it
 
 # Folds
 
@@ -165,73 +166,161 @@ def ten_digits(value: float) -> float:
 # The search for parameters: those with the least loss on some lines
 
 
-def fit(guesses: Guesses, names: Sequence[str], lines: Flags, start: Parameters) -> Parameters:
-    """Find the best values of the named parameters on some lines; the others keep the values of ``start``.
+def fit(
+    guesses: Guesses, names: Sequence[str], start: Parameters, of_line: Integers | None = None
+) -> list[Parameters]:
+    """Find the best values of the named parameters on all lines and, if lines have folds, on those outside each fold.
 
-    The search is for the logarithm of a temperature and the logits of lambda and nu. By line, these are sums of a
-    line's figures with weights, which a ridge keeps small; otherwise a constant. Lines whose loss stays infinite
-    whatever is tuned (no entry in the bucket, no rest, and no lambda) are left out.
+    The others keep the values of ``start``. On all lines, Newton's method begins at the minimum on a sample of them;
+    outside a fold, at the minimum on all lines, where the derivatives are sums over the folds, computed once.
     """
-    is_by_line, has_temperature = BY_LINE in names, "temperature" in names and BY_LINE not in names
-    if not is_by_line and "lambda" not in names:
-        lines = lines & np.isfinite(guesses.losses(start))
-    fitted = np.flatnonzero(lines)
-    if not len(fitted):
-        return start
-    x, centres, scales = np.ones((1, len(fitted))), np.empty(0), np.empty(0)
-    if is_by_line:
-        figures = guesses.figures.take(fitted, axis=1)
-        centres, scales = figures.mean(axis=1), figures.std(axis=1)
-        scales[scales < MIN_SCALE] = 1.0
-        centres, scales = (np.array([float(f"{value:.4g}") for value in row.tolist()]) for row in (centres, scales))
-        x = guesses.places(centres, scales, fitted)
-    values = {"lambda": start.lambda_, "nu": start.nu}
-    by_line_too = ("lambda", "nu") if guesses.frequent else ("lambda",)  # nu is of words
-    parts = [name for name in values if name in (by_line_too if is_by_line else names)]
-    begin = [weight for name in parts for weight in (_logit(values[name] or STARTS[name]), *[0.0] * (len(x) - 1))]
-    most = MAX_WEIGHT if is_by_line else -_logit(MIN_PART)
-    bounds = [most] * len(begin)
-    if has_temperature:
-        begin.insert(0, math.log(start.temperature))
-        bounds.insert(0, math.log(MAX_TEMPERATURE))
-    ridge, (alike, slope), rests = RIDGE if is_by_line else 0.0, guesses.spread(), guesses.rests[fitted]
-    columns = x, rests, guesses.tempered_hits(start.temperature)[fitted], slope[fitted], 1.0 - rests
+    search = Search(guesses, names, start, np.zeros(guesses.lines, np.int64) if of_line is None else of_line)
+    folds, lines = len(search.ends) - 1, search.ends[-1]
+    outside = range(folds if folds > 1 else 0)
+    if not lines:
+        return [start] * (1 + len(outside))
+    sample = search.sample(lines // SAMPLE)
+    places = search.minimum_near(minimum(sample.mean, search.begin, search.bounds), MAX_LEFT)
+    sums = search.sums(places)
+    return [
+        search.parameters(places),
+        *(search.parameters(search.minimum_near(places, MAX_LEFT_OUTSIDE, fold, sums)) for fold in outside),
+    ]
 
-    def objective(places: Array, step: int = 1) -> tuple[float, Array]:
-        """Compute the mean loss of every step-th line and the ridge, and their gradient."""
-        x, rests, listed, slope, missing = (column[..., ::step] for column in columns)
-        own_x = x if is_by_line else x[:, :1]  # a constant is computed once
-        weights = dict(zip(parts, places[has_temperature:].reshape(len(parts), len(x)), strict=True))
-        free: dict[str, float | Array] = {name: logistic(row @ own_x) for name, row in weights.items()}
-        lambda_, nu = (free.get(name, values[name]) for name in ("lambda", "nu"))
-        tempered, by_temperature = listed, listed
-        if has_temperature:
-            tempered, by_temperature = (column[fitted] for column in guesses.tempered(math.exp(places[0])))
-        spread, rest = alike + nu * slope, rests + lambda_ * missing
-        masses = np.maximum((1.0 - lambda_) * tempered + rest * spread, TINY)
-        gradient = [-np.mean((1.0 - lambda_) * by_temperature / masses)] if has_temperature else []
-        for name, row in weights.items():
-            derivative = missing * spread - tempered if name == "lambda" else rest * slope
-            part = free[name]
-            gradient.extend(2 * ridge * row - x @ (derivative * part * (1.0 - part) / masses) / len(masses))
-        return ridge * float(places @ places) - float(np.mean(np.log(masses))), np.array(gradient)
 
-    step = 1 if has_temperature else len(fitted) // SAMPLE
-    sampled = partial(objective, step=step)
-    places = minimum_near(sampled, objective, begin, bounds) if step > 1 else minimum(objective, begin, bounds)
-    if is_by_line:
-        numbers = [float(f"{weight:.4g}") for weight in places]
-        by_line = ByLine(
-            centres=tuple(centres.tolist()),
-            scales=tuple(scales.tolist()),
-            lambda_=tuple(numbers[: len(x)]),
-            nu=tuple(numbers[len(x) :] or [0.0] * len(x)),
-        )
-        return replace(start, lambda_=0.0, nu=0.0, by_line=by_line)
-    temperature = float(f"{math.exp(places.pop(0)):.4g}") if has_temperature else start.temperature
-    for name, place in zip(parts, places, strict=True):  # further digits are noise of the search
-        values[name] = min(max(float(f"{1.0 / (1.0 + math.exp(-place)):.4g}"), MIN_PART), MAX_PART)
-    return replace(start, temperature=temperature, lambda_=values["lambda"], nu=values["nu"])
+class Search:
+    """The mean loss of lines, with its derivatives, at places: numbers that stand for parameters.
+
+    These are the logarithm of a temperature and the logits of lambda and nu. By line, the logits are sums of a line's
+    figures with weights, which a ridge keeps small. Lines whose loss stays infinite whatever is tuned (no entry in
+    the bucket, no rest, and no lambda) are left out. Lines stand fold by fold, between the ``ends``.
+    """
+
+    def __init__(self, guesses: Guesses, names: Sequence[str], start: Parameters, of_line: Integers) -> None:
+        self.guesses, self.start, self.is_by_line = guesses, start, BY_LINE in names
+        self.lines = np.argsort(of_line, kind="stable")
+        if not self.is_by_line and "lambda" not in names:
+            self.lines = self.lines[np.isfinite(guesses.losses(start))[self.lines]]
+        folds = np.arange(1, int(of_line.max()) + 2)
+        self.ends = [0, *np.searchsorted(of_line[self.lines], folds).tolist()]
+        logits = {"lambda": start.lambda_, "nu": start.nu}
+        by_line_too = ("lambda", "nu") if guesses.frequent else ("lambda",)  # nu is of words
+        self.parts = [name for name in logits if name in (by_line_too if self.is_by_line else names)]
+        self.begin = [_logit(logits[name] or STARTS[name]) for name in self.parts]
+        self.bounds, self.ridge = [-_logit(MIN_PART)] * len(self.parts), 0.0
+        self.x, listed = np.ones((1, len(self.lines))), [guesses.tempered_hits(start.temperature)]
+        if self.is_by_line:
+            centres, scales = guesses.figures.mean(axis=1), guesses.figures.std(axis=1)
+            scales[scales < MIN_SCALE] = 1.0
+            rows = ([float(f"{value:.4g}") for value in row.tolist()] for row in (centres, scales))
+            self.centres, self.scales = map(np.array, rows)
+            self.x, self.ridge = guesses.places(self.centres, self.scales, self.lines), RIDGE
+            self.begin = [weight for logit in self.begin for weight in (logit, *[0.0] * len(centres))]
+            self.bounds = [MAX_WEIGHT] * len(self.begin)
+        elif "temperature" in names:
+            self.parts.insert(0, "temperature")
+            self.begin.insert(0, math.log(start.temperature))
+            self.bounds.insert(0, math.log(MAX_TEMPERATURE))
+            listed = []
+        self.columns = np.array([column[self.lines] for column in (guesses.rests, guesses.spread()[1], *listed)])
+
+    def sample(self, step: int) -> Search:
+        """Return the search on every step-th line, as one fold; of a temperature, which needs all entries, on all."""
+        some = copy(self)
+        if step > 1 and "temperature" not in self.parts:
+            some.x, some.columns = self.x[:, ::step].copy(), self.columns[:, ::step].copy()
+        some.ends = [0, some.x.shape[1]]
+        return some
+
+    def sums(self, places: Array) -> Array:
+        """Return a row for each fold: its number of lines, and the sums of losses, gradients, second derivatives."""
+        columns, alike = self.columns, self.guesses.spread()[0]
+        if "temperature" in self.parts:
+            tempered = self.guesses.tempered(math.exp(places[0]))
+            columns = np.vstack([columns, *(column[self.lines] for column in tempered)])
+        weights = dict(zip(self.parts, places.reshape(len(self.parts), -1), strict=True))
+        fixed = {"lambda": self.start.lambda_, "nu": self.start.nu}
+        rows = np.zeros((len(self.ends) - 1, 2 + len(places) * (1 + len(places))))
+        for row, begin, end in zip(rows, self.ends, self.ends[1:], strict=False):
+            for at in range(begin, end, CHUNK):
+                some = slice(at, min(end, at + CHUNK))
+                row += loss_sums(weights, fixed, alike, self.x[:, some], columns[:, some])
+        return rows
+
+    def mean(self, places: Array, fold: int | None = None, sums: Array | None = None) -> tuple[float, Array, Array]:
+        """Return the mean loss, its gradient and its second derivatives, on lines outside a fold if one is given."""
+        sums = self.sums(places) if sums is None else sums
+        row = sums.sum(axis=0) - (0.0 if fold is None else sums[fold])
+        size, (value, gradient, curvature) = len(places), np.split(row[1:] / max(1.0, row[0]), [1, 1 + len(places)])
+        curvature = curvature.reshape(size, size) + 2 * self.ridge * np.eye(size)
+        return float(value[0] + self.ridge * places @ places), gradient + 2 * self.ridge * places, curvature
+
+    def minimum_near(self, start: Array, left: float, fold: int | None = None, sums: Array | None = None) -> Array:
+        """Find the minimum, near a start, by Newton's method; ``sums`` are those at the start, if they are known.
+
+        The last step gains at most ``left`` nats a line. If steps lead to no minimum, the search is by L-BFGS.
+        """
+        places, before = start, math.inf
+        for _ in range(MAX_NEWTON_STEPS):
+            value, gradient, curvature = self.mean(places, fold, sums)
+            free = (np.abs(places) < self.bounds) | (places * gradient > 0.0)
+            step = np.zeros(len(places))
+            step[free] = np.linalg.pinv(curvature[np.ix_(free, free)], hermitian=True) @ gradient[free]
+            gain, sums = float(gradient @ step), None
+            if not value <= before + NOISE or gain < -left:
+                break
+            places, before = np.clip(places - step, np.negative(self.bounds), self.bounds), value
+            if gain <= left:
+                return places
+        return minimum(lambda places: self.mean(places, fold), self.begin, self.bounds)
+
+    def parameters(self, places: Array) -> Parameters:
+        """Return the parameters, whose numbers have four digits: further ones are noise of the search."""
+        if self.is_by_line:
+            rows = [tuple(float(f"{weight:.4g}") for weight in row) for row in places.reshape(len(self.parts), -1)]
+            rows += [(0.0,) * len(self.x)] * (2 - len(rows))
+            by_line = ByLine(tuple(self.centres.tolist()), tuple(self.scales.tolist()), *rows)
+            return replace(self.start, lambda_=0.0, nu=0.0, by_line=by_line)
+        values = {"lambda": self.start.lambda_, "nu": self.start.nu, "temperature": self.start.temperature}
+        for name, place in zip(self.parts, places.tolist(), strict=True):
+            part = math.exp(place) if name == "temperature" else 1.0 / (1.0 + math.exp(-place))
+            values[name] = float(f"{part:.4g}")
+            if name != "temperature":
+                values[name] = min(max(values[name], MIN_PART), MAX_PART)
+        return replace(self.start, temperature=values["temperature"], lambda_=values["lambda"], nu=values["nu"])
+
+
+def loss_sums(weights: dict[str, Array], fixed: dict[str, float], alike: float, x: Array, columns: Array) -> Array:
+    """Return, in a row, the number of lines, the sum of their losses, the gradient's and the second derivatives'.
+
+    ``x`` has a column for each line, and ``weights`` a row for each part that is free.
+    """
+    rests, slope, listed, *tempered = columns
+    parts = {name: logistic(row @ x) for name, row in weights.items() if name != "temperature"}
+    lambda_, nu = (parts.get(name, fixed[name]) for name in ("lambda", "nu"))
+    missing = 1.0 - rests
+    spread, rest = alike + nu * slope, rests + lambda_ * missing
+    masses = np.maximum((1.0 - lambda_) * listed + rest * spread, TINY)
+    # The derivatives of the mass by the temperature's logarithm, lambda and nu, then by the sum behind each part.
+    first = {"lambda": missing * spread - listed, "nu": rest * slope}
+    second = {("nu", "lambda"): missing * slope}
+    by_sum: dict[str, Array | float] = {name: part * (1.0 - part) for name, part in parts.items()}
+    if tempered:
+        by_sum["temperature"], first["temperature"] = 1.0, (1.0 - lambda_) * tempered[0]
+        second["temperature", "temperature"] = (1.0 - lambda_) * tempered[1]
+        second["lambda", "temperature"] = -tempered[0]
+    tangents = {name: first[name] * by_sum[name] / masses for name in weights}
+    curvature = np.empty((len(weights), len(x), len(weights), len(x)))
+    for i, one in enumerate(weights):
+        for j, other in enumerate([*weights][: i + 1]):
+            bend = tangents[one] * tangents[other]
+            if (one, other) in second:
+                bend -= second[one, other] * by_sum[one] * by_sum[other] / masses
+            if one == other and one in parts:
+                bend -= tangents[one] * (1.0 - 2.0 * parts[one])
+            curvature[i, :, j] = curvature[j, :, i] = (x * bend) @ x.T
+    gradient = [-(x @ tangents[name]) for name in weights]
+    return np.concatenate([[len(masses), -np.log(masses).sum()], *gradient, curvature.ravel()])
 
 
 def _logit(part: float) -> float:
@@ -239,7 +328,7 @@ def _logit(part: float) -> float:
     return math.log(part / (1.0 - part))
 
 
-def minimum(function: Objective, start: Sequence[float], bounds: Sequence[float]) -> list[float]:
+def minimum(function: Objective, start: Sequence[float], bounds: Sequence[float]) -> Array:
     """Find the least value of a function with its gradient, no further from 0 than the bounds, by L-BFGS.
 
     By NLopt, whose method is of L. Lukšan. SciPy's finds the same values, but takes a third of a second to import.
@@ -250,7 +339,7 @@ def minimum(function: Objective, start: Sequence[float], bounds: Sequence[float]
 
     def fill(places: Array, gradient: Array) -> float:
         nonlocal best
-        value, gradient[:] = function(places)
+        value, gradient[:], *_ = function(places)
         best = min(best, (value, places.tolist()))
         return value
 
@@ -263,31 +352,7 @@ def minimum(function: Objective, start: Sequence[float], bounds: Sequence[float]
     # Near a minimum, nothing nearby may be better.
     with suppress(nlopt.runtime_error, nlopt.roundoff_limited, nlopt.RoundoffLimited):
         search.optimize(np.array(start))
-    return best[1]
-
-
-def minimum_near(
-    sampled: Objective, function: Objective, start: Sequence[float], bounds: Sequence[float]
-) -> list[float]:
-    """Find the minimum of a function from that of a sample of its terms, by steps of Newton's method.
-
-    The second derivatives are those of the sample. If these steps do not lead to a minimum within the bounds, the
-    whole function is searched from the start.
-    """
-    places, before = np.array(minimum(sampled, start, bounds)), math.inf
-    apart = 1e-4 * np.eye(len(start))
-    hessian = np.array([sampled(places + each)[1] - sampled(places - each)[1] for each in apart]) / 2e-4
-    for _ in range(MAX_NEWTON_STEPS if np.linalg.cond(hessian) < 1e12 else 0):
-        value, gradient = function(places)
-        step = np.linalg.solve(hessian, gradient)
-        gain = float(gradient @ step)
-        places = places - step
-        if value > before or gain < 0.0 or (np.abs(places) >= bounds).any():
-            break
-        if gain <= MAX_LEFT:
-            return [float(place) for place in places]
-        before = value
-    return minimum(function, start, bounds)
+    return np.array(best[1])
 
 
 # The fields and sentences that tuning and mixing share

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from geval_py.explaining.significance import Array, Integers
 
-MIN_LOGARITHM = -1e300  # of an entry without mass, which gets none at any temperature
+MIN_LOGARITHM = -1e150  # of an entry without mass, which gets none at any temperature
 
 
 class Entries(NamedTuple):
@@ -107,18 +107,20 @@ class Guesses:
         """Compute A(T) of each line."""
         return self.hits if temperature == 1.0 else self.tempered(temperature)[0]
 
-    def tempered(self, temperature: float) -> tuple[Array, Array]:
-        """Compute A(T) of each line, and its derivative by ln T."""
+    def tempered(self, temperature: float) -> tuple[Array, Array, Array]:
+        """Compute A(T) of each line, and its first and second derivative by ln T."""
         if self.entries is None:
             raise UsageError(message="the masses of all entries are needed, and were not kept")
         logs, lines, hits = self.entries
-        powers = np.exp(logs / temperature)
-        sums, moments = (np.bincount(lines, column, self.lines) for column in (powers, powers * logs))
-        hit, hit_moment = (np.bincount(lines[hits], column[hits], self.lines) for column in (powers, powers * logs))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            scale = np.where(sums > 0.0, (1.0 - self.rests) / sums, 0.0)
-            mean = np.where(sums > 0.0, moments / sums, 0.0)
-        return scale * hit, scale * (hit * mean - hit_moment) / temperature
+        logs = logs / temperature
+        powers = np.exp(logs)
+        moments = powers, powers * logs, powers * logs * logs
+        sums, mean, square = (np.bincount(lines, column, self.lines).astype(np.float64) for column in moments)
+        hit, hit_mean, hit_square = (np.bincount(lines[hits], column[hits], self.lines) for column in moments)
+        sums[sums == 0.0] = np.inf
+        scale, mean, square = (1.0 - self.rests) / sums, mean / sums, square / sums
+        second = hit_square + hit_mean - 2.0 * hit_mean * mean - hit * (square + mean - 2.0 * mean * mean)
+        return scale * hit, scale * (hit * mean - hit_mean), scale * second
 
 
 def logistic(values: Array) -> Array:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -221,7 +219,7 @@ def tune(
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [step for step in LADDER if (temperature or "temperature" not in step) and (frequent or "nu" not in step)]
     more = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS) if words is None else {}
-    everything, held_out, losses = np.ones(guesses.lines, np.bool_), np.array(evaluation.line_losses), None
+    held_out, losses = np.array(evaluation.line_losses), None
     parameters, first = Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
     taken: tuple[str, ...] = ()
     trials = []
@@ -230,14 +228,11 @@ def tune(
         kept = [name for name in taken if name == "temperature" or BY_LINE not in step]
         names = tuple(dict.fromkeys((*kept, *step)))
         start = replace(parameters, frequent=guesses.frequent)
-        fitted = cross_validation.fit(guesses, names, everything, start)
+        fitted, *fits = cross_validation.fit(guesses, names, start, folds.of_line)
         fitted = min((fitted, start), key=lambda one: cross_validation.mean_loss(guesses.losses(one)))
         tried = np.empty(guesses.lines)
-        with ThreadPoolExecutor(blocks.Threads(threads).concurrency) as pool:
-            kept_lines = (~out for out in folds)
-            fits = pool.map(cross_validation.fit, repeat(guesses), repeat(names), kept_lines, repeat(fitted))
-            for out, at in zip(folds, fits, strict=True):
-                tried[out] = guesses.losses(at, np.flatnonzero(out))
+        for out, at in zip(folds, fits, strict=True):
+            tried[out] = guesses.losses(at, np.flatnonzero(out))
         change = cross_validation.change_of(tried, held_out, folds.groups)
         is_taken = change.is_better and (BY_LINE not in step or change.p_value <= MAX_P_BY_LINE)
         trials.append(

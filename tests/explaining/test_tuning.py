@@ -73,7 +73,6 @@ def test_gazette(gazette):
 
 def test_what_is_found_is_what_another_search_finds(gazette):
     guesses = read_guesses(gazette, THE, keep_entries=True)
-    everything = np.ones(guesses.lines, bool)
 
     def loss(free):
         temperature, lambda_, nu = math.exp(free[0]), *(1 / (1 + np.exp(-free[1:])))
@@ -81,16 +80,18 @@ def test_what_is_found_is_what_another_search_finds(gazette):
         return guesses.losses(at).mean()
 
     theirs = optimize.minimize(loss, [0.1, -1, -1], method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-6})
-    ours = fit(guesses, ("temperature", "lambda", "nu"), everything, Parameters(frequent=THE))
+    (ours,) = fit(guesses, ("temperature", "lambda", "nu"), Parameters(frequent=THE))
     assert guesses.losses(ours).mean() == pytest.approx(theirs.fun, abs=1e-5)
     assert math.log(ours.temperature) == pytest.approx(theirs.x[0], abs=0.02)
 
 
 @pytest.mark.parametrize("log_temperature", [-2.0, -0.31, 0.013, 0.05, 1.234, 2.3])
-def test_the_derivative_of_the_listed_mass(gazette, log_temperature):
+def test_the_derivatives_of_the_listed_mass(gazette, log_temperature):
     guesses = read_guesses(gazette, THE, keep_entries=True)
-    low, high = (guesses.tempered(math.exp(log_temperature + step))[0] for step in (-1e-6, 1e-6))
-    assert guesses.tempered(math.exp(log_temperature))[1] == pytest.approx((high - low) / 2e-6, abs=1e-7)
+    low, high = (guesses.tempered(math.exp(log_temperature + step)) for step in (-1e-6, 1e-6))
+    _, *derivatives = guesses.tempered(math.exp(log_temperature))
+    for derivative, below, above in zip(derivatives, low, high, strict=False):
+        assert derivative == pytest.approx((above - below) / 2e-6, abs=1e-7)
     assert guesses.tempered(1.0)[0] == pytest.approx(guesses.hits, abs=1e-12)
 
 

@@ -1,6 +1,7 @@
 """Tuning by line: lambda and nu that depend on a line's rest, greatest probability and number of words."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,8 +89,8 @@ def test_the_fit_is_a_minimum(evaluation):
     """No number that is changed a little makes the mean loss, with its ridge, smaller."""
     frequent = {"f0": 0.2, "f1": 0.1, "f2": 0.07}
     guesses = read_guesses(evaluation, frequent, keep_entries=False)
-    everything = np.ones(guesses.lines, np.bool_)
-    found = fit(guesses, ("by-line",), everything, Parameters(frequent=frequent)).by_line
+    (fitted,) = fit(guesses, ("by-line",), Parameters(frequent=frequent))
+    found = fitted.by_line
 
     def loss(by_line):
         numbers = np.array([*by_line.lambda_, *by_line.nu])
@@ -109,10 +110,9 @@ def test_a_search_that_begins_on_a_sample_ends_where_that_of_all_lines_does(name
     evaluation = write(tmp_path, *sure_and_unsure(np.random.default_rng(3), 4000))
     frequent = {"f0": 0.2, "f1": 0.1, "f2": 0.07}
     guesses = read_guesses(evaluation, frequent, keep_entries=False)
-    everything, start = np.ones(guesses.lines, np.bool_), Parameters(frequent=frequent)
-    full = fit(guesses, names, everything, start)
+    (full,) = fit(guesses, names, Parameters(frequent=frequent))
     monkeypatch.setattr(cross_validation, "SAMPLE", 1000)
-    sampled = fit(guesses, names, everything, start)
+    (sampled,) = fit(guesses, names, Parameters(frequent=frequent))
     assert np.abs(guesses.losses(sampled) - guesses.losses(full)).max() < 2e-3
     assert guesses.losses(sampled).mean() == pytest.approx(guesses.losses(full).mean(), abs=1e-7)
     assert (sampled.lambda_, sampled.nu) == pytest.approx((full.lambda_, full.nu), abs=1e-4)
@@ -120,14 +120,17 @@ def test_a_search_that_begins_on_a_sample_ends_where_that_of_all_lines_does(name
         assert one == pytest.approx(other, abs=1e-2)
 
 
-def test_a_sample_of_another_shape_leads_to_the_full_search():
-    """With the sample's second derivatives, a hundred times those of the function, the steps are too small."""
-
-    def sample(x):
-        return float(100 * (x - 0.5) @ (x - 0.5)), 200 * (x - 0.5)
-
-    (found,) = cross_validation.minimum_near(sample, lambda x: (math.cos(x[0]), -np.sin(x)), [1.0], [10.0])
-    assert found == pytest.approx(math.pi, abs=1e-5)
+@pytest.mark.parametrize("names", [("lambda",), ("lambda", "nu"), ("by-line",)])
+def test_outside_a_fold_the_fit_is_that_of_the_other_lines(names, tmp_path):
+    outputs, answers, _ = sure_and_unsure(np.random.default_rng(3), 1000)
+    frequent, of_line = {"f0": 0.2, "f1": 0.1, "f2": 0.07}, np.arange(1000) % 3
+    guesses = read_guesses(write(tmp_path, outputs, answers, []), frequent, keep_entries=False)
+    columns = ("hits", "rests", "greatest", "listed_entries", "shares")
+    for fold, fitted in enumerate(fit(guesses, names, Parameters(frequent=frequent), of_line)[1:]):
+        others = replace(guesses, **{name: getattr(guesses, name)[of_line != fold] for name in columns})
+        losses, alone = (others.losses(one) for one in (fitted, *fit(others, names, Parameters(frequent=frequent))))
+        assert np.abs(losses - alone).max() < 2e-3
+        assert losses.mean() == pytest.approx(alone.mean(), abs=1e-6)
 
 
 number = st.floats(-3, 3)
