@@ -171,21 +171,20 @@ def fit(
 ) -> list[Parameters]:
     """Find the best values of the named parameters on all lines and, if lines have folds, on those outside each fold.
 
-    The others keep the values of ``start``. On all lines, Newton's method begins at the minimum on a sample of them;
+    The others keep the values of ``start``. Of many lines, Newton's method begins at the minimum on a sample of them;
     outside a fold, at the minimum on all lines, where the derivatives are sums over the folds, computed once.
     """
     search = Search(guesses, names, start, np.zeros(guesses.lines, np.int64) if of_line is None else of_line)
     folds, lines = len(search.ends) - 1, search.ends[-1]
-    outside = range(folds if folds > 1 else 0)
+    sets = (None, *range(folds if folds > 1 else 0))
     if not lines:
-        return [start] * (1 + len(outside))
-    sample = search.sample(lines // SAMPLE)
-    places = search.minimum_near(minimum(sample.mean, search.begin, search.bounds), MAX_LEFT)
+        return [start for _ in sets]
+    if lines < 2 * SAMPLE:
+        return [search.parameters(search.minimum(fold)) for fold in sets]
+    places = search.minimum_near(search.sample(lines // SAMPLE).minimum(), MAX_LEFT)
     sums = search.sums(places)
-    return [
-        search.parameters(places),
-        *(search.parameters(search.minimum_near(places, MAX_LEFT_OUTSIDE, fold, sums)) for fold in outside),
-    ]
+    outside = (search.minimum_near(places, MAX_LEFT_OUTSIDE, fold, sums) for fold in sets[1:])
+    return [search.parameters(each) for each in (places, *outside)]
 
 
 class Search:
@@ -227,7 +226,7 @@ class Search:
     def sample(self, step: int) -> Search:
         """Return the search on every step-th line, as one fold; of a temperature, which needs all entries, on all."""
         some = copy(self)
-        if step > 1 and "temperature" not in self.parts:
+        if "temperature" not in self.parts:
             some.x, some.columns = self.x[:, ::step].copy(), self.columns[:, ::step].copy()
         some.ends = [0, some.x.shape[1]]
         return some
@@ -255,6 +254,10 @@ class Search:
         curvature = curvature.reshape(size, size) + 2 * self.ridge * np.eye(size)
         return float(value[0] + self.ridge * places @ places), gradient + 2 * self.ridge * places, curvature
 
+    def minimum(self, fold: int | None = None) -> Array:
+        """Find the minimum by L-BFGS."""
+        return minimum(lambda places: self.mean(places, fold), self.begin, self.bounds)
+
     def minimum_near(self, start: Array, left: float, fold: int | None = None, sums: Array | None = None) -> Array:
         """Find the minimum, near a start, by Newton's method; ``sums`` are those at the start, if they are known.
 
@@ -272,7 +275,7 @@ class Search:
             places, before = np.clip(places - step, np.negative(self.bounds), self.bounds), value
             if gain <= left:
                 return places
-        return minimum(lambda places: self.mean(places, fold), self.begin, self.bounds)
+        return self.minimum(fold)
 
     def parameters(self, places: Array) -> Parameters:
         """Return the parameters, whose numbers have four digits: further ones are noise of the search."""

@@ -199,12 +199,12 @@ def mix(
             columns.append(np.maximum(0.0, -np.log(masses)))
     losses = np.column_stack(columns)  # lines x outputs, the words of train last
     alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
-    tried = np.empty(len(losses))
+    tried, best = np.empty(len(losses)), best_weights(losses)
     for out in folds:
-        tried[out] = mixed_losses(losses[out], best_weights(losses[~out]))
+        tried[out] = mixed_losses(losses[out], best_weights(losses[~out], best))
     change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
     single = np.eye(losses.shape[1])[alone]  # which no mixture should lose to on the same lines
-    weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
+    weights = min((best, single), key=lambda one: float(mixed_losses(losses, one).mean()))
     infinite = np.isinf(losses).sum(axis=0).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
     parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
@@ -229,24 +229,28 @@ def mix(
     )
 
 
-def best_weights(losses: Array) -> Array:
+def best_weights(losses: Array, start: Array | None = None) -> Array:
     """Find the weights, with sum 1, of the mixture with the least loss; ``losses`` are lines x outputs.
 
-    Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal.
+    Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal. The search
+    begins at equal weights, or at the weights of similar lines.
     """
     least = losses.min(axis=1)
     kept = np.isfinite(least)
     # Relative to the line's greatest mass, which changes no weight; outputs x lines, for fast sums.
     masses = np.exp(least[kept] - losses[kept].T.copy())
-    parts, before = np.empty_like(masses), -np.inf
-    weights: Array = np.full(len(masses), 1 / len(masses))
-    for _ in range(MAX_STEPS if kept.any() else 0):
-        np.multiply(masses, weights[:, np.newaxis], out=parts)
-        sums = parts.sum(axis=0)
-        gained = float(np.log(sums).mean())
+    weights: Array = np.full(len(masses), 1 / len(masses)) if start is None else np.maximum(start, 10.0**-DIGITS)
+    lines, before = masses.shape[1], -np.inf
+    chunks = [masses[:, at : at + cross_validation.CHUNK] for at in range(0, lines, cross_validation.CHUNK)]
+    for _ in range(MAX_STEPS if lines else 0):
+        gained, shares = 0.0, np.zeros(len(masses))
+        for chunk in chunks:
+            sums = weights @ chunk
+            gained += float(np.log(sums).sum()) / lines
+            shares += chunk @ np.reciprocal(sums)
         if gained - before < MIN_STEP:
             break
-        weights, before = np.divide(parts, sums, out=parts).mean(axis=1), gained
+        weights, before = weights * shares / lines, gained
     rounded: Array = weights.round(DIGITS)
     rounded[rounded.argmax()] += 1.0 - rounded.sum()
     return rounded

@@ -121,11 +121,12 @@ def test_a_search_that_begins_on_a_sample_ends_where_that_of_all_lines_does(name
 
 
 @pytest.mark.parametrize("names", [("lambda",), ("lambda", "nu"), ("by-line",)])
-def test_outside_a_fold_the_fit_is_that_of_the_other_lines(names, tmp_path):
+def test_outside_a_fold_the_fit_is_that_of_the_other_lines(names, tmp_path, monkeypatch):
     outputs, answers, _ = sure_and_unsure(np.random.default_rng(3), 1000)
     frequent, of_line = {"f0": 0.2, "f1": 0.1, "f2": 0.07}, np.arange(1000) % 3
     guesses = read_guesses(write(tmp_path, outputs, answers, []), frequent, keep_entries=False)
     columns = ("hits", "rests", "greatest", "listed_entries", "shares")
+    monkeypatch.setattr(cross_validation, "SAMPLE", 400)
     for fold, fitted in enumerate(fit(guesses, names, Parameters(frequent=frequent), of_line)[1:]):
         others = replace(guesses, **{name: getattr(guesses, name)[of_line != fold] for name in columns})
         losses, alone = (others.losses(one) for one in (fitted, *fit(others, names, Parameters(frequent=frequent))))
