@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,26 +79,36 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
 def sort_lines(lines: Iterable[ScoredLine], *, greatest_first: bool) -> Iterator[ScoredLine]:
     """Yield lines by their score or, beside another output, by the difference; equals in order, and NaN last.
 
-    Meanwhile they are in a temporary file: a million lines would take a gigabyte of memory.
+    Meanwhile their texts are in a temporary file: a million lines would take a gigabyte of memory.
     """
+    import numpy as np
+
     figures, starts = array("d"), array("q", [0])
+    numbers, scores, losses = array("q"), array("d"), array("d")  # each beside the other output's
     with TemporaryFile() as file:
         for line in lines:
-            figures.append(line.score if line.other is None else line.difference)
-            data = marshal.dumps([(*side[:3], *side.item) for side in (line, line.other) if side])
-            starts.append(starts[-1] + file.write(data))
-        numbers = (place for place, figure in enumerate(figures) if not math.isnan(figure))
-        places = sorted(numbers, key=figures.__getitem__, reverse=greatest_first)
-        places += (place for place, figure in enumerate(figures) if math.isnan(figure))
+            other = line.other
+            figures.append(line.score if other is None else line.difference)
+            for number, score, loss, *_ in (line,) if other is None else (line, other):
+                numbers.append(number)
+                scores.append(score)
+                losses.append(math.nan if loss is None else loss)
+            text = "\n".join(line.item if other is None else (*line.item, *other.item))
+            starts.append(starts[-1] + file.write(text.encode()))
         file.flush()
-        for place in places:
+
+        def side(at: int, texts: Sequence[str]) -> ScoredLine:
+            loss = None if math.isnan(losses[at]) else losses[at]
+            return ScoredLine(numbers[at], scores[at], loss, items.ScoredItem(*texts))
+
+        for place in np.argsort(np.negative(figures) if greatest_first else figures, kind="stable").tolist():
             file.raw.seek(starts[place])
-            (number, score, loss, *texts), *others = marshal.loads(file.raw.read(starts[place + 1] - starts[place]))
-            other = None
-            for n, value, nats, *of_other in others:
-                other = ScoredLine(n, value, nats, items.ScoredItem(*of_other))
-            difference = 0.0 if other is None else figures[place]
-            yield ScoredLine(number, score, loss, items.ScoredItem(*texts), difference, other)
+            texts = file.raw.read(starts[place + 1] - starts[place]).decode().split("\n")
+            if len(texts) == 3:
+                yield side(place, texts)
+            else:
+                line, other = side(2 * place, texts[:3]), side(2 * place + 1, texts[3:])
+                yield line._replace(difference=figures[place], other=other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
