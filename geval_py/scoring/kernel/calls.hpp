@@ -127,9 +127,7 @@ bool has_memory(Work work) {
 // Runs short work with the GIL; false if memory ends, with an error set.
 template <typename Work>
 bool with_gil(Work work) {
-    const bool enough_memory = has_memory(work);
-    if (!enough_memory) PyErr_NoMemory();
-    return enough_memory;
+    return has_memory(work) || PyErr_NoMemory();
 }
 
 // Runs work without the GIL; false if memory ends, with an error set.
@@ -139,8 +137,7 @@ bool without_gil(Work work) {
     Py_BEGIN_ALLOW_THREADS;
     enough_memory = has_memory(work);
     Py_END_ALLOW_THREADS;
-    if (!enough_memory) PyErr_NoMemory();
-    return enough_memory;
+    return enough_memory || PyErr_NoMemory();
 }
 
 // Runs work that writes numbers: with the GIL if Python writes them; false if memory ends, with an error set.

@@ -49,7 +49,7 @@ char* write_number(char* to, double value, int precision = 0) {
 // positive number the digits are.
 char* write_short(char* to, double value, int precision, double* rounded = nullptr) {
     const double size = std::fabs(value), most = EXACT_POWERS_OF_TEN[precision];
-    if (!(size >= 1e-14 && size < 10)) return write_number(to, value, precision);
+    if (!(size >= 1e-14 && size < 10)) return write_number(to, value == value ? value : size, precision);  // no "-nan"
     // The digits as a whole number, after one multiplication by a power of ten that a double holds exactly. Its error
     // is below 1e-8, so that the whole number is right unless the fraction is that close to a half.
     int places = precision - 1;

@@ -165,11 +165,12 @@ PyObject* format_entries(PyObject*, PyObject* arguments) {
     Buffer words, numbers;
     double least, most;
     if (!PyArg_ParseTuple(arguments, "y*y*dd", &words.view, &numbers.view, &least, &most)) return nullptr;
-    const auto *values = numbers_of<double>(numbers);
-    const std::size_t count = length_of<double>(numbers);
     std::string line;
     bool fits = true;
-    if (!writing([&] { fits = format_entries(words.text(), values, count, least, most, line); })) return nullptr;
+    if (!writing([&] {
+            fits = format_entries(words.text(), numbers_of<double>(numbers), length_of<double>(numbers), least, most, line);
+        }))
+        return nullptr;
     if (!fits) return raise_value_error("words and numbers differ in number, or a number is out of range");
     return PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), nullptr);
 }

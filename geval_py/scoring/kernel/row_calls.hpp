@@ -146,18 +146,16 @@ PyObject* read_rows(PyObject*, PyObject* arguments) {
 PyObject* row_losses(PyObject*, PyObject* arguments) {
     RowArguments of;
     if (!of.parse(arguments, "OOy*Opy*iK")) return nullptr;
-    const ListedRows& rows = of.rows;
-    const Buffer& expected = of.expected;
-    const std::size_t count = rows.offsets.count - (rows.offsets.count > 0);
-    if (!rows.offsets.count || count_lines(expected.text()) != count) return wrong_lines();
+    const std::size_t offsets = of.rows.offsets.count, count = offsets - (offsets > 0);
+    if (!offsets || count_lines(of.expected.text()) != count) return wrong_lines();
     std::vector<double> losses;
     std::ptrdiff_t fault = NONE;
     double bound = 0;
     std::size_t far_above_one = 0;
     if (!without_gil([&] {
-            ListedScorer scorer(rows, of.bits);
+            ListedScorer scorer(of.rows, of.bits);
             losses.resize(count);
-            fault = scorer.score(expected.text(), of.first_line, losses.data());
+            fault = scorer.score(of.expected.text(), of.first_line, losses.data());
             bound = scorer.bound(), far_above_one = scorer.far_above_one();
         }))
         return nullptr;
