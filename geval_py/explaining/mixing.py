@@ -199,12 +199,12 @@ def mix(
             columns.append(np.maximum(0.0, -np.log(masses)))
     losses = np.column_stack(columns)  # lines x outputs, the words of train last
     alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
-    tried, best = np.empty(len(losses)), best_weights(losses)
+    tried = np.empty(len(losses))
     for out in folds:
-        tried[out] = mixed_losses(losses[out], best_weights(losses[~out], best))
+        tried[out] = mixed_losses(losses[out], best_weights(losses[~out]))
     change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
     single = np.eye(losses.shape[1])[alone]  # which no mixture should lose to on the same lines
-    weights = min((best, single), key=lambda one: float(mixed_losses(losses, one).mean()))
+    weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
     infinite = np.isinf(losses).sum(axis=0).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
     parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
@@ -229,17 +229,16 @@ def mix(
     )
 
 
-def best_weights(losses: Array, start: Array | None = None) -> Array:
+def best_weights(losses: Array) -> Array:
     """Find the weights, with sum 1, of the mixture with the least loss; ``losses`` are lines x outputs.
 
-    Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal. The search
-    begins at equal weights, or at the weights of similar lines.
+    Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal.
     """
     least = losses.min(axis=1)
     kept = np.isfinite(least)
     # Relative to the line's greatest mass, which changes no weight; outputs x lines, for fast sums.
     masses = np.exp(least[kept] - losses[kept].T.copy())
-    weights: Array = np.full(len(masses), 1 / len(masses)) if start is None else np.maximum(start, 10.0**-DIGITS)
+    weights: Array = np.full(len(masses), 1 / len(masses))
     lines, before = masses.shape[1], -np.inf
     chunks = [masses[:, at : at + cross_validation.CHUNK] for at in range(0, lines, cross_validation.CHUNK)]
     for _ in range(MAX_STEPS if lines else 0):
