@@ -71,7 +71,7 @@ class Chat(Server):
         for text, share in (self._sampled if self._samples else self._listed)(prompt):
             word = (text.split() or [""])[0].strip(QUOTES)
             word = word.rstrip(self._after) or word
-            if is_listable(word):
+            if is_listable(word) and not SPECIAL.fullmatch(word.encode()):
                 shares[word] += share
         return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])))
 

@@ -14,7 +14,7 @@ from geval_py.modelling.chat_models import Chat
 FIRST = {"at": 0.5, "te": 0.3, '"eat': 0.1, "<|im_end|>": 0.02}
 AFTER = {"te": {"a": 0.6, "e": 0.3, "<|im_end|>": 0.1}, "tea": {"<|im_end|>": 0.7, " time": 0.3}}
 EXACT = {"at": 0.5, "tea": 0.3 * 0.6, "eat": 0.1, "tee": 0.3 * 0.3, "te": 0.3 * 0.1}
-ANSWERS = ["at", "at.", "tea", "at, I think", "**tea**", "eat", "at", "", "oat", "at"]
+ANSWERS = ["at", "at.", "tea", "at, I think", "**tea**", "eat", "at", "<|im_end|>", "oat", "at"]
 
 
 def token(text, share):
@@ -120,7 +120,7 @@ def test_answers_are_counted_where_there_are_no_alternatives(protocol, url, requ
     assert shares == pytest.approx(
         {word: count / 10 * (1 - rest) for word, count in {"at": 5, "tea": 2, "eat": 1, "oat": 1}.items()}
     )
-    assert math.fsum(shares.values()) < 1 - rest  # an empty answer is no word
+    assert math.fsum(shares.values()) < 1 - rest  # a mark of the end is no word
 
 
 def test_a_template_has_the_contexts_as_they_are(chat):
