@@ -43,6 +43,9 @@ class GevalError(Exception):
 
     exit_status = 1  # of the command that it ends
 
+    def __init_subclass__(cls, *, kw_only: bool = True) -> None:
+        """Let type checkers know whether the arguments are named."""
+
     def __init__(self, **values: Any) -> None:
         super().__init__()
         vars(self).update(values)

@@ -110,7 +110,7 @@ Positive: TypeAlias = Annotated[int, POSITIVE]
 Significant: TypeAlias = Annotated[int, range(MAX_DIGITS + 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Test:
     """A test set that submissions are scored on.
 
@@ -146,7 +146,7 @@ class Digits(NamedTuple):
     ends: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Phase:
     """A period whose submissions are ranked together, up to and including the moment ``until``.
 
@@ -165,7 +165,7 @@ class Phase:
     variants: Positive | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """The limits of one submission: unpacked bytes of all files; members of an archive; seconds; bytes of memory.
 
@@ -238,7 +238,7 @@ _PROVIDERS = partial(
 _WEBHOOKS = partial(_distinct, "name", "must give each webhook a different name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Provider:
     """A site that says who somebody is: of OpenID Connect by its ``issuer``, or GitHub.
 
@@ -261,7 +261,7 @@ class Provider:
         return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Webhook:
     """An address that is told what happens; ``url`` and ``secret`` are environment variables: both are secret."""
 
@@ -271,7 +271,7 @@ class Webhook:
     secret: Annotated[str, _VARIABLE] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mail:
     """A server that takes mail; ``password`` is an environment variable. Without ``tls`` it must be trusted."""
 
@@ -283,7 +283,7 @@ class Mail:
     tls: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """The settings of a board's server: the most bytes of an upload, and the most uploads of a team in an hour.
 
@@ -331,7 +331,7 @@ def _tests(node: yaml.Node, document: YamlDocument) -> tuple[Test, ...]:
     return tuple(tests.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BoardSettings:
     """The settings in board.yaml; folders are absolute.
 

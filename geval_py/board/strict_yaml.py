@@ -28,7 +28,7 @@ class WrongValueError(ValueError):
     """A value is wrong; the text continues a sentence that begins with the key: "is a whole number"."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class YamlDocument:
     """A file that is being read, and its problems: lines, from 1, with messages."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.errors import DataError
+from geval_py.errors import DataError, GevalError
 from geval_py.reading.compression import zstd_module
 
 if TYPE_CHECKING:
@@ -28,14 +27,21 @@ SCORED, REJECTED, FAILED = STATES = ("scored", "rejected", "failed")  # of a sub
 INTERVAL_SAMPLES = 1000  # of the bootstrap of a score
 
 
-class SubmissionError(DataError):
-    """A submission cannot be taken; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
+class ReasonError(DataError, kw_only=False):
+    """Something is not done; ``reason`` is one public sentence, ``aside`` is for the organiser alone."""
 
     reason: str
     aside: str = ""
 
+    def __init__(self, reason: str, aside: str = "", **values: Any) -> None:
+        GevalError.__init__(self, reason=reason, aside=aside, **values)
+
     def __str__(self) -> str:
         return self.reason
+
+
+class SubmissionError(ReasonError):
+    """A submission cannot be taken."""
 
 
 class RejectedError(SubmissionError):
@@ -46,7 +52,7 @@ class FailedError(SubmissionError):
     """The submission could not be received or scored, for want of time or memory, say."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReceivedFile:
     """A file of a submission: ``name`` as it came, with / between folders; ``path`` of the board's copy.
 
@@ -59,7 +65,7 @@ class ReceivedFile:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReceivedOutput:
     """An output: its test, the name of its file, its variant ("" or "model=a"), its parameters."""
 
@@ -69,7 +75,7 @@ class ReceivedOutput:
     params: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Details:
     """How a submission describes itself: in gonito.yaml and, from git, in its last commit."""
 
@@ -82,7 +88,7 @@ class Details:
     affiliation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Parcel:
     """A received submission: its files are copied, but not checked yet.
 
@@ -98,7 +104,7 @@ class Parcel:
     details: Details = Details()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scored:
     """One output scored with one metric: ``file`` is its submitted name, ``output_sha256`` is of its lines, unpacked.
 
@@ -118,7 +124,7 @@ class Scored:
     documents: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """What a child process made of a submission: its state and, if it is rejected or failed, the reason.
 
@@ -135,7 +141,7 @@ class Result:
     scored: tuple[Scored, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """A row of a leaderboard, with public fields only.
 
@@ -171,7 +177,7 @@ class Entry:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Standings:
     """The leaderboard of one test in one phase.
 
@@ -204,15 +210,12 @@ def digest_of(files: Sequence[ReceivedFile]) -> str:
     return sha256(lines.encode()).hexdigest()
 
 
-# Line statistics in bytes: little-endian doubles, one column after the other, compressed by Zstandard.
+# Line statistics in bytes: doubles, one column after the other, compressed by Zstandard.
 
 
 def pack(columns: Iterable[array[float]]) -> bytes:
     """Compress columns of equal length."""
-    values = array("d", chain.from_iterable(columns))
-    if sys.byteorder == "big":
-        values.byteswap()
-    return bytes(zstd_module().compress(values.tobytes()))
+    return bytes(zstd_module().compress(array("d", chain.from_iterable(columns)).tobytes()))
 
 
 def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
@@ -223,8 +226,6 @@ def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
         raise ValueError(str(error)) from error
     if not lines or not values or len(values) % lines:
         raise ValueError(f"{len(values)} values are no columns of {lines} lines")
-    if sys.byteorder == "big":
-        values.byteswap()
     return tuple(values[start : start + lines] for start in range(0, len(values), lines))
 
 

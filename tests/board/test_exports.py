@@ -20,10 +20,10 @@ from geval_py.board.database.store import DATABASE_VARIABLE, Board, StoreError
 from geval_py.board.exports import PLACES, export, import_board, write_archive
 from geval_py.board.operations import creation, notices
 from geval_py.board.operations import submissions as moderating
-from geval_py.board.operations.extensions import extend
 from geval_py.board.operations.rescoring import rescore
 from geval_py.board.operations.status import outdated
 from geval_py.board.operations.submissions import add
+from geval_py.board.operations.teams import extend
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.references import references_of
 from geval_py.board.server import accounts, queue, signed_receipts, uploads

@@ -68,6 +68,39 @@ class Moment(TypeDecorator[datetime]):
         return None if value is None else datetime.fromisoformat(value)
 
 
+class SafeText(TypeDecorator[Any]):
+    """A text, perhaps a stranger's: what no database stores is escaped."""
+
+    impl: Any = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, _: Dialect) -> Any:
+        """Escape a value."""
+        return escape_unstorable(value)
+
+
+class SafeJson(SafeText):
+    """A JSON document whose texts are escaped."""
+
+    impl = JSON
+    cache_ok = True
+
+
+def escape_unstorable(value: Any) -> Any:
+    r"""Escape NUL and lone surrogates, which no database stores, in strangers' texts at any depth.
+
+    >>> escape_unstorable({"a\0": ["\udc80", 1]})
+    {'a\\x00': ['\\udc80', 1]}
+    """
+    if isinstance(value, str):
+        return value.replace("\0", r"\x00").encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {escape_unstorable(key): escape_unstorable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [escape_unstorable(item) for item in value]
+    return value
+
+
 METADATA = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -101,8 +134,8 @@ def _columns(kind: Kind, *names: str, nullable: bool = False, **more: Any) -> li
 # ``key`` is the casefolded name (intake.identity), the same for names that look the same; ``name`` is as first given.
 submitters = _table(
     "submitters",
-    *_columns(Text, "key", unique=True),
-    *_columns(Text, "name"),
+    *_columns(SafeText, "key", unique=True),
+    *_columns(SafeText, "name"),
 )
 
 # One submission, stored in one transaction. ``code``, 12 hexadecimal digits, names it on pages and receipts.
@@ -117,15 +150,15 @@ submissions = _table(
     "submissions",
     *_columns(String(12), "code", unique=True),
     _reference("submitter_id", "submitters"),
-    *_columns(Text, "name", "source", "charge", "scorer"),
-    *_columns(Text, "description", "author", "affiliation", "revision", server_default=""),
-    *_columns(Text, "arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal", server_default=""),
+    *_columns(SafeText, "name", "source", "charge", "scorer"),
+    *_columns(SafeText, "description", "author", "affiliation", "revision", server_default=""),
+    *_columns(SafeText, "arrived_by", "reason", "aside", "checked_with", "remark", "withdrawal", server_default=""),
     *_columns(String(64), "digest"),
     *_columns(Moment, "arrived", "added"),
     *_columns(String(8), "state"),
     *_columns(Boolean, "baseline", server_default=false()),
     *_columns(Integer, "cost", server_default="1"),
-    *_columns(JSON, "tags", "params", "links", "problems"),
+    *_columns(SafeJson, "tags", "params", "links", "problems"),
     *_columns(Moment, "withdrawn", "final", nullable=True),
     CheckConstraint(f"state IN {STATES}", name="state"),
     Index(None, "submitter_id", "arrived"),
@@ -136,7 +169,7 @@ submissions = _table(
 files = _table(
     "files",
     _reference("submission_id", "submissions"),
-    *_columns(Text, "name"),
+    *_columns(SafeText, "name"),
     *_columns(String(64), "sha256", index=True),
     *_columns(BigInteger, "bytes"),
     UniqueConstraint("submission_id", "name"),
@@ -149,7 +182,7 @@ exceptions = _table(
     _key("phase", Text),
     *_columns(Moment, "until", nullable=True),
     *_columns(Integer, "more", server_default="0"),
-    *_columns(Text, "reason"),
+    *_columns(SafeText, "reason"),
 )
 
 # The content of files by digest, compressed by Zstandard as one stream and cut into parts.
@@ -166,8 +199,8 @@ outputs = _table(
     "outputs",
     _reference("submission_id", "submissions"),
     _reference("file_id", "files"),
-    *_columns(Text, "test", "variant"),
-    *_columns(JSON, "params"),
+    *_columns(SafeText, "test", "variant"),
+    *_columns(SafeJson, "params"),
     *_columns(String(64), "output_sha256"),
     UniqueConstraint("submission_id", "test", "variant"),
 )
@@ -179,7 +212,7 @@ outputs = _table(
 # 95 % interval.
 evaluations = _table(
     "evaluations",
-    *_columns(Text, "test", "metric", "version", "signature"),
+    *_columns(SafeText, "test", "metric", "version", "signature"),
     *_columns(String(64), "output_sha256", "reference"),
     *_columns(Integer, "lines"),
     *_columns(Double, "score", "low", "high", nullable=True),
@@ -200,7 +233,7 @@ history = _table(
     "history",
     _reference("output_id", "outputs"),
     _reference("evaluation_id", "evaluations"),
-    *_columns(Text, "metric", "reason"),
+    *_columns(SafeText, "metric", "reason"),
     *_columns(Moment, "replaced"),
     Index(None, "output_id"),
 )
@@ -242,14 +275,14 @@ rungs = _table(
 scanned = _table(
     "scanned",
     _key("path", Text),
-    *_columns(Text, "fingerprint", "outcome"),
+    *_columns(SafeText, "fingerprint", "outcome"),
 )
 
 # What the organiser announces on the pages and in the feed, in Markdown.
 announcements = _table(
     "announcements",
     *_columns(Moment, "moment"),
-    *_columns(Text, "text"),
+    *_columns(SafeText, "text"),
 )
 
 # Who may sign in to the board's server, from their invitation on; ``joined`` is when they first did. ``key`` is the
@@ -258,8 +291,8 @@ announcements = _table(
 # ``owner`` may invite others into it; organisers and readers may have none.
 accounts = _table(
     "accounts",
-    *_columns(Text, "key", "name"),
-    *_columns(Text, "email", server_default=""),
+    *_columns(SafeText, "key", "name"),
+    *_columns(SafeText, "email", server_default=""),
     *_columns(Integer, "scope", server_default="0"),
     _reference("made_by", "accounts", nullable=True),
     *_columns(String(9), "role"),
@@ -279,7 +312,7 @@ secrets = _table(
     *_columns(String(64), "digest", unique=True),
     *_columns(String(10), "kind"),
     _reference("account_id", "accounts", nullable=True),
-    *_columns(JSON, "data"),
+    *_columns(SafeJson, "data"),
     *_columns(Moment, "made", "expires"),
     Index(None, "account_id"),
 )
@@ -307,13 +340,13 @@ jobs = _table(
     *_columns(String(16), "number", unique=True),
     _reference("account_id", "accounts", nullable=True),
     _reference("submitter_id", "submitters", nullable=True),
-    *_columns(Text, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
+    *_columns(SafeText, "who", "name", "test", "sha256", "reason", "receipt", server_default=""),
     *_columns(Integer, "lease", "deaths", "seconds", server_default="0"),
     *_columns(BigInteger, "bytes", server_default="0"),
     *_columns(Boolean, "dry", server_default=false()),
     *_columns(String(8), "state"),
     _reference("submission_id", "submissions", nullable=True),
-    *_columns(JSON, "problems", server_default="[]"),
+    *_columns(SafeJson, "problems", server_default="[]"),
     *_columns(Moment, "arrived", "due"),
     *_columns(Moment, "started", "leased_until", "ended", nullable=True),
     Index(None, "state", "due"),
@@ -332,8 +365,8 @@ jobs = _table(
 notices = _table(
     "notices",
     *_columns(String(16), "number", unique=True),
-    *_columns(Text, "webhook", "email", "reason", server_default=""),
-    *_columns(JSON, "event"),
+    *_columns(SafeText, "webhook", "email", "reason", server_default=""),
+    *_columns(SafeJson, "event"),
     *_columns(Moment, "made", "due"),
     *_columns(Integer, "tries"),
     *_columns(String(8), "state"),
@@ -344,8 +377,8 @@ notices = _table(
 audit = _table(
     "audit",
     *_columns(Moment, "moment"),
-    *_columns(Text, "who", "action"),
-    *_columns(Text, "subject", "detail", server_default=""),
+    *_columns(SafeText, "who", "action"),
+    *_columns(SafeText, "subject", "detail", server_default=""),
 )
 
 # How often something was tried, by what is limited and the start of the hour in which it was.
@@ -362,6 +395,16 @@ board = _table(
     "board",
     *_columns(Moment, "created"),
     *_columns(Integer, "changed", server_default="0"),
-    *_columns(Text, "disclosed_with", server_default=""),
-    *_columns(JSON, "decided", server_default="{}"),
+    *_columns(SafeText, "disclosed_with", server_default=""),
+    *_columns(SafeJson, "decided", server_default="{}"),
 )
+
+
+def pick(columns: Any, names: str) -> list[Any]:
+    """Return the columns with some names, which are separated by spaces."""
+    return [columns[name] for name in names.split()]
+
+
+# The columns of the tables, for queries.
+Submissions, Outputs, Files, Submitters, Jobs = submissions.c, outputs.c, files.c, submitters.c, jobs.c
+Evaluations, Scores, Disclosures, Blobs, Notices = evaluations.c, scores.c, disclosures.c, blobs.c, notices.c

@@ -35,6 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from geval_py.board.database import schema
+from geval_py.board.database.schema import Blobs, Submissions
 from geval_py.board.settings import ACCOUNTS_FILE, BoardSettings, moment_text, read_settings, shared_settings
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading.compression import zstd_module
@@ -60,7 +61,7 @@ class StoreError(DataError):
         return f"Cannot use the board's database {named(self.path)}: {visible(self.reason)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Board:
     """An open board: the folder with board.yaml, the settings, and the place of the database: a file or a URL."""
 
@@ -298,7 +299,7 @@ def create_tables(engine: Engine) -> None:
 
     with store_errors(engine), engine.begin() as connection:
         upgrade(connection)
-        if connection.execute(select(schema.submissions.c.id).limit(1)).first() is not None:
+        if connection.execute(select(Submissions.id).limit(1)).first() is not None:
             reason = "it already contains the submissions of a board"
             raise StoreError(path=_shown(engine.url), reason=reason)
 
@@ -362,7 +363,7 @@ def store_content(connection: Connection, digest: str, packed: str | None) -> No
 
 def is_stored(connection: Connection, digest: str) -> bool:
     """Whether the content with a digest is stored."""
-    query = select(schema.blobs.c.part).where(schema.blobs.c.sha256 == digest).limit(1)
+    query = select(Blobs.part).where(Blobs.sha256 == digest).limit(1)
     return connection.execute(query).first() is not None
 
 
@@ -370,7 +371,7 @@ def write_content(connection: Connection, digest: str, path: str) -> None:
     """Write a content, decompressed, into a new file; raises StoreError if it is damaged, OSError."""
     damaged = StoreError(path=connection.engine.url.database or "", reason=f"the content {digest} is damaged in it")
     hashed = sha256()
-    query = select(schema.blobs.c.data).where(schema.blobs.c.sha256 == digest).order_by(schema.blobs.c.part)
+    query = select(Blobs.data).where(Blobs.sha256 == digest).order_by(Blobs.part)
     with open(path, "xb") as file:
         for frame in connection.execute(query.execution_options(yield_per=1)).scalars():
             try:
@@ -381,18 +382,3 @@ def write_content(connection: Connection, digest: str, path: str) -> None:
             file.write(part)
     if hashed.hexdigest() != digest:
         raise damaged
-
-
-def escape_unstorable(value: Any) -> Any:
-    r"""Escape NUL and lone surrogates, which no database stores, in strangers' texts at any depth.
-
-    >>> escape_unstorable({"a\0": ["\udc80", 1]})
-    {'a\\x00': ['\\udc80', 1]}
-    """
-    if isinstance(value, str):
-        return value.replace("\0", r"\x00").encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {escape_unstorable(key): escape_unstorable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [escape_unstorable(item) for item in value]
-    return value

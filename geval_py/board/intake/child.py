@@ -144,7 +144,7 @@ def report(arguments: JsonDocument, _: JsonDocument, place: str) -> JsonDocument
         evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge}, texts="memory")
         text = page(Report(evaluation), Challenge.open(challenge).title)
     except GevalError as error:
-        raise FailedError(reason=visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
+        raise FailedError(visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
     with open(os.path.join(place, submission.REPORT_FILE), "w", encoding="utf-8") as file:
         file.write(text)
     return {"page": submission.REPORT_FILE}
@@ -182,7 +182,7 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
             checked = check_targets([target_of(path, expected, challenge)], rules, max_bytes=most)
         except UsageError as error:  # this machine lacks what reads the format
             reason = f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
-            raise FailedError(reason=reason) from error
+            raise FailedError(reason) from error
         if checked.unreadable:
             raise _challenge_fault(checked.unreadable[0], output.test)
         problems += (problem_document(replace(one, path=output.file)) for one in checked.problems)
@@ -216,13 +216,13 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
                         continue
                 text = error.message if isinstance(error, SchemeError) else str(error).replace(path, visible(name))
                 lines = "; ".join(line.strip() for line in text.splitlines()[:2])
-                raise RejectedError(reason=f"`{visible(name)}`: {lines}") from error
+                raise RejectedError(f"`{visible(name)}`: {lines}") from error
             if isinstance(error, DataError):
                 raise _challenge_fault(error, test) from error
-            raise FailedError(reason=f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
+            raise FailedError(f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
     signature = evaluation.signature
     if signature is None or signature.output is None:
-        raise FailedError(reason=f"{test} was scored without a signature")
+        raise FailedError(f"{test} was scored without a signature")
     none = Scored(
         test=test, file=name, output_sha256=signature.output, metric=ranking, signature="", lines=0, score=None
     )
@@ -280,4 +280,4 @@ def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> sco
 def _challenge_fault(error: DataError, test: str) -> FailedError:
     """Return an error that blames the challenge, and quotes nothing of its answers."""
     where = f", line {error.line}, column {error.column}" if isinstance(error, MalformedLineError) else ""
-    return FailedError(reason=f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")
+    return FailedError(f"the challenge's files for {test} cannot be used ({type(error).__name__}{where})")

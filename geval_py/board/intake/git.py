@@ -92,21 +92,21 @@ def run_git(words: Sequence[str], budget: Budget, *, folder: str, max_bytes: int
         try:
             process = _start(words, os.path.dirname(folder), stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
         except FileNotFoundError as error:
-            raise FailedError(reason="git is not installed") from error
+            raise FailedError("git is not installed") from error
         try:
             is_running = True
             while is_running:
                 is_running = process.poll() is None  # the end too is looked at below
                 budget.check_time()
                 if os.fstat(output.fileno()).st_size > max_bytes:
-                    raise RejectedError(reason="its repository has too many files, or too long names")
+                    raise RejectedError("its repository has too many files, or too long names")
                 total = 0
                 for path, _, names in os.walk(folder):
                     for name in names:
                         with suppress(FileNotFoundError):  # git is still at work
                             total += os.lstat(os.path.join(path, name)).st_size
                 if total > budget.bytes:
-                    raise RejectedError(reason=f"its repository has more than {budget.bytes} bytes")
+                    raise RejectedError(f"its repository has more than {budget.bytes} bytes")
                 if is_running:
                     time.sleep(POLL_SECONDS)
         finally:
@@ -140,13 +140,13 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
     if status:
         message = visible(_without_login(error, address))
         kind = RejectedError if "branch" in message or "fsck" in message else FailedError
-        raise kind(reason=UNFETCHED, aside=f"{visible(address.shown)}: {message}")
+        raise kind(UNFETCHED, aside=f"{visible(address.shown)}: {message}")
 
     def read_repository(words: Sequence[str], max_bytes: int) -> bytes:
         words = ["--git-dir", repository, *words]
         status, output, error = run_git(words, budget, folder=repository, max_bytes=max_bytes)
         if status:
-            raise RejectedError(reason="its repository cannot be read", aside=visible(error))
+            raise RejectedError("its repository cannot be read", aside=visible(error))
         return output
 
     words = ["log", "-1", "--format=%H%x00%an%x00%B", "--no-mailmap", "--no-notes", "--no-show-signature"]
@@ -157,7 +157,7 @@ def branch_source(address: Address, place: str, budget: Budget) -> SubmissionSou
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
         listing = read_repository(["ls-tree", "-rz", "--full-tree", "HEAD"], MAX_LISTING)
         if listing.count(b"\0") > budget.listed:
-            raise RejectedError(reason=f"its repository has more than {budget.listed} files")
+            raise RejectedError(f"its repository has more than {budget.listed} files")
         digests: dict[str, bytes] = {}
         for entry in listing.split(b"\0")[:-1]:
             about, _, path = entry.partition(b"\t")
@@ -197,7 +197,7 @@ def _blobs(digests: dict[str, bytes], repository: str, budget: Budget) -> Iterat
                 data = stream.read(min(size, left))
                 left -= len(data)
                 if left and not data:
-                    raise FailedError(reason="git ended before the end of a file")
+                    raise FailedError("git ended before the end of a file")
                 return data
 
             yield name, read

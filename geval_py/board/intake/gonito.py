@@ -59,7 +59,7 @@ def described(commit: Details, gonito: Mapping[str, Any], param_files: Iterable[
         params.pop(unwanted, None)
     tags = tuple(sorted({tag for tag in (*gonito.get("tags", ()), *commit.tags) if tag}))
     if len(tags) > MAX_TAGS:
-        raise RejectedError(reason=f"it has more than {MAX_TAGS} tags")
+        raise RejectedError(f"it has more than {MAX_TAGS} tags")
     return replace(
         commit,
         description=gonito.get("description") or commit.description,
@@ -114,7 +114,7 @@ def _read(data: bytes, name: str, read: Callable[[yaml.Node, YamlDocument], dict
         written = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise RejectedError(reason=f"{visible(name)}, line {line}: this is not UTF-8 text") from error
+        raise RejectedError(f"{visible(name)}, line {line}: this is not UTF-8 text") from error
     document = YamlDocument(name)
     try:
         root, values = strict_yaml.compose(written, name), dict[str, Any]()
@@ -128,7 +128,7 @@ def _read(data: bytes, name: str, read: Callable[[yaml.Node, YamlDocument], dict
         lines = [line.strip() for line in error.message.splitlines()]
         more = [f"and {len(lines) - MAX_PROBLEMS} more"] if len(lines) > MAX_PROBLEMS else []
         message = "; ".join([*lines[:MAX_PROBLEMS], *more])
-        raise RejectedError(reason=f"{visible(name)}, {message}") from error
+        raise RejectedError(f"{visible(name)}, {message}") from error
     return values
 
 

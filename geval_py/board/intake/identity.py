@@ -50,13 +50,13 @@ def casefolded(name: str) -> str:
     """
     if len(name) > MAX_NAME_LENGTH:
         shown = visible(shorten(name))
-        raise RejectedError(reason=f"the name `{shown}` has more than {MAX_NAME_LENGTH} characters")
+        raise RejectedError(f"the name `{shown}` has more than {MAX_NAME_LENGTH} characters")
     key = name
     for _ in range(3):  # folding may compose characters that fold again; nothing changes after two rounds
         key = unicodedata.normalize("NFKC", visible_part(unicodedata.normalize("NFKC", key)).casefold())
     key = re.sub(r"\s+", " ", key).strip()
     if not any(unicodedata.category(character)[0] in "LNPS" for character in key):
-        raise RejectedError(reason=f"the name `{visible(name)}` has no visible letter")
+        raise RejectedError(f"the name `{visible(name)}` has no visible letter")
     return key
 
 
@@ -84,12 +84,12 @@ def check_name(name: str) -> None:
     ):
         if characters:
             code = f"U+{ord(characters[0]):04X} {unicodedata.name(characters[0], '')}".rstrip()
-            raise RejectedError(reason=f"the name `{shown}` has a {kind}, {code}")
+            raise RejectedError(f"the name `{shown}` has a {kind}, {code}")
     marks = 0
     for one in unicodedata.normalize("NFD", name):
         marks = marks + 1 if unicodedata.category(one) in _MARKS else 0
         if marks > MAX_MARKS:
-            raise RejectedError(reason=f"the name `{shown}` has more than {MAX_MARKS} combining marks in a row")
+            raise RejectedError(f"the name `{shown}` has more than {MAX_MARKS} combining marks in a row")
 
 
 def skeleton(text: str, *, keep_ascii: bool = False) -> str:

@@ -66,7 +66,7 @@ def receive(
         wanted = " or ".join(f"{test}/out.tsv" for test in tests)
         like = [f"`{visible(name)}`" for name in inner if name.rpartition("/")[2].startswith("out")][:3]
         there = f"; there are {', '.join(like)}" if like else ""
-        raise RejectedError(reason=f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv{there}")
+        raise RejectedError(f"it has no output: {visible(wanted)}, or variants such as out-NAME.tsv{there}")
     kept = inner.keys() & {GONITO_FILE}
     limited: dict[str, int] = {}
     for name in inner:
@@ -78,9 +78,9 @@ def receive(
     others, patterns = sorted(inner.keys() - kept), own.get("param-files", ())
     params = list(dict.fromkeys(name for glob in patterns for name in others if gonito.matches(name, glob)))
     if len(params) > MAX_PARAM_FILES:
-        raise RejectedError(reason=f"its param-files are {len(params)} files; at most {MAX_PARAM_FILES} are allowed")
+        raise RejectedError(f"its param-files are {len(params)} files; at most {MAX_PARAM_FILES} are allowed")
     if len(kept) + len(params) > budget.files:
-        raise RejectedError(reason=f"it has {len(kept) + len(params)} files; at most {budget.files} are allowed")
+        raise RejectedError(f"it has {len(kept) + len(params)} files; at most {budget.files} are allowed")
     for name in sorted([*kept, *params]):
         if not name.isprintable():
             raise refused(name, "has characters in its name that cannot be shown")
@@ -90,12 +90,12 @@ def receive(
     files = copy_members(opened, stored, place, budget, limited)
     outputs = outputs_of(files, tests, variants)
     if sum(file.bytes for file in files if file.name in params) > MAX_PARAM_BYTES:
-        raise RejectedError(reason=f"the files of param-files have more than {MAX_PARAM_BYTES} bytes")
+        raise RejectedError(f"the files of param-files have more than {MAX_PARAM_BYTES} bytes")
     paths = {file.name: Path(file.path) for file in files}
     details = gonito.described(opened.details, own, ((name, paths[name].read_bytes()) for name in params))
     parameters = {name for output in outputs for name in output.params} | details.params.keys()
     if len(parameters) > gonito.MAX_PARAMS:
-        raise RejectedError(reason=f"it has {len(parameters)} parameters; at most {gonito.MAX_PARAMS} are allowed")
+        raise RejectedError(f"it has {len(parameters)} parameters; at most {gonito.MAX_PARAMS} are allowed")
     return Parcel(
         name=opened.name,
         source=opened.address,
@@ -149,11 +149,11 @@ def outputs_of(files: Sequence[ReceivedFile], tests: Sequence[str], variants: in
             continue
         if key in outputs:
             both = f"`{visible(outputs[key].file)}` and `{visible(file.name)}`"
-            raise RejectedError(reason=f"{both} are the same variant; only one is allowed")
+            raise RejectedError(f"{both} are the same variant; only one is allowed")
         parameters = parse_parameters(file.name.rpartition("/")[2])
         outputs[key] = ReceivedOutput(test=key[0], file=file.name, variant=key[1], params=parameters)
     for test, number in Counter(test for test, _ in outputs).items():
         if number > variants:
             only = "only one is" if variants == 1 else f"at most {variants} are"
-            raise RejectedError(reason=f"it has {number} outputs for {visible(test)}; {only} allowed")
+            raise RejectedError(f"it has {number} outputs for {visible(test)}; {only} allowed")
     return tuple(outputs.values())

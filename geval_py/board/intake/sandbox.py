@@ -165,12 +165,12 @@ def _death(status: int, error: str) -> SubmissionError:
     if status >= 0:
         kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", error)
         ended = f"the sandbox process ended with status {status}"
-        return FailedError(reason=ended + (f" ({kind[0]})" if kind else ""))
+        return FailedError(ended + (f" ({kind[0]})" if kind else ""))
     name = next((one.name for one in signal.Signals if one == -status), str(-status))
     if name == "SIGXCPU":
-        return FailedError(reason="it exceeded the limit of processor time")
+        return FailedError("it exceeded the limit of processor time")
     crashed = RejectedError if name in CRASHES else FailedError
-    return crashed(reason=f"the sandbox process was killed ({name})")
+    return crashed(f"the sandbox process was killed ({name})")
 
 
 # Children, forked by servers that are ready.

@@ -46,7 +46,7 @@ Read: TypeAlias = "Callable[[int], bytes]"  # the next bytes of a member, b"" at
 Wanted: TypeAlias = "Callable[[str], bool]"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Budget:
     """The most bytes of all files, unpacked, and members of an archive, and the end in monotonic seconds.
 
@@ -65,18 +65,18 @@ class Budget:
         """Count bytes of a member; raises RejectedError for too many, FailedError when the time is over."""
         self.taken += count
         if self.taken > self.bytes:
-            raise RejectedError(reason=f"its files have more than {self.bytes} bytes, unpacked: `{visible(name)}`")
+            raise RejectedError(f"its files have more than {self.bytes} bytes, unpacked: `{visible(name)}`")
         if self.packed and self.taken > FREE_BYTES + MAX_RATIO * self.packed:
-            raise RejectedError(reason=f"`{visible(name)}` unpacks to more than {MAX_RATIO} times its packed bytes")
+            raise RejectedError(f"`{visible(name)}` unpacks to more than {MAX_RATIO} times its packed bytes")
         self.check_time()
 
     def check_time(self) -> None:
         """Raise FailedError once the time is over."""
         if time.monotonic() > self.ends:
-            raise FailedError(reason="it exceeded the time limit")
+            raise FailedError("it exceeded the time limit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SubmissionSource:
     """An opened folder, archive or git branch.
 
@@ -94,7 +94,7 @@ class SubmissionSource:
 
 def refused(name: str, why: str) -> RejectedError:
     """Return the error for a member, such as "`out.tsv` is a link"."""
-    return RejectedError(reason=f"`{visible(shorten(name, 200))}` {why}")
+    return RejectedError(f"`{visible(shorten(name, 200))}` {why}")
 
 
 def checked_name(name: str) -> str:
@@ -156,7 +156,7 @@ def folder_source(path: str, budget: Budget) -> SubmissionSource:
             budget.check_time()
             left -= len(entries)
             if left < 0:
-                raise RejectedError(reason=f"its folder has more than {budget.listed} files and folders")
+                raise RejectedError(f"its folder has more than {budget.listed} files and folders")
             shown = (entry for entry in entries if not entry.name.startswith("."))
             for entry in sorted(shown, key=lambda entry: natural_order(entry.name)):
                 name = checked_name(f"{folder}{entry.name}")
@@ -198,7 +198,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
     max_bytes = budget.bytes + (budget.files + 1) * (HEADER_BYTES + tarfile.BLOCKSIZE)  # packed or not, with headers
     budget.packed = os.path.getsize(path)
     if budget.packed > max_bytes:
-        raise RejectedError(reason=f"`{shown}` has more than {max_bytes} bytes")
+        raise RejectedError(f"`{shown}` has more than {max_bytes} bytes")
 
     @contextmanager
     def rejecting() -> Iterator[None]:
@@ -206,9 +206,9 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
         try:
             yield
         except (MemoryError, RecursionError):  # tarfile reads a header whole, and each before a member by a call more
-            raise RejectedError(reason=f"a header in `{shown}` is too large") from None
+            raise RejectedError(f"a header in `{shown}` is too large") from None
         except TooLargeError as error:
-            raise RejectedError(reason=f"`{shown}` unpacks to more than {error.max_bytes} bytes") from None
+            raise RejectedError(f"`{shown}` unpacks to more than {error.max_bytes} bytes") from None
         except (CorruptFileError, *DAMAGED) as error:
             if isinstance(error, GevalError) and not isinstance(error, CorruptFileError):
                 raise
@@ -217,7 +217,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
                 reason = "a header in it is malformed"
             kind = "tar" if is_tar else "zip"
             what = f"`{shown}` is not a {kind} archive, or is damaged: {visible(reason)}"
-            raise RejectedError(reason=what) from error
+            raise RejectedError(what) from error
 
     def members(wanted: Wanted) -> Iterator[tuple[str, Read]]:
         seen: set[str] = set()
@@ -229,7 +229,7 @@ def archive_source(path: str, budget: Budget) -> SubmissionSource:
                 if member is None:
                     return
                 if count == budget.files:
-                    raise RejectedError(reason=f"the archive has more than {budget.files} members")
+                    raise RejectedError(f"the archive has more than {budget.files} members")
                 budget.check_time()
                 name = checked_name(member.name)
                 if member.is_folder:

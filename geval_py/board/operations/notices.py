@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from geval_py.board.database.schema import accounts, announcements, notices, submissions
-from geval_py.board.database.store import Board, escape_unstorable, mark_changed
+from geval_py.board.database.schema import Submissions, accounts, announcements, notices
+from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.errors import UsageError
 
@@ -29,8 +29,8 @@ def announce(board: Board, text: str, now: datetime) -> int:
     if not text or len(text) > MAX_ANNOUNCEMENT_LENGTH:
         raise UsageError(message=f"an announcement must have 1 to {MAX_ANNOUNCEMENT_LENGTH:,} characters")
     with board.writing() as connection:
-        values = {"moment": now, "text": escape_unstorable(text)}
-        made = connection.execute(insert(announcements).values(values).returning(announcements.c.id)).scalar_one()
+        new = insert(announcements).values(moment=now, text=text).returning(announcements.c.id)
+        made = connection.execute(new).scalar_one()
         tell(connection, board.settings, {"event": ANNOUNCED, "text": text}, now)
         mark_changed(connection)
     return int(made)
@@ -50,7 +50,7 @@ def tell_of_upload(
     """Write down that an upload is settled, for the webhooks and for whoever sent it; nothing of a trial."""
     if upload.dry:
         return
-    query = select(submissions.c.code, submissions.c.state).where(submissions.c.id == submission_id)
+    query = select(Submissions.code, Submissions.state).where(Submissions.id == submission_id)
     own = connection.execute(query).first()
     event = {"event": SETTLED, "submitter": upload.team, "state": own.state if own else state}
     event["code"] = own.code if own else ""
@@ -82,5 +82,5 @@ def mail_invitation(connection: Connection, account_id: int, email: str, address
 
 
 def _write_down(connection: Connection, webhook: str, email: str, event: Mapping[str, Any], now: datetime) -> None:
-    values = {"webhook": webhook, "email": email, "event": escape_unstorable(event), "made": now, "due": now}
+    values = {"webhook": webhook, "email": email, "event": event, "made": now, "due": now}
     connection.execute(insert(notices).values(**values, number=secrets.token_hex(8), state=WAITING, tries=0))

@@ -28,21 +28,24 @@ from geval_py.board.database.schema import (
     FAILED,
     REJECTED,
     SCORED,
+    Evaluations,
+    Files,
+    Outputs,
+    Submissions,
     evaluations,
     files,
     outputs,
+    pick,
     scores,
     submissions,
-    submitters,
 )
-from geval_py.board.database.store import Board, escape_unstorable
+from geval_py.board.database.store import Board
 from geval_py.board.intake.identity import (
     casefolded,
     check_name,
     check_source,
     own_name,
     shown_source,
-    skeletons,
     submitter_of,
     unopened_digest,
 )
@@ -56,7 +59,7 @@ from geval_py.board.operations.receipts import (
     quota_used,
     receipt_of,
 )
-from geval_py.board.ranking.deadlines import team_settings
+from geval_py.board.operations.teams import find_submitter, submitter_id, team_settings
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
@@ -72,7 +75,7 @@ LOOKS_LIKE = "the name `{}` looks like `{}`, so it is the same submitter"
 MEANWHILE = "another run has changed the submission in the meantime"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Attempt:
     """A submission on its way into the board; without a ``submitter`` its own name is the submitter's.
 
@@ -141,16 +144,20 @@ def prepare(
     with naming(attempt.source):
         unopened = unopened_digest(attempt.source)
     attempt = replace(attempt, name=name, unopened=unopened, references=references)
-    s, left = submissions.c, None
+    left = None
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
         own = None if submitter is None else int(submitter.id)
         team = team_settings(connection, settings, own)
         phase = team.at(attempt.arrived)
-        has_failed = s.state == FAILED, s.checked_with == check_digest(settings, references)
-        query = select(s.digest, s.submitter_id, s.reason).where(*has_failed)
+        has_failed = Submissions.state == FAILED, Submissions.checked_with == check_digest(settings, references)
+        query = select(*pick(Submissions, "digest submitter_id reason")).where(*has_failed)
         failures = [] if attempt.again else connection.execute(query).all()
-        rows = connection.execute(select(s.digest, s.arrived).where(s.submitter_id == own, s.state != FAILED))
+        rows = connection.execute(
+            select(Submissions.digest, Submissions.arrived).where(
+                Submissions.submitter_id == own, Submissions.state != FAILED
+            )
+        )
         earlier = {row.digest for row in rows if team.at(row.arrived).tests == phase.tests}
         if refusal:
             left = 0
@@ -190,26 +197,6 @@ def within(settings: BoardSettings, seconds: float | None) -> BoardSettings:
     return replace(settings, limits=replace(limits, seconds=allowed))
 
 
-def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
-    """Find the submitter with a name; without any, the first whose name looks like it.
-
-    Skeletons are not stored but made from the stored names.
-    """
-    submitter = connection.execute(select(submitters).where(submitters.c.key == casefolded(name))).first()
-    if submitter is not None:
-        return submitter
-    own = skeletons(name)
-    rows = connection.execute(select(submitters).order_by(submitters.c.id))
-    return next((row for row in rows if not own.isdisjoint(skeletons(row.name))), None)
-
-
-def submitter_id(connection: Connection, name: str) -> int:
-    """Return the id of the submitter with a name, or a name that looks like it, who is added if there is none."""
-    submitter = find_submitter(connection, name)
-    new = insert(submitters).values(key=casefolded(name), name=escape_unstorable(name)).returning(submitters.c.id)
-    return int(connection.execute(new).scalar_one() if submitter is None else submitter.id)
-
-
 def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attempt) -> tuple[Any, bool]:
     """Return the row of an earlier submission, and whether it is the same; else this one takes its place.
 
@@ -222,11 +209,11 @@ def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attem
     """
     submitter = find_submitter(connection, attempt.name)
     own, digest = None if submitter is None else int(submitter.id), attempt.parcel.digest
-    is_same, other = submissions.c.digest == digest, submissions.c.code == attempt.code
+    is_same, other = Submissions.digest == digest, Submissions.code == attempt.code
     if attempt.result.parcel is not None:
         retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)
-        other = submissions.c.state.in_(retried) & (submissions.c.digest == attempt.unopened)
-    query = select(submissions).where(submissions.c.submitter_id == own, is_same | other).order_by(is_same.desc())
+        other = Submissions.state.in_(retried) & (Submissions.digest == attempt.unopened)
+    query = select(submissions).where(Submissions.submitter_id == own, is_same | other).order_by(is_same.desc())
     team = team_settings(connection, settings, own)
     tests = team.at(attempt.arrived).tests
     for row in connection.execute(query):
@@ -256,16 +243,15 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
     if same is not None:
         receipt = receipt_of(connection, same, KNOWN)
         if result.state == REJECTED and receipt.digest == attempt.unopened:  # again, under the settings of now
-            connection.execute(update(submissions).where(submissions.c.id == same).values(checked_with=checked_with))
+            connection.execute(update(submissions).where(Submissions.id == same).values(checked_with=checked_with))
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
     submitter = find_submitter(connection, attempt.name)
     submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
     stored = file_ids(connection, submission_id)  # of one with the same content that failed before
     for file in parcel.files:
-        name = escape_unstorable(file.name)
-        if name not in stored:
+        if file.name not in stored:
             database.store_content(connection, file.sha256, attempt.packed.get(file.sha256))
-            values = {"submission_id": submission_id, "name": name, "sha256": file.sha256, "bytes": file.bytes}
+            values = {"submission_id": submission_id, "name": file.name, "sha256": file.sha256, "bytes": file.bytes}
             connection.execute(insert(files).values(values))
     if result.state == SCORED:
         store_evaluations(connection, result.scored, attempt.references, attempt.added)
@@ -287,7 +273,7 @@ def _store_submission(
     own = submitter_id(connection, attempt.name)
     phase = team_settings(connection, settings, own).at(attempt.arrived)
     cost, charge = charge_of(phase, result.state, parcel.outputs, baseline=attempt.baseline)
-    texts = {
+    values = {
         **asdict(parcel.details),
         **{name: getattr(result, name) for name in ("state", "reason", "aside", "problems")},
         "digest": parcel.digest,
@@ -296,8 +282,6 @@ def _store_submission(
         "source": attempt.origin or parcel.source,
         "charge": charge,
         "scorer": __version__,
-    }
-    values = escape_unstorable(texts) | {
         "arrived": attempt.arrived,
         "arrived_by": attempt.arrived_by,
         "added": attempt.added,
@@ -307,22 +291,22 @@ def _store_submission(
         "checked_with": checked_with,
     }
     if earlier is None:
-        return int(connection.execute(insert(submissions).values(values).returning(submissions.c.id)).scalar_one())
+        return int(connection.execute(insert(submissions).values(values).returning(Submissions.id)).scalar_one())
     if earlier.digest != parcel.digest:
-        old_outputs = select(outputs.c.id).where(outputs.c.submission_id == earlier.id)
+        old_outputs = select(Outputs.id).where(Outputs.submission_id == earlier.id)
         for table in (schema.history, scores, schema.disclosures):
             connection.execute(delete(table).where(table.c.output_id.in_(old_outputs)))
         for table in (outputs, files):
             connection.execute(delete(table).where(table.c.submission_id == earlier.id))
     # failing was not the submitter's fault
     kept = {"code": earlier.code, "arrived": earlier.arrived, "arrived_by": earlier.arrived_by}
-    connection.execute(update(submissions).where(submissions.c.id == earlier.id).values(values | kept))
+    connection.execute(update(submissions).where(Submissions.id == earlier.id).values(values | kept))
     return int(earlier.id)
 
 
 def file_ids(connection: Connection, submission_id: int) -> dict[str, int]:
     """Return the ids of a submission's stored files by their names."""
-    query = select(files.c.name, files.c.id).where(files.c.submission_id == submission_id)
+    query = select(Files.name, Files.id).where(Files.submission_id == submission_id)
     return {row.name: row.id for row in connection.execute(query)}
 
 
@@ -331,17 +315,17 @@ def store_scored(
 ) -> None:
     """Store the outputs of a submission that are not stored yet, and which content each has that was scored."""
     ids = file_ids(connection, submission_id)
-    query = select(outputs.c.file_id, outputs.c.test).where(outputs.c.submission_id == submission_id)
+    query = select(Outputs.file_id, Outputs.test).where(Outputs.submission_id == submission_id)
     stored = {(row.file_id, row.test) for row in connection.execute(query)}
-    contents = {(ids[escape_unstorable(one.file)], one.test): one.output_sha256 for one in scored}
+    contents = {(ids[one.file], one.test): one.output_sha256 for one in scored}
     for output in own:
-        key = ids[escape_unstorable(output.file)], output.test
+        key = ids[output.file], output.test
         if key not in stored:
             values = {"submission_id": submission_id, "file_id": key[0], "test": output.test}
-            values |= {name: escape_unstorable(getattr(output, name)) for name in ("variant", "params")}
+            values |= {name: getattr(output, name) for name in ("variant", "params")}
             connection.execute(insert(outputs).values(**values, output_sha256=contents[key]))
         elif key in contents:
-            own_row = outputs.c.file_id == key[0], outputs.c.test == output.test
+            own_row = Outputs.file_id == key[0], Outputs.test == output.test
             connection.execute(update(outputs).where(*own_row).values(output_sha256=contents[key]))
 
 
@@ -357,8 +341,8 @@ def store_evaluations(
             "metric": one.metric,
             "version": __version__,
         }
-        is_same = (evaluations.c[name] == value for name, value in key.items())
-        if connection.execute(select(evaluations.c.id).where(*is_same)).first() is None:
+        is_same = (Evaluations[name] == value for name, value in key.items())
+        if connection.execute(select(Evaluations.id).where(*is_same)).first() is None:
             names = ("signature", "lines", "score", "low", "high", "losses", "documents")
             values = key | {name: getattr(one, name) for name in names} | {"made": now}
             connection.execute(insert(evaluations).values(values))
@@ -370,13 +354,12 @@ def current_evaluations(connection: Connection, submission_id: int, references: 
     They include those that are no scores yet: after an interruption, or a dry run. A row has the ``output_id``, the
     ``test``, the name of the ``file``, the ``metric``, and the ``id`` of the evaluation.
     """
-    e = evaluations.c
     rows = connection.execute(
-        select(outputs.c.id.label("output_id"), outputs.c.test, files.c.name.label("file"))
-        .add_columns(e.metric, e.reference, e.id)
-        .join_from(outputs, files, files.c.id == outputs.c.file_id)
-        .join(evaluations, (e.test == outputs.c.test) & (e.output_sha256 == outputs.c.output_sha256))
-        .where(outputs.c.submission_id == submission_id, e.version == __version__)
+        select(Outputs.id.label("output_id"), Outputs.test, Files.name.label("file"))
+        .add_columns(*pick(Evaluations, "metric reference id"))
+        .join_from(outputs, files, Files.id == Outputs.file_id)
+        .join(evaluations, (Evaluations.test == Outputs.test) & (Evaluations.output_sha256 == Outputs.output_sha256))
+        .where(Outputs.submission_id == submission_id, Evaluations.version == __version__)
     )
     return [row for row in rows if references.get((row.test, row.metric)) == row.reference]
 

@@ -10,8 +10,19 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
-from geval_py.board.database.schema import FAILED, REJECTED, SCORED, files, jobs, submissions, submitters
-from geval_py.board.ranking.deadlines import team_settings
+from geval_py.board.database.schema import (
+    FAILED,
+    REJECTED,
+    SCORED,
+    Files,
+    Jobs,
+    Submissions,
+    Submitters,
+    jobs,
+    submissions,
+    submitters,
+)
+from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.order import arrived_in
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput
@@ -26,7 +37,7 @@ OF_THE_ORGANISER = "a baseline of the organiser"
 REFUSED = "refused"  # the state of a submission that was not stored
 OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
-SUBMISSIONS = select(submissions, submitters.c.name.label("submitter")).join_from(submissions, submitters)
+SUBMISSIONS = select(submissions, Submitters.name.label("submitter")).join_from(submissions, submitters)
 MIN_CODE_DIGITS = 4
 
 # What says when a submission arrived.
@@ -164,10 +175,10 @@ def quota_used(
         arrived, own = table.c.arrived, table.c.submitter_id == submitter_id
         return own, arrived >= day.start, arrived < day.end, arrived_in(settings, phase, arrived)
 
-    cost = select(func.coalesce(func.sum(submissions.c.cost), 0)).where(*is_counted(submissions))
+    cost = select(func.coalesce(func.sum(Submissions.cost), 0)).where(*is_counted(submissions))
     used = int(connection.execute(cost).scalar_one())
     if with_uploads:
-        waiting = select(func.count()).where(*is_counted(jobs), jobs.c.state.in_(OPEN), ~jobs.c.dry)
+        waiting = select(func.count()).where(*is_counted(jobs), Jobs.state.in_(OPEN), ~Jobs.dry)
         used += int(connection.execute(waiting).scalar_one())
     return used
 
@@ -184,7 +195,7 @@ class UnknownCodeError(DataError):
         return f"No submission has the code `{visible(self.code)}`\n  geval board status BOARD shows all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     """The receipt of a submission: its code and digests, when it arrived, its state and the reason.
 
@@ -232,8 +243,8 @@ class Receipt:
 
 def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Receipt:
     """Read the receipt of a stored submission, without the reason of a withdrawal, which is the organiser's."""
-    row = connection.execute(SUBMISSIONS.where(submissions.c.id == submission_id)).one()
-    stored = select(files.c.name, files.c.sha256).where(files.c.submission_id == submission_id).order_by(files.c.id)
+    row = connection.execute(SUBMISSIONS.where(Submissions.id == submission_id)).one()
+    stored = select(Files.name, Files.sha256).where(Files.submission_id == submission_id).order_by(Files.id)
     names = ("code", "submitter", "name", "source", "digest", "arrived", "arrived_by", "cost", "charge")
     return Receipt(
         **{name: getattr(row, name) for name in names},
@@ -246,7 +257,7 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
 
 def find_submission(connection: Connection, code: str) -> Row[Any]:
     """Find a submission by its code, or by the beginning of its code alone; raises UnknownCodeError."""
-    query = select(submissions).where(submissions.c.code.startswith(code, autoescape=True)).limit(9)
+    query = select(submissions).where(Submissions.code.startswith(code, autoescape=True)).limit(9)
     rows = connection.execute(query).all() if len(code) >= MIN_CODE_DIGITS else []
     exact = [row for row in rows if row.code == code]
     if len(exact or rows) != 1:

@@ -23,14 +23,20 @@ from geval_py.board.database.schema import (
     FAILED,
     REJECTED,
     SCORED,
+    Evaluations,
+    Files,
+    Outputs,
+    Scores,
+    Submissions,
     evaluations,
     files,
     history,
     outputs,
+    pick,
     scores,
     submissions,
 )
-from geval_py.board.database.store import Board, escape_unstorable
+from geval_py.board.database.store import Board
 from geval_py.board.intake.receiving import outputs_of, test_by_folder
 from geval_py.board.intake.sandbox import process_parcel
 from geval_py.board.intake.sources import numbered_path
@@ -43,8 +49,8 @@ from geval_py.board.operations.pipeline import (
 )
 from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
+from geval_py.board.operations.teams import settings_by_team, team_settings
 from geval_py.board.ranking import leaderboard
-from geval_py.board.ranking.deadlines import settings_by_team, team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import SUBMITTER
 from geval_py.board.references import References, references_of
@@ -60,7 +66,7 @@ CHECKED_AGAIN = "it was rejected, and the challenge, its answers or geval-py cha
 Places: TypeAlias = "Mapping[tuple[str, str, str, str], int | None]"  # by test, phase, submitter and code
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outdated:
     """A score to be replaced, and the reason; ``evaluation_id`` is the current evaluation, None if there is none.
 
@@ -77,7 +83,7 @@ class Outdated:
     evaluation_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlaceChange:
     """A place in the table of a test and phase before and after; None for an entry that has none there."""
 
@@ -89,7 +95,7 @@ class PlaceChange:
     after: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rescored:
     """The outdated scores, the changes of places, and the receipts of submissions whose state changed (or would)."""
 
@@ -150,16 +156,23 @@ def outdated(
     tests that board.yaml named later, or ranks in their phase since; and submissions with files that were rejected
     or failed. What was checked with all as it is now is left out, unless it failed and is to be tried ``again``.
     """
-    s, old = submissions.c, []
+    old = []
     first: dict[int, Row[Any]] = {}
     scored: dict[tuple[int, str], Row[Any]] = {}
     for row in connection.execute(
-        select(s.id, s.code, outputs.c.id.label("output_id"), outputs.c.test, scores.c.metric, scores.c.evaluation_id)
-        .add_columns(evaluations.c.reference, evaluations.c.version)
+        select(
+            Submissions.id,
+            Submissions.code,
+            Outputs.id.label("output_id"),
+            Outputs.test,
+            Scores.metric,
+            Scores.evaluation_id,
+        )
+        .add_columns(Evaluations.reference, Evaluations.version)
         .join_from(submissions, outputs)
-        .outerjoin(scores, scores.c.output_id == outputs.c.id)
-        .outerjoin(evaluations, evaluations.c.id == scores.c.evaluation_id)
-        .where(s.state == SCORED)
+        .outerjoin(scores, Scores.output_id == Outputs.id)
+        .outerjoin(evaluations, Evaluations.id == Scores.evaluation_id)
+        .where(Submissions.state == SCORED)
     ):
         first[row.output_id] = scored[row.output_id, row.metric] = row
     for output_id, row in first.items():
@@ -174,22 +187,22 @@ def outdated(
             own = {"output_id": output_id, "evaluation_id": current and current.evaluation_id}
             old.append(Outdated(row.id, row.code, reason, test, metric, **own))
 
-    was_checked = s.checked_with == check_digest(settings, references)
+    was_checked = Submissions.checked_with == check_digest(settings, references)
     tests = {name: [test.name for test in phase.tests] for name, phase in settings.by_phase.items()}
     teams = settings_by_team(connection, settings)
     for row in connection.execute(
-        select(s.id, s.code, s.arrived, s.submitter_id, files.c.name)
+        select(*pick(Submissions, "id code arrived submitter_id"), Files.name)
         .join_from(submissions, files)
-        .outerjoin(outputs, outputs.c.file_id == files.c.id)
-        .where(s.state == SCORED, outputs.c.id.is_(None), true() if again else ~was_checked)
+        .outerjoin(outputs, Outputs.file_id == Files.id)
+        .where(Submissions.state == SCORED, Outputs.id.is_(None), true() if again else ~was_checked)
     ):
-        new_test = test_by_folder(row.name, tests[teams.get(row.submitter_id, settings).phase_of(row.arrived)])
+        new_test = test_by_folder(row.name, tests[teams[row.submitter_id].phase_of(row.arrived)])
         old += [Outdated(row.id, row.code, NEW_TEST, *key) for key in references if key[0] == new_test]
 
-    has_files = select(files.c.id).where(files.c.submission_id == s.id).exists()
+    has_files = select(Files.id).where(Files.submission_id == Submissions.id).exists()
     for state, reason in ((FAILED, TRIED_AGAIN), (REJECTED, CHECKED_AGAIN)):
         is_old = true() if again and state == FAILED else ~was_checked
-        query = select(s.id, s.code).where(s.state == state, is_old, has_files)
+        query = select(Submissions.id, Submissions.code).where(Submissions.state == state, is_old, has_files)
         old += [Outdated(row.id, row.code, reason) for row in connection.execute(query)]
     return sorted(old, key=lambda one: (one.submission_id, one.output_id or 0))
 
@@ -197,7 +210,7 @@ def outdated(
 # Submissions, scored again.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Revision:
     """A submission that is checked and scored again; ``outputs`` are those that could be scored.
 
@@ -247,15 +260,15 @@ def score_again(board: Board, number: int, references: References, place: str) -
     tests that are newer than the submission are checked and scored apart, a test at a time.
     """
     with board.reading() as connection:
-        row = connection.execute(select(submissions).where(submissions.c.id == number)).one()
-        query = select(files).where(files.c.submission_id == number).order_by(files.c.id)
+        row = connection.execute(select(submissions).where(Submissions.id == number)).one()
+        query = select(files).where(Files.submission_id == number).order_by(Files.id)
         own_files = tuple(
             ReceivedFile(name=one.name, path=numbered_path(place, n, one.name), sha256=one.sha256, bytes=one.bytes)
             for n, one in enumerate(connection.execute(query))
         )
-        columns = outputs.c.test, files.c.name.label("file"), outputs.c.variant, outputs.c.params
-        query = select(*columns).join(files, files.c.id == outputs.c.file_id).order_by(outputs.c.id)
-        rows = connection.execute(query.where(outputs.c.submission_id == number)).mappings()
+        columns = Outputs.test, Files.name.label("file"), Outputs.variant, Outputs.params
+        query = select(*columns).join(files, Files.id == Outputs.file_id).order_by(Outputs.id)
+        rows = connection.execute(query.where(Outputs.submission_id == number)).mappings()
         stored = tuple(ReceivedOutput(**one) for one in rows)
         current = current_evaluations(connection, number, references)
         settings = team_settings(connection, board.settings, row.submitter_id).at(row.arrived)
@@ -313,7 +326,7 @@ def replace_scores(
     If it is rejected or failed now, all of its scores are taken away. But if only outputs for new tests are at fault,
     its other scores stay, and the reason tells which outputs are left out.
     """
-    own, result = submissions.c.id == revision.submission_id, revision.result
+    own, result = Submissions.id == revision.submission_id, revision.result
     was = connection.execute(select(submissions).where(own)).one()
     problems = [problem for one in revision.results for problem in one.problems]
     left_out = {test: one for test, one in revision.later.items() if one.state != SCORED}
@@ -322,7 +335,7 @@ def replace_scores(
         result = replace(result, reason="; ".join(reasons))
     elif left_out:
         result = next(iter(left_out.values()))
-    query = select(scores).join(outputs).where(outputs.c.submission_id == revision.submission_id)
+    query = select(scores).join(outputs).where(Outputs.submission_id == revision.submission_id)
     current = {(row.output_id, row.metric): row.evaluation_id for row in connection.execute(query)}
     reasons_by_key = {(one.output_id, one.metric): one.reason for one in old}
     new: dict[tuple[int, str], int] = {}
@@ -334,17 +347,17 @@ def replace_scores(
     for key in current | new:
         row, is_gone = dict(zip(("output_id", "metric"), key, strict=True)), result.state != SCORED
         if key in current and (is_gone or new.get(key, current[key]) != current[key]):
-            reason = escape_unstorable(reasons_by_key.get(key, result.reason))
+            reason = reasons_by_key.get(key, result.reason)
             earlier = {"evaluation_id": current[key], "replaced": now, "reason": reason}
             connection.execute(insert(history).values(row | earlier))
-            connection.execute(delete(scores).where(scores.c.output_id == key[0], scores.c.metric == key[1]))
+            connection.execute(delete(scores).where(Scores.output_id == key[0], Scores.metric == key[1]))
         if key in new and current.get(key) != new[key]:
             connection.execute(insert(scores).values(**row, evaluation_id=new[key]))
-    values = {"state": result.state, "reason": escape_unstorable(result.reason), "scorer": __version__}
-    values |= {"checked_with": check_digest(settings, references)}
+    values: dict[str, Any] = {"state": result.state, "reason": result.reason, "scorer": __version__}
+    values["checked_with"] = check_digest(settings, references)
     is_other = (result.state, result.reason) != (was.state, was.reason)
     if is_other or problems:
-        values |= {"problems": escape_unstorable(problems)}
+        values["problems"] = problems
     if result.state != was.state:
         phase = team_settings(connection, settings, was.submitter_id).at(was.arrived)
         cost, charge = charge_of(phase, result.state, revision.outputs, baseline=was.baseline)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import submissions
+from geval_py.board.database.schema import Files, Outputs, Submissions
 from geval_py.board.database.store import Board
 from geval_py.board.operations.pipeline import settings_digest
 from geval_py.board.operations.receipts import SUBMISSIONS, day_of
 from geval_py.board.operations.rescoring import outdated
-from geval_py.board.ranking.deadlines import settings_by_team
+from geval_py.board.operations.teams import settings_by_team
 from geval_py.board.references import references_of
 from geval_py.board.settings import moment_text
 from geval_py.board.submission import STATES
-from geval_py.tables.layout import Cut
-from geval_py.tables.table import Column, Table
 from geval_py.text import shorten
 
 MAX_REASON = 200  # characters
 WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organiser has hidden
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Line:
     """A submission, for the organiser; it counts for the quota of ``day`` as ``cost`` submissions.
 
@@ -53,7 +51,7 @@ class Line:
         return self.reason.startswith(WITHDRAWN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Status:
     """The state of a board; ``outdated`` counts the outdated scores by reason.
 
@@ -82,20 +80,6 @@ class Status:
         """The number of submissions that are scored and not withdrawn."""
         return sum(1 for line in self.submissions if line.state == schema.SCORED and not line.is_withdrawn)
 
-    def table(self) -> Table:
-        """Return a table of all submissions, in order of arrival."""
-        columns = ["code", "submitter", "arrived", "by", "phase", "state", "final", "quota", "cost", "why", "problem"]
-        unused = {"phase": not self.phase, "final": not self.finals}
-        columns = [name for name in columns if not unused.get(name)]
-        rows = []
-        for line in self.submissions:
-            cells = asdict(line) | {"by": line.arrived_by, "why": line.charge, "problem": line.reason}
-            cells |= {"final": "final" if line.final else "-", "quota": line.day if line.charged else "-"}
-            rows.append(tuple(str(cells[name]) for name in columns))
-        cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
-        droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
-        return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
-
 
 def status_of(board: Board, now: datetime) -> Status:
     """Read the state of a board; raises StoreError, and the DataErrors of the challenge's files."""
@@ -103,10 +87,10 @@ def status_of(board: Board, now: datetime) -> Status:
     tables = (schema.outputs, schema.evaluations)
     with board.reading() as connection:
         teams = settings_by_team(connection, settings)
-        rows = connection.execute(SUBMISSIONS.order_by(submissions.c.arrived, submissions.c.id)).all()
-        output_rows = connection.execute(select(schema.outputs.c.submission_id, schema.outputs.c.test))
+        rows = connection.execute(SUBMISSIONS.order_by(Submissions.arrived, Submissions.id)).all()
+        output_rows = connection.execute(select(Outputs.submission_id, Outputs.test))
         with_output = {(row.submission_id, row.test) for row in output_rows}
-        with_files = set(connection.execute(select(schema.files.c.submission_id)).scalars())
+        with_files = set(connection.execute(select(Files.submission_id)).scalars())
         old = outdated(connection, settings, references)
         count = func.count()
         counts = {one.name: connection.execute(select(count).select_from(one)).scalar_one() for one in tables}
@@ -118,7 +102,7 @@ def status_of(board: Board, now: datetime) -> Status:
     latest = {(row.submitter_id, row.name): row.id for row in sorted(rows, key=lambda row: row.id)}
     for row in rows:
         if row.state == schema.SCORED and row.withdrawn is None:
-            for test in teams.get(row.submitter_id, settings).at(row.arrived).tests:
+            for test in teams[row.submitter_id].at(row.arrived).tests:
                 if (row.id, test.name) not in with_output and (row.code, test.name) not in to_be_scored:
                     without[test.name].append(row.code)
         is_settled = row.state != schema.REJECTED or row.checked_with == settings_digest(settings)
@@ -130,7 +114,7 @@ def status_of(board: Board, now: datetime) -> Status:
             Line(
                 **{name: getattr(row, name) for name in names},
                 arrived=moment_text(row.arrived),
-                phase=teams.get(row.submitter_id, settings).phase_of(row.arrived),
+                phase=teams[row.submitter_id].phase_of(row.arrived),
                 charged=row.cost > 0,
                 reason=f"{WITHDRAWN}{row.withdrawal}" if row.withdrawn else reason,
                 day=day_of(row.arrived, settings.zone).name,

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from geval_py.board.database.schema import FAILED, SCORED, outputs, scanned, submissions
-from geval_py.board.database.store import Board, escape_unstorable, mark_changed
+from geval_py.board.database.schema import FAILED, SCORED, Outputs, Submissions, scanned, submissions
+from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations import notices, scheduler
@@ -29,9 +29,8 @@ from geval_py.board.operations.receipts import (
     receipt_of,
 )
 from geval_py.board.operations.scheduler import Progress
-from geval_py.board.ranking.deadlines import team_settings
+from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
-from geval_py.board.ranking.order import MAX_COMPARED
 from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings, Phase, moment_text
 from geval_py.board.submission import RejectedError
@@ -76,7 +75,7 @@ def add(
         attempt = prepare(board, attempt, references_of(board.settings), place)
         with board.writing() as connection:
             receipt = store(connection, board, attempt)
-            refresh(connection, board.settings, now, max_pairs=2 * MAX_COMPARED)
+            refresh(connection, board.settings, now)
     return receipt
 
 
@@ -219,8 +218,8 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
             raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
         if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
             raise UsageError(message=problem)
-        values = {"withdrawn": now, "withdrawal": escape_unstorable(reason)}
-        connection.execute(update(submissions).where(submissions.c.id == row.id).values(values))
+        values = {"withdrawn": now, "withdrawal": reason}
+        connection.execute(update(submissions).where(Submissions.id == row.id).values(values))
         refresh(connection, settings, now)
         receipt = receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
         event = {"event": notices.WITHDRAWN, "submitter": receipt.submitter, "code": receipt.code}
@@ -234,7 +233,7 @@ def restore(board: Board, code: str, now: datetime) -> Receipt:
         row = find_submission(connection, code)
         if row.withdrawn is None:
             raise UsageError(message=f"`{visible(code)}` is not withdrawn")
-        own = update(submissions).where(submissions.c.id == row.id)
+        own = update(submissions).where(Submissions.id == row.id)
         connection.execute(own.values(withdrawn=None, withdrawal=""))
         refresh(connection, board.settings, now)
         return receipt_of(connection, row.id, "no longer withdrawn")
@@ -254,7 +253,7 @@ def withdrawal_problem(connection: Connection, settings: BoardSettings, row: Row
 
 
 def _tests_with_outputs(connection: Connection, number: int) -> set[str]:
-    return set(connection.execute(select(outputs.c.test).where(outputs.c.submission_id == number)).scalars())
+    return set(connection.execute(select(Outputs.test).where(Outputs.submission_id == number)).scalars())
 
 
 def note(board: Board, code: str, remark: str) -> Receipt:
@@ -262,8 +261,8 @@ def note(board: Board, code: str, remark: str) -> Receipt:
     remark = remark.strip()
     with board.writing() as connection:
         number = find_submission(connection, code).id
-        values = {"remark": escape_unstorable(remark)}
-        connection.execute(update(submissions).where(submissions.c.id == number).values(values))
+        values = {"remark": remark}
+        connection.execute(update(submissions).where(Submissions.id == number).values(values))
         mark_changed(connection)
         return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")
 
@@ -287,7 +286,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             if problem := final_problem(connection, settings, row, now, undo=undo):
                 raise UsageError(message=problem)
             moment = None if undo else row.final or now
-            connection.execute(update(submissions).where(submissions.c.id == number).values(final=moment))
+            connection.execute(update(submissions).where(Submissions.id == number).values(final=moment))
         _check_number_of_finals(connection, settings, list(rows))
         mark_changed(connection)
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]
@@ -328,11 +327,11 @@ def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any
 
 def _check_number_of_finals(connection: Connection, settings: BoardSettings, numbers: Sequence[int]) -> None:
     """Raise UsageError if a submitter of these submissions has named too many for a test."""
-    their_submitters = select(submissions.c.submitter_id).where(submissions.c.id.in_(numbers))
+    their_submitters = select(Submissions.submitter_id).where(Submissions.id.in_(numbers))
     query = (
-        SUBMISSIONS.where(submissions.c.final.is_not(None), submissions.c.submitter_id.in_(their_submitters))
-        .where(submissions.c.state == SCORED, submissions.c.withdrawn.is_(None))
-        .order_by(submissions.c.final, submissions.c.id)
+        SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id.in_(their_submitters))
+        .where(Submissions.state == SCORED, Submissions.withdrawn.is_(None))
+        .order_by(Submissions.final, Submissions.id)
     )
     named: dict[tuple[str, str], list[str]] = {}
     for row in connection.execute(query).all():

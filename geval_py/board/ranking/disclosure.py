@@ -23,11 +23,17 @@ from sqlalchemy import Connection, Row, and_, bindparam, case, delete, insert, s
 
 from geval_py.board.database.schema import (
     SCORED,
+    Disclosures,
+    Evaluations,
+    Outputs,
+    Scores,
+    Submissions,
     board,
     comparisons,
     disclosures,
     evaluations,
     outputs,
+    pick,
     rungs,
     scores,
     submissions,
@@ -131,13 +137,10 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
         yield connection
 
 
-def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, max_pairs: float = math.inf) -> None:
-    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions.
-
-    If more than ``max_pairs`` of a table are to be compared, as after a change of the seed, the next reader does it.
-    """
+def refresh(connection: Connection, settings: BoardSettings, now: datetime) -> None:
+    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions."""
     disclose(connection, settings, now)
-    complete(connection, settings, now, max_pairs)
+    complete(connection, settings, now)
     mark_changed(connection)
 
 
@@ -156,14 +159,15 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
     for phase, own in settings.by_phase.items():
         for test in own.tests:
             shown |= _shown_in(connection, own, phase, test, now)
-    d = disclosures.c
     stored: dict[int, dict[str, int]] = {}
-    for output, metric, evaluation in connection.execute(select(d.output_id, d.metric, d.evaluation_id)):
+    for output, metric, evaluation in connection.execute(
+        select(*pick(Disclosures, "output_id metric evaluation_id"))
+    ):
         stored.setdefault(output, {})[metric] = evaluation
     current = {output: rung.evaluations for output, (rung, _) in shown.items()}
     outdated = [output for output, evaluation in stored.items() if current.get(output) != evaluation]
     if outdated:
-        is_outdated = d.output_id == bindparam("outdated")
+        is_outdated = Disclosures.output_id == bindparam("outdated")
         connection.execute(delete(disclosures).where(is_outdated), [{"outdated": one} for one in sorted(outdated)])
     infinite = metric_of(settings.metric).measure.sign * math.inf
     rows = []
@@ -245,8 +249,7 @@ def _final_submissions(connection: Connection, settings: BoardSettings, public: 
     Of a submitter without any, these are the best by the public part, the earlier ones first; ``public`` has the
     outputs in order of arrival. If too many were named, the first ones count.
     """
-    s = submissions.c
-    query = select(s.id).where(s.final.is_not(None)).order_by(s.final, s.id)
+    query = select(Submissions.id).where(Submissions.final.is_not(None)).order_by(Submissions.final, Submissions.id)
     named = list(connection.execute(query).scalars())
     by_climber: dict[int, dict[int, tuple[bool, bool, float]]] = {}
     for output in public:
@@ -266,17 +269,24 @@ def scored_outputs(
 
     Their evaluations and scores are those of a part of the test; "" for the whole.
     """
-    s, o, e, own = submissions.c, outputs.c, evaluations.c, scores.c
-    climber = case((s.baseline, -s.id), else_=s.submitter_id).label("climber")
-    columns = (e[name] for name in WHOLE) if part else ()
+    climber = case((Submissions.baseline, -Submissions.id), else_=Submissions.submitter_id).label("climber")
+    columns = (Evaluations[name] for name in WHOLE) if part else ()
     query = (
-        select(own.output_id, s.id, climber, own.metric, own.evaluation_id, e.score, e.low, e.high, *columns)
-        .join_from(scores, outputs, o.id == own.output_id)
-        .join(submissions, s.id == o.submission_id)
-        .join(evaluations, e.id == own.evaluation_id)
-        .where(o.test == test.name, own.metric.in_(settings.metrics))
-        .where(s.state == SCORED, s.withdrawn.is_(None), order.counts_in(settings, phase))
-        .order_by(s.arrived, s.id, own.output_id)
+        select(
+            Scores.output_id,
+            Submissions.id,
+            climber,
+            Scores.metric,
+            Scores.evaluation_id,
+            *pick(Evaluations, "score low high"),
+            *columns,
+        )
+        .join_from(scores, outputs, Outputs.id == Scores.output_id)
+        .join(submissions, Submissions.id == Outputs.submission_id)
+        .join(evaluations, Evaluations.id == Scores.evaluation_id)
+        .where(Outputs.test == test.name, Scores.metric.in_(settings.metrics))
+        .where(Submissions.state == SCORED, Submissions.withdrawn.is_(None), order.counts_in(settings, phase))
+        .order_by(Submissions.arrived, Submissions.id, Scores.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
     sign = metric_of(settings.metric).measure.sign
@@ -355,10 +365,10 @@ def _climb(
     import numpy as np
 
     ladder, measure = Ladder(test.clip, fall=test.step, digits=digits), metric_of(settings.metric).measure
-    columns = select(evaluations.c.lines, evaluations.c.losses, evaluations.c.documents)
+    columns = select(*pick(Evaluations, "lines losses documents"))
     for step in steps:
         evaluation = step.evaluations.get(settings.metric, 0)
-        row = connection.execute(columns.where(evaluations.c.id == evaluation)).first()
+        row = connection.execute(columns.where(Evaluations.id == evaluation)).first()
         badness = step.badness
         if badness is None or row is None:
             yield step.id
@@ -380,7 +390,7 @@ def _climb(
 # Stored comparisons
 
 
-def complete(connection: Connection, settings: BoardSettings, now: datetime, max_pairs: float = math.inf) -> None:
+def complete(connection: Connection, settings: BoardSettings, now: datetime) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
     by = order.GROUPINGS[settings.entries]
     for phase, own in settings.by_phase.items():
@@ -389,10 +399,6 @@ def complete(connection: Connection, settings: BoardSettings, now: datetime, max
                 ranking = order.entries(connection, own, test.name, phase, by)
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MAX_COMPARED))
-                missing = order.missing_pairs(connection, own, ids)
-                if len(missing) > max_pairs:
-                    connection.execute(update(board).values(disclosed_with=""))
-                elif missing:
-                    connection.execute(
-                        insert(comparisons), list(place_ranges.compare_pairs(connection, own, missing))
-                    )
+                if missing := order.missing_pairs(connection, own, ids):
+                    rows = list(place_ranges.compare_pairs(connection, own, missing))
+                    connection.execute(insert(comparisons), rows)

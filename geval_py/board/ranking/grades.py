@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, exists, literal, select
 
-from geval_py.board.database.schema import accounts, submissions, submitters
+from geval_py.board.database.schema import Submissions, Submitters, accounts, submitters
 from geval_py.board.database.store import Board
 from geval_py.board.ranking.disclosure import disclosed, scored_outputs
 from geval_py.board.ranking.leaderboard import standings_on
@@ -30,12 +30,12 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
 
     Raises UsageError for an unknown test or phase, StoreError.
     """
-    settings, c, s = board.settings, accounts.c, submitters.c
+    settings, c = board.settings, accounts.c
     with board.shared().reading() as connection:
-        query = select(c.name, c.email, s.name.label("team"), s.key).join_from(accounts, submitters)
+        query = select(c.name, c.email, Submitters.name.label("team"), Submitters.key).join_from(accounts, submitters)
         people = list(connection.execute(query))
-    is_graded = exists().where(submissions.c.submitter_id == s.id, ~submissions.c.baseline)
-    named = select(submissions.c.submitter_id, submissions.c.code).where(submissions.c.final.is_not(None))
+    is_graded = exists().where(Submissions.submitter_id == Submitters.id, ~Submissions.baseline)
+    named = select(Submissions.submitter_id, Submissions.code).where(Submissions.final.is_not(None))
     with disclosed(board, now) as connection:
         last = settings.deciding_phase(test or settings.tests[0].name)
         if phase is None and last is not None and settings.phase_of(now) == AFTER:
@@ -48,11 +48,12 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
             late = {one.submitter: one for one in after.entries if not one.baseline}
         public = _public_scores(connection, settings, shown, now)
         finals: dict[int, list[str]] = {}
-        for row in connection.execute(named.order_by(submissions.c.final, submissions.c.id)):
+        for row in connection.execute(named.order_by(Submissions.final, Submissions.id)):
             finals.setdefault(row.submitter_id, []).append(row.code)
-        ids = {row.key: row.id for row in connection.execute(select(s.key, s.id))}
-        graded = select(s.name, literal("").label("email"), s.name.label("team"), s.key).where(is_graded)
-        people += connection.execute(graded.where(s.key.not_in({one.key for one in people}))).all()
+        ids = {row.key: row.id for row in connection.execute(select(Submitters.key, Submitters.id))}
+        alone = select(Submitters.name, literal("").label("email"), Submitters.name.label("team"), Submitters.key)
+        without_people = Submitters.key.not_in({one.key for one in people})
+        people += connection.execute(alone.where(is_graded, without_people)).all()
     rows, until = [], bounds(settings, shown.phase)[1]
     for one in sorted(people, key=lambda one: (natural_order(one.team), natural_order(one.name))):
         team_id, entry, after_all = ids.get(one.key, 0), results.get(one.team), late.get(one.team)

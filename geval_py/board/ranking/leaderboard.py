@@ -14,12 +14,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, select
 
-from geval_py.board.database.schema import evaluations
+from geval_py.board.database.schema import Evaluations
 from geval_py.board.ranking import order, place_ranges
 from geval_py.board.ranking.disclosure import disclosed
 from geval_py.board.settings import (
@@ -102,7 +103,15 @@ def standings_on(
     named = zip(settings.metrics, names_of(settings.metrics), strict=True)
     names = tuple(name for metric, name in named if metric in own.metrics)
     rows = order.entries(connection, own, name, in_phase, by)
-    entries = [_entry(row, names[1:], shown=digits.score > 0) for row in rows]
+    entries: list[Entry] = []
+    for row in rows:
+        values = dict(row)
+        values["others"] = {name: values.pop(f"other{number}") for number, name in enumerate(names[1:])}
+        values["params"] = {**values["params"], **values.pop("variant_params")}
+        if not digits.score:
+            values |= dict.fromkeys(("place", "score", "low", "high"))
+            values |= {"others": dict.fromkeys(names[1:]), "shared": False, "held": False}
+        entries.append(Entry(**values))
     floor = None if shown.visible else uninformed_score(settings.metric)
     if digits.score and by == order.GROUPINGS[settings.entries]:
         notes += _add_ranges(connection, settings, entries, floor)
@@ -111,8 +120,10 @@ def standings_on(
         notes.append(f"{nothing}, is shown as infinite")
     part, last = settings.part_of(shown, in_phase, now), settings.deciding_phase(name)
     if part and digits.score and entries:
-        e, is_open = evaluations.c, last is not None and last.name == in_phase and part == PUBLIC
-        lines = connection.execute(select(e.lines).where(e.id == entries[0].evaluation_id)).scalar_one()
+        is_open = last is not None and last.name == in_phase and part == PUBLIC
+        lines = connection.execute(
+            select(Evaluations.lines).where(Evaluations.id == entries[0].evaluation_id)
+        ).scalar_one()
         undecided = "; after the deadline the private part decides" if is_open else ""
         notes.append(f"the scores are of the {part} part, {counted(lines, 'line')}{undecided}")
         if settings.finals and settings.is_decided(shown, in_phase, now):
@@ -162,17 +173,6 @@ def _checked(what: str, name: str, names: Sequence[str]) -> str:
     raise UsageError(message=visible(f"the board has no {what} `{name}`") + f"\n  {visible(advice)}")
 
 
-def _entry(row: RowMapping, others: Sequence[str], *, shown: bool) -> Entry:
-    """Return an entry without its range; without any figure unless figures may be shown."""
-    values = dict(row)
-    values["others"] = {name: values.pop(f"other{number}") for number, name in enumerate(others)}
-    values["params"] = {**values["params"], **values.pop("variant_params")}
-    if not shown:
-        values |= dict.fromkeys(("place", "score", "low", "high"))
-        values |= {"others": dict.fromkeys(others), "shared": False, "held": False}
-    return Entry(**values)
-
-
 def _add_ranges(
     connection: Connection, settings: BoardSettings, entries: list[Entry], floor: float | None
 ) -> Iterator[str]:
@@ -198,18 +198,8 @@ def _add_ranges(
 # Tables for people and for programs
 
 
-def standings_table(standings: Standings, ties: str = "shared") -> Table:
-    """Return the table for people, a row per entry, without empty columns."""
-    shown = _shown_columns(standings, ties)
-    return Table(
-        [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in shown],
-        [[column.text(entry) for column in shown] for entry in standings.entries],
-        droppable=["95 % interval", "group", "range", *standings.others, *GO_FIRST],
-        not_printed=NOT_PRINTED,
-    )
-
-
-def _shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
+def shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
+    """Return the columns that people see, without empty ones."""
     return [
         column for column in columns_of(standings, ties) if column.kept or any(map(column.text, standings.entries))
     ]
@@ -241,9 +231,17 @@ def standings_document(standings: Standings) -> dict[str, Any]:
     return document
 
 
-def page_columns(standings: Standings) -> list[EntryColumn]:
-    """Return the columns that a page shows beside place, submitter and score."""
-    return [column for column in columns_of(standings) if column.heading and (standings.digits or column.kept)]
+def page_columns(standings: Standings) -> list[tuple[str, str, str]]:
+    """Return the columns that a page shows beside place, submitter and score; columns.html writes their cells.
+
+    Each is a class of the style sheet, how it is sorted, and its heading.
+    """
+    ladder = [("ladder", "text", "Ladder")] if any(entry.held for entry in standings.entries) else []
+    columns = [*ladder, ("when", "text", "Arrived")]
+    if not standings.digits:
+        return columns
+    others = [("other", "number", metric) for metric in standings.others]
+    return [("range", "number", "Range"), *others, ("groups", "text", "Group"), *columns]
 
 
 def legend(standings: Standings) -> Iterator[str]:
@@ -256,7 +254,7 @@ def legend(standings: Standings) -> Iterator[str]:
     )
     if not standings.digits:
         yield "No score is shown before the last deadline."
-    legends = [([column.name], column.legend) for column in _shown_columns(standings) if column.legend]
+    legends = [([column.name], column.legend) for column in shown_columns(standings) if column.legend]
     if legends:
         yield Legend(*legends)
     yield from (visible(f"Note: {note}.") for note in standings.notes)
@@ -266,107 +264,52 @@ def legend(standings: Standings) -> Iterator[str]:
 
 
 class EntryColumn(NamedTuple):
-    """A column of a leaderboard.
+    """A column of a leaderboard for people: its heading, and how its cells are written.
 
-    ``name`` is its heading for people; ``text`` writes its cell. Without ``kept``, it
-    is left out where all of its cells are empty. ``legend`` explains it below the table.
-
-    ``heading`` is its heading on pages, "" if pages show it elsewhere (with the submitter, with the score) or not at
-    all; there, ``key`` gives the value that rows are sorted by, and ``style`` the class in the style sheet.
-    ``cut`` is as a :class:`Column`'s.
+    Without ``kept``, it is left out where all of its cells are empty. ``legend`` explains it below the table. ``cut``
+    is as a :class:`Column`'s.
     """
 
     name: str
-    text: Callable[[Entry], str] = str
+    text: Callable[[Entry], str]
     alignment: Alignment = "left"
     kept: bool = False
     legend: str = ""
-    heading: str = ""
-    key: Callable[[Entry], object] = str
-    style: str = ""
-    sorted_as: str = "text"
     cut: Cut = "end"
 
 
 def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
     """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
     digits = standings.digits
-
-    def held(entry: Entry) -> str:
-        return "held back" if entry.held else ""
-
+    yield EntryColumn("place", lambda entry: place_text(entry, ties), "right", kept=digits > 0)
     yield EntryColumn(
-        name="place",
-        text=lambda entry: place_text(entry, ties),
-        alignment="right",
-        kept=digits > 0,
-    )
-    yield EntryColumn(
-        name="range",
-        text=lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
-        alignment="centre",
+        "range",
+        lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
+        "centre",
         legend="the places that are not significantly different from this one",
-        heading="Range",
-        key=attrgetter("first"),
-        style="range",
-        sorted_as="number",
     )
-    yield EntryColumn(name="submitter", text=attrgetter("submitter"), kept=True, cut="middle")
-    yield EntryColumn(name="variant", text=attrgetter("variant"), cut="middle")
-    yield EntryColumn(
-        name=standings.metric,
-        text=lambda entry: figure(entry.score, digits),
-        alignment="right",
-    )
-    yield EntryColumn(
-        name="95 % interval",
-        text=lambda entry: interval_text(entry, standings.end_digits),
-        alignment="centre",
-    )
+    yield EntryColumn("submitter", attrgetter("submitter"), kept=True, cut="middle")
+    yield EntryColumn("variant", attrgetter("variant"), cut="middle")
+    yield EntryColumn(standings.metric, lambda entry: figure(entry.score, digits), "right")
+    yield EntryColumn("95 % interval", lambda entry: interval_text(entry, standings.end_digits), "centre")
     for metric in standings.others:
-        yield _other_column(metric, digits)
+        yield EntryColumn(metric, partial(_other_text, metric, digits), "right")
     yield EntryColumn(
-        name="group",
-        text=lambda entry: group_letters(entry.groups),
+        "group",
+        lambda entry: group_letters(entry.groups),
         legend="entries that share a letter are not significantly different "
         "(paired tests of all pairs, Holm's correction, 5 %)",
-        heading="Group",
-        key=lambda entry: group_letters(entry.groups),
-        style="groups",
         cut="never",
     )
-    yield EntryColumn(
-        name="ladder",
-        text=held,
-        legend=HELD_LEGEND,
-        heading="Ladder" if any(entry.held for entry in standings.entries) else "",
-        key=held,
-        style="ladder",
-    )
-    yield EntryColumn(
-        name="arrived",
-        text=lambda entry: moment_text(entry.arrived),
-        kept=True,
-        heading="Arrived",
-        key=attrgetter("arrived"),
-        style="when",
-        cut="never",
-    )
-    yield EntryColumn(name="tags", text=lambda entry: ", ".join(entry.tags))
+    yield EntryColumn("ladder", lambda entry: "held back" if entry.held else "", legend=HELD_LEGEND)
+    yield EntryColumn("arrived", lambda entry: moment_text(entry.arrived), kept=True, cut="never")
+    yield EntryColumn("tags", lambda entry: ", ".join(entry.tags))
     for name in ("affiliation", "description", "remark"):
-        yield EntryColumn(name=name, text=attrgetter(name))
+        yield EntryColumn(name, attrgetter(name))
 
 
-def _other_column(metric: str, digits: int) -> EntryColumn:
-    return EntryColumn(
-        name=metric,
-        text=lambda entry: figure(entry.others.get(metric), digits),
-        alignment="right",
-        heading=metric,
-        key=lambda entry: entry.others.get(metric),
-        style="other",
-        sorted_as="number",
-    )
+def _other_text(metric: str, digits: int, entry: Entry) -> str:
+    return figure(entry.others.get(metric), digits)
 
 
 def place_text(entry: Entry, ties: str = "shared") -> str:

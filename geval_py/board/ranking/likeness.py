@@ -18,17 +18,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, select
 
-from geval_py.board.database.schema import SCORED, evaluations, outputs, scores, submissions, submitters
+from geval_py.board.database.schema import (
+    SCORED,
+    Evaluations,
+    Outputs,
+    Scores,
+    Submissions,
+    Submitters,
+    evaluations,
+    outputs,
+    scores,
+    submitters,
+)
 from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import unpack
 from geval_py.explaining.significance import MIN_TESTED_LINES
 from geval_py.scoring.metrics.base import NOISE
-from geval_py.tables.table import Column, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +57,7 @@ ROUNDING = 1e-9
 INFINITE = 1e9  # stands for an infinite loss
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Likeness:
     """Two outputs of different submitters that are much alike; ``one`` did not arrive before the ``other``.
 
@@ -75,29 +84,21 @@ class Likeness:
         return f"{math.floor(self.correlation * 10_000) / 10_000:.4f}"
 
 
-def likeness_table(pairs: Sequence[Likeness]) -> Table:
-    """Return a table of pairs, for the organiser."""
-    columns = ("test", "later", "submitter", "earlier", "submitter", "nearly the same loss", "same order")
-    names = ("test", "one", "one_submitter", "other", "other_submitter", "same_lines", "same_order")
-    return Table([Column(name=name) for name in columns], [list(attrgetter(*names)(pair)) for pair in pairs])
-
-
 def likenesses(connection: Connection, settings: BoardSettings) -> Iterator[Likeness]:
     """Yield the pairs of outputs of different submitters that are much alike, the most alike first; baselines too."""
     tolerance = TOLERANCE if metric_of(settings.metric).measure.in_nats else NOISE
-    s, o, e, own = submissions.c, outputs.c, evaluations.c, scores.c
     query = (
-        select(s.code, submitters.c.name, submitters.c.id, e.lines, e.losses)
-        .join(submitters, submitters.c.id == s.submitter_id)
-        .join(outputs, o.submission_id == s.id)
-        .join(scores, own.output_id == o.id)
-        .join(evaluations, e.id == own.evaluation_id)
-        .where(own.metric == settings.metric, e.losses.is_not(None), s.state == SCORED)
-        .order_by(s.arrived.desc(), o.id)
+        select(Submissions.code, Submitters.name, Submitters.id, Evaluations.lines, Evaluations.losses)
+        .join(submitters, Submitters.id == Submissions.submitter_id)
+        .join(outputs, Outputs.submission_id == Submissions.id)
+        .join(scores, Scores.output_id == Outputs.id)
+        .join(evaluations, Evaluations.id == Scores.evaluation_id)
+        .where(Scores.metric == settings.metric, Evaluations.losses.is_not(None), Submissions.state == SCORED)
+        .order_by(Submissions.arrived.desc(), Outputs.id)
     )
     for test in settings.tests:
         by_lines: dict[int, list[Any]] = {}
-        for row in connection.execute(query.where(o.test == test.name).limit(MAX_OUTPUTS)):
+        for row in connection.execute(query.where(Outputs.test == test.name).limit(MAX_OUTPUTS)):
             by_lines.setdefault(row.lines, []).append(row)
         pairs = [pair for rows in by_lines.values() for pair in _alike(test.name, rows, tolerance)]
         pairs.sort(key=lambda pair: (pair.same / pair.lines, pair.correlation), reverse=True)

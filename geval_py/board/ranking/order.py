@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Connection, Row, RowMapping, and_, bindparam, select
 from sqlalchemy.types import TypeEngine
 
-from geval_py.board.database.schema import SCORED, Moment, board, comparisons, submissions
+from geval_py.board.database.schema import SCORED, Moment, Submissions, board, comparisons
 from geval_py.board.settings import ALL, BEST, BY_TAG, BoardSettings, metric_of
 from geval_py.explaining.significance import LEVEL
 
@@ -38,7 +38,7 @@ ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 BEGINNING, END = (datetime(year, 1, 1, tzinfo=UTC) for year in (1000, 9999))
 MAX_COMPARED = 500  # entries of a ranking, the first ones
 TYPES: Mapping[str, TypeEngine[Any]] = {
-    **{name: submissions.c[name].type for name in (*TOLD, "arrived", "baseline")},
+    **{name: Submissions[name].type for name in (*TOLD, "arrived", "baseline")},
     **dict.fromkeys(("shared", "held"), sa.Boolean()),
     "variant_params": sa.JSON(),
 }  # of the columns of an entry, where the database does not know it

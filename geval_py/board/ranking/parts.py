@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Row, insert, select
 
-from geval_py.board.database.schema import evaluations
+from geval_py.board.database.schema import Evaluations, evaluations, pick
 from geval_py.board.references import documents_of
 from geval_py.board.settings import PUBLIC, BoardSettings, Test, metric_of, metrics_of
 from geval_py.board.submission import line_values, unpack, unpack_documents
@@ -70,7 +70,7 @@ def part_figures(
     An output whose whole score has no losses, or is of another number of lines than the test has now, has none.
     Raises the errors of :func:`geval_py.board.references.documents_of`.
     """
-    e, keys = evaluations.c, dict[tuple[int, str], tuple[str, ...]]()
+    keys = dict[tuple[int, str], tuple[str, ...]]()
     for output, own in wholes.items():
         for metric in metrics_of(settings, test):
             if metric in own:
@@ -78,8 +78,8 @@ def part_figures(
                 made_with = (whole.reference, part, repr(test.split), str(settings.seed), test.documents)
                 reference = sha256("\n".join(made_with).encode()).hexdigest()
                 keys[output, metric] = whole.test, whole.output_sha256, reference, metric, whole.version
-    query = select(e.id, e.score, e.low, e.high, *(e[name] for name in KEY))
-    rows = connection.execute(query.where(e.reference.in_({key[2] for key in keys.values()})))
+    query = select(*pick(Evaluations, "id score low high"), *(Evaluations[name] for name in KEY))
+    rows = connection.execute(query.where(Evaluations.reference.in_({key[2] for key in keys.values()})))
     stored = {tuple(row[4:]): Figures(*row[:4]) for row in rows}
 
     @cache
@@ -96,7 +96,9 @@ def part_figures(
     for (output, metric), key in keys.items():
         whole, ranking = wholes[output][metric], wholes[output].get(settings.metric)
         if key not in stored and ranking is not None:
-            of_whole = select(e.losses, e.documents).where(e.id == ranking.evaluation_id)
+            of_whole = select(Evaluations.losses, Evaluations.documents).where(
+                Evaluations.id == ranking.evaluation_id
+            )
             losses, packed = connection.execute(of_whole).one()
             places = places_of(ranking.lines)
             if losses is not None and places:
@@ -108,7 +110,7 @@ def part_figures(
                     documents = documents and documents.only(places)
                     values |= line_values(metric_of(metric), statistics, documents, settings.seed)
                 new = insert(evaluations).values(**values, signature=whole.signature, made=whole.made)
-                number = connection.execute(new.returning(e.id)).scalar_one()
+                number = connection.execute(new.returning(Evaluations.id)).scalar_one()
                 stored[key] = Figures(number, *(values.get(name) for name in ("score", "low", "high")))
         if key in stored:
             by_output[output][metric] = stored[key]

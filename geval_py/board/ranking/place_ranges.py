@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from geval_py.board.database.schema import evaluations
+from geval_py.board.database.schema import Evaluations, pick
 from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import Entry, Standings, unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
@@ -36,10 +36,10 @@ def compare_pairs(
     """
     from geval_py.explaining.statistics import pair_p_values, ranking_p_values, sample_of
 
-    c, ids = evaluations.c, sorted({evaluation for pair in pairs for evaluation in pair})
-    query = select(c.id, c.score, c.reference, c.metric, c.lines, c.losses, c.documents).where(
-        c.losses.is_not(None), c.id.in_(ids)
-    )
+    ids = sorted({evaluation for pair in pairs for evaluation in pair})
+    query = select(
+        *pick(Evaluations, "id score reference metric lines losses documents"),
+    ).where(Evaluations.losses.is_not(None), Evaluations.id.in_(ids))
     rows = {row.id: row for row in connection.execute(query)}
     metric = metric_of(settings.metric)
     same_answers: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
@@ -68,9 +68,11 @@ def with_note_on_choice(connection: Connection, settings: BoardSettings, standin
     """Add a note on how good the best entry looks by chance; it tells of the lines, so their answers are public."""
     from geval_py.explaining.statistics import optimism, sample_of
 
-    e, metric = evaluations.c, metric_of(settings.metric)
+    metric = metric_of(settings.metric)
     ranked = [entry.evaluation_id for entry in standings.entries if entry.place is not None]
-    query = select(e.reference, e.lines, e.losses, e.documents).where(e.id.in_(ranked[:MAX_SPREAD]))
+    query = select(*pick(Evaluations, "reference lines losses documents")).where(
+        Evaluations.id.in_(ranked[:MAX_SPREAD])
+    )
     rows = [row for row in connection.execute(query) if row.losses is not None]
     if not standings.digits or len({(row.reference, row.lines) for row in rows}) != 1 or len(rows) < 2:
         return standings

@@ -22,6 +22,7 @@ from geval_py.board.database.schema import (
     READER,
     ROLES,
     SUBMITTER,
+    Submitters,
     accounts,
     audit,
     identities,
@@ -29,46 +30,36 @@ from geval_py.board.database.schema import (
     secrets,
     submitters,
 )
-from geval_py.board.database.store import SHARED_FILE, Board, escape_unstorable
+from geval_py.board.database.store import SHARED_FILE, Board
 from geval_py.board.intake.identity import casefolded, check_name, skeletons
-from geval_py.board.operations.pipeline import find_submitter, submitter_id
-from geval_py.errors import DataError, UsageError
+from geval_py.board.operations.teams import find_submitter, submitter_id
+from geval_py.board.submission import ReasonError
+from geval_py.errors import UsageError
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
 
 SECRET_BYTES = 32
 INVITATION, SESSION, TOKEN, SIGN_IN = "invitation", "session", "token", "sign-in"  # the kinds of secrets
-INVITATION_DAYS, SESSION_DAYS, TOKEN_DAYS = 14, 30, 180
-LIFETIMES = {
-    INVITATION: timedelta(days=INVITATION_DAYS),
-    SESSION: timedelta(days=SESSION_DAYS),
-    TOKEN: timedelta(days=TOKEN_DAYS),
-    SIGN_IN: timedelta(minutes=15),  # that somebody may be away, at another site
-}
+DAYS = {INVITATION: 14, SESSION: 30, TOKEN: 180, SIGN_IN: 1 / 96}  # for which they are valid
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
 COPIED = ("name", "email", "scope", "role", "owner", "mailed", "made", "joined", "disabled")  # to boards that share
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
 SECRETS_AN_HOUR = 20  # tokens and invitations that an account makes
-A, S = accounts.c, secrets.c
+A, S, R = accounts.c, secrets.c, rates.c
 MAX_KEPT_HOURS = 48  # of the table of rates
 
 
-class RefusedError(DataError):
-    """Somebody may not do what they ask for; ``reason`` is one sentence for them."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
+class RefusedError(ReasonError):
+    """Somebody may not do what they ask for."""
 
 
 class TooOftenError(RefusedError):
     """Something was tried too often in this hour."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Account:
     """Somebody who may sign in; ``team`` is the name of the submitter for whom they submit, "" for none.
 
@@ -127,7 +118,7 @@ class Invitation(NamedTuple):
         return f"{self.account}\n  its sessions and earlier links have ended" if self.detail else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Identity:
     """Who somebody is by another site: ``subject`` is their id there, ``email`` "" unless the site verified it."""
 
@@ -152,10 +143,9 @@ def issue(
     """Make a secret of a kind, and return it; it is not shown again. Expired ones are forgotten."""
     secret = random.token_urlsafe(SECRET_BYTES)
     connection.execute(delete(secrets).where(S.expires < now))
-    expires = now + (LIFETIMES[kind] if days is None else timedelta(days=days))
+    expires = now + timedelta(days=DAYS[kind] if days is None else days)
     values = {"digest": digest_of(secret), "kind": kind, "account_id": account_id, "made": now}
-    values |= {"expires": expires, "data": escape_unstorable(dict(data or {}))}
-    connection.execute(insert(secrets).values(values))
+    connection.execute(insert(secrets).values(**values, expires=expires, data=data or {}))
     return secret
 
 
@@ -192,7 +182,7 @@ def account_named(connection: Connection, name: str, *, closed: bool = False) ->
     matches = matches or [one for one in same if not one.scope]
     if len(matches) != 1:
         others = "".join(f", but `{visible(one.label)}`" for one in matches or same)
-        raise RefusedError(reason=f"there is no account `{visible(name)}`{others}")
+        raise RefusedError(f"there is no account `{visible(name)}`{others}")
     return matches[0]
 
 
@@ -200,8 +190,8 @@ def all_accounts(connection: Connection, *conditions: ColumnElement[bool], close
     """Return the accounts that fulfil some conditions, by name; ``closed`` ones, too."""
     makers = accounts.alias("makers")
     columns = [A[one.name] for one in fields(Account) if one.name in A]
-    query = select(*columns, _or_empty(submitters.c.name, "team"), _or_empty(makers.c.name, "maker"))
-    query = query.outerjoin(submitters, submitters.c.id == A.submitter_id)
+    query = select(*columns, _or_empty(Submitters.name, "team"), _or_empty(makers.c.name, "maker"))
+    query = query.outerjoin(submitters, Submitters.id == A.submitter_id)
     query = query.outerjoin(makers, makers.c.id == A.made_by).order_by(A.key, A.id)
     if not closed:
         query = query.where(A.disabled.is_(None))
@@ -216,7 +206,7 @@ def team_named(connection: Connection, name: str) -> list[Account]:
     """Return the accounts of a team that are open; raises RefusedError if there are none."""
     members = [one for one in all_accounts(connection) if one.team and casefolded(one.team) == casefolded(name)]
     if not members:
-        raise RefusedError(reason=f"there is no account of a team `{visible(name)}`")
+        raise RefusedError(f"there is no account of a team `{visible(name)}`")
     return members
 
 
@@ -257,7 +247,7 @@ def copied(board: Board, shared: Board, account_id: int) -> Account | None:
     The board's own row, which its jobs refer to, is made or brought up to date first.
     """
     columns = [A[name] for name in COPIED]
-    query = select(*columns, submitters.c.key, submitters.c.name.label("team")).where(A.id == account_id)
+    query = select(*columns, Submitters.key, Submitters.name.label("team")).where(A.id == account_id)
     query = query.outerjoin_from(accounts, submitters)
     with shared.reading() as connection:
         *own, team = connection.execute(query).one()
@@ -307,7 +297,7 @@ def invite(
         new = _new_account(connection, name, team_id, now, email=email, role=role, owner=True, made_by=made_by)
         return Invitation(_link(connection, new, now, days), new)
     if own.disabled:
-        raise RefusedError(reason=f"{own}\n  open it again with geval board open")
+        raise RefusedError(f"{own}\n  open it again with geval board open")
     differences = [
         ("name", casefolded(name) != casefolded(own.name)),
         ("e-mail address", email.lower() not in ("", own.email.lower())),
@@ -318,7 +308,7 @@ def invite(
     differing = [what for what, differs in differences if differs]
     if differing and not change:
         ways = "give another person another name, or change the account with --update"
-        raise RefusedError(reason=f"{own}\n  different from yours: {', '.join(differing)}; {ways}")
+        raise RefusedError(f"{own}\n  different from yours: {', '.join(differing)}; {ways}")
     if differing:
         if {"e-mail address", "maker"}.intersection(differing):  # it may become another person's
             connection.execute(delete(secrets).where(S.account_id == own.id))
@@ -345,31 +335,14 @@ def links_table(invitations: Iterable[Invitation], address: str) -> Table:
     return Table([Column(name=name) for name in ("name", "email", "team", "role", "link")], rows)
 
 
-def check_listed(seen: dict[tuple[str, object], tuple[int, str]], line: int, one: Mapping[str, str]) -> None:
-    """Raise RefusedError for a person of a list whose name, team or address is, or looks like, that of another line.
-
-    What was ``seen`` in earlier lines is added to. Raises RejectedError for a name that is not allowed.
-    """
-    name, email = one["name"], one["email"]
-    team = one["team"] or name
-    marks: list[tuple[str, str, object]] = [("e-mail address", email, email.lower())] if email else []
-    marks += [(what, value, mark) for what, value in (("name", name), ("team", team)) for mark in skeletons(value)]
-    for what, value, mark in marks:
-        other, before = seen.setdefault((what, mark), (line, value))
-        is_same = before.casefold() == value.casefold()
-        if other != line and not (what == "team" and is_same):
-            like = f"is in line {other} already" if is_same else f"looks like `{visible(before)}` in line {other}"
-            raise RefusedError(reason=f"the {what} `{visible(value)}` {like}")
-
-
 def invite_member(connection: Connection, owner: Account, name: str, now: datetime) -> Invitation:
     """Make a link by the owner of a team; the name is the team's alone. Raises RefusedError, RejectedError."""
     if not (owner.owner and owner.submitter_id):
-        raise RefusedError(reason="only the owner of a team can invite people into it")
+        raise RefusedError("only the owner of a team can invite people into it")
     check_name(name)
     for one in all_accounts(connection, A.submitter_id == owner.submitter_id, A.key == casefolded(name), closed=True):
         if not one.scope or one.joined or one.disabled:
-            raise RefusedError(reason=f"your team has a member `{visible(name)}` already; ask the organiser")
+            raise RefusedError(f"your team has a member `{visible(name)}` already; ask the organiser")
         return Invitation(_link(connection, one, now), one, "again")
     new = _new_account(connection, name, owner.submitter_id, now, scope=owner.submitter_id, made_by=owner.id)
     return Invitation(_link(connection, new, now), new)
@@ -391,14 +364,12 @@ def _team_id(connection: Connection, team: str, name: str) -> int:
     submitter = find_submitter(connection, team or name)
     if submitter is not None and submitter.key != casefolded(team or name):
         like = f"looks like the team `{visible(submitter.name)}`; give the same name, or one that differs more"
-        raise RefusedError(reason=f"the team `{visible(team or name)}` {like}")
+        raise RefusedError(f"the team `{visible(team or name)}` {like}")
     if submitter is not None and not team:
         members = all_accounts(connection, A.submitter_id == submitter.id, closed=True)
         if members:
             names = ", ".join(f"`{visible(one.label)}`" for one in members)
-            raise RefusedError(
-                reason=f"there is a team `{visible(name)}` already, with {names}; name a team with --team"
-            )
+            raise RefusedError(f"there is a team `{visible(name)}` already, with {names}; name a team with --team")
     check_name(team or name)
     return submitter_id(connection, team or name)
 
@@ -407,12 +378,12 @@ def _check_free(connection: Connection, name: str, scope: int, team_id: int | No
     """Raise RefusedError unless a name differs from those of its scope and team, except the ``own`` account's."""
     marks = skeletons(name)
     if not marks.isdisjoint(skeletons(ORGANISER)):
-        raise RefusedError(reason=f"an account cannot have the name `{visible(name)}`: the audit log uses it")
+        raise RefusedError(f"an account cannot have the name `{visible(name)}`: the audit log uses it")
     for one in all_accounts(connection, (A.scope == scope) | (A.submitter_id == team_id), closed=True):
         if one.id != own and not marks.isdisjoint(skeletons(one.name)):
             is_same = casefolded(one.name) == casefolded(name)
             like = "is that of an account already" if is_same else f"looks like the account `{visible(one.label)}`"
-            raise RefusedError(reason=f"the name `{visible(name)}` {like}; give one that differs more")
+            raise RefusedError(f"the name `{visible(name)}` {like}; give one that differs more")
 
 
 def _new_account(
@@ -429,12 +400,12 @@ def _unmistakable(connection: Connection, account_id: int) -> Account:
     own = _open_account(connection, account_id)
     for one in all_accounts(connection, A.id != account_id, closed=True):
         if casefolded(one.label) == casefolded(own.label):
-            raise RefusedError(reason=f"`{visible(own.label)}` is the name of an account already; give another one")
+            raise RefusedError(f"`{visible(own.label)}` is the name of an account already; give another one")
     return own
 
 
 def _named(name: str) -> dict[str, Any]:
-    return {"key": casefolded(name), "name": escape_unstorable(name)}
+    return {"key": casefolded(name), "name": name}
 
 
 def _link(connection: Connection, one: Account, now: datetime, days: int | None = None) -> str:
@@ -446,7 +417,7 @@ def _link(connection: Connection, one: Account, now: datetime, days: int | None 
 def refuse_taken_team(connection: Connection, name: str) -> None:
     """Raise RefusedError if a team has a name."""
     if find_submitter(connection, name) is not None:
-        raise RefusedError(reason=f"there is a team `{visible(name)}` already; choose another name")
+        raise RefusedError(f"there is a team `{visible(name)}` already; choose another name")
 
 
 def check_email(email: str) -> None:
@@ -460,7 +431,7 @@ def accept(connection: Connection, secret: str, now: datetime) -> Account:
     """Use an invitation: return its account; raises RefusedError."""
     row = find(connection, INVITATION, secret, now)
     if row is None:
-        raise RefusedError(reason="this link was used or has expired; ask the organiser for another one")
+        raise RefusedError("this link was used or has expired; ask the organiser for another one")
     return _join(connection, row.account_id, now)
 
 
@@ -475,7 +446,7 @@ def _open_account(connection: Connection, account_id: int) -> Account:
     """Return an account; raises RefusedError if it was closed."""
     match = account(connection, account_id)
     if match is None:
-        raise RefusedError(reason=CLOSED)
+        raise RefusedError(CLOSED)
     return match
 
 
@@ -530,7 +501,7 @@ def session_account(board: Board, secret: str, now: datetime) -> Account | None:
     with board.reading() as connection:
         row = find(connection, SESSION, secret, now)
         used_by = None if row is None else account(connection, row.account_id)
-    expires = now + LIFETIMES[SESSION]
+    expires = now + timedelta(days=DAYS[SESSION])
     if row is not None and used_by is not None and row.expires < expires - PROLONGED_AFTER:
         with board.writing() as connection:
             connection.execute(update(secrets).where(S.id == row.id).values(expires=expires))
@@ -567,9 +538,9 @@ def count_try(connection: Connection, name: str, most: int, now: datetime) -> No
     The hours begin with the clock's, so that a count needs one row.
     """
     hour = check_tries(connection, name, most, now)
-    connection.execute(delete(rates).where(rates.c.hour < hour - timedelta(hours=MAX_KEPT_HOURS)))
-    this = update(rates).where(rates.c.name == name, rates.c.hour == hour)
-    if not connection.execute(this.values(tries=rates.c.tries + 1)).rowcount:
+    connection.execute(delete(rates).where(R.hour < hour - timedelta(hours=MAX_KEPT_HOURS)))
+    this = update(rates).where(R.name == name, R.hour == hour)
+    if not connection.execute(this.values(tries=R.tries + 1)).rowcount:
         connection.execute(insert(rates).values(name=name, hour=hour, tries=1))
 
 
@@ -579,14 +550,14 @@ def check_tries(connection: Connection, name: str, most: int, now: datetime) -> 
     It only reads, so that what is refused takes no lock from those who write.
     """
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    tries = connection.execute(select(rates.c.tries).where(rates.c.name == name, rates.c.hour == hour)).scalar()
+    tries = connection.execute(select(R.tries).where(R.name == name, R.hour == hour)).scalar()
     if tries is not None and tries >= most:
         end_of_hour = f"{hour + timedelta(hours=1):%H:%M} UTC"
-        raise TooOftenError(reason=f"more than {most} times in one hour; try again after {end_of_hour}")
+        raise TooOftenError(f"more than {most} times in one hour; try again after {end_of_hour}")
     return hour
 
 
 def log(connection: Connection, who: str, action: str, subject: str = "", detail: str = "", *, now: datetime) -> None:
     """Write a line of the audit log."""
-    texts = escape_unstorable({"who": who, "action": action, "subject": subject, "detail": detail})
-    connection.execute(insert(audit).values(moment=now, **texts))
+    values = {"who": who, "action": action, "subject": subject, "detail": detail}
+    connection.execute(insert(audit).values(moment=now, **values))

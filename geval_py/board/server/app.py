@@ -41,7 +41,6 @@ from geval_py.errors import GevalError, UsageError
 from geval_py.text import named
 
 CHUNK_BYTES = 1 << 20  # of a form, which is on the disk
-JOINED_BYTES = 1 << 18  # of a body, as it arrives, that are written at once
 RECEIVED_AT_ONCE = 10  # uploads of an account
 MAX_CACHED = 256  # files of the site, few of which have more than 100 kB
 PAGES = StaticFiles()
@@ -155,7 +154,7 @@ def choose_board(request: Request) -> Response:
     """Refuse an upload that names no board."""
     server = server_of(request)
     addresses = ", ".join(one.own_address(request, "") for one in server.boards)
-    raise RefusedError(reason=f"this server has several boards: use one of the addresses {addresses}")
+    raise RefusedError(f"this server has several boards: use one of the addresses {addresses}")
 
 
 # Signing in and out
@@ -206,14 +205,15 @@ async def uploading(request: Request, scope: str = "") -> AsyncIterator[Account]
     def sender() -> Account:
         account, board = server.account(request, scope=scope, changes=True), server.board()
         if not account.may_submit:
-            raise RefusedError(reason="this account may not submit; ask the organiser")
+            raise RefusedError("this account may not submit; ask the organiser")
         with board.reading() as connection:
-            uploads.check_rate(connection, account, board.settings.server.uploads_an_hour, server.clock())
+            most, what = board.settings.server.uploads_an_hour, f"uploads {account.submitter_id}"
+            accounts.check_tries(connection, what, most, server.clock())
         return account
 
     account = await run_in_threadpool(sender)
     if server.receiving[account.id] >= RECEIVED_AT_ONCE:
-        raise TooOftenError(reason=f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
+        raise TooOftenError(f"{RECEIVED_AT_ONCE} uploads are in progress; wait until one has arrived")
     server.receiving[account.id] += 1
     try:
         yield account
@@ -264,11 +264,11 @@ async def _receive(
     board = server.board()
     name = uploads.file_name(name, test, board.settings)
     most, an_hour = board.settings.server.upload, board.settings.server.uploads_an_hour
-    digest, size = hashlib.sha256(), 0
+    digest, size, arrived = hashlib.sha256(), 0, server.clock()
     with TemporaryDirectory(dir=server.place, prefix="upload-") as folder:
         path = os.path.join(folder, "upload")
         with open(path, "wb") as file:
-            async for chunk in _joined(chunks):
+            async for chunk in chunks:
                 arrived = server.clock()
                 size += len(chunk)
                 if size > most:
@@ -280,17 +280,6 @@ async def _receive(
         values = {"name": name, "test": test, "sha256": digest.hexdigest(), "bytes": size, "dry": dry}
         async with server.accepting:
             return await run_in_threadpool(accept, **values)
-
-
-async def _joined(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield a body in parts that are worth passing to a thread."""
-    joined = bytearray()
-    async for chunk in chunks:
-        joined += chunk
-        if len(joined) >= JOINED_BYTES:
-            yield bytes(joined)
-            joined.clear()
-    yield bytes(joined)
 
 
 async def report(request: Request) -> Response:
@@ -346,27 +335,14 @@ ROUTES = [
     Route("/feed/{token}", team.feed),
     Route("/api/me", visited(team.who, scope=accounts.READ)),
     Route("/api/uploads/{number}", visited(team.upload_state, scope=accounts.READ)),
-    Route("/me", visited(team.me)),
     Route("/me/upload", upload_form, methods=POST),
-    Route("/me/uploads/{number}", visited(team.upload_page)),
-    Route("/me/uploads/{number}/receipt", visited(team.receipt)),
     Route("/me/uploads/{number}/reports/{output:row}", report),
-    Route("/me/tokens", visited(team.new_token), methods=POST),
-    Route("/me/tokens/{number:row}", visited(team.end_token), methods=POST),
-    Route("/me/invitations", visited(team.invite), methods=POST),
-    Route("/me/{change}", visited(team.change), methods=POST),
-    Route(organiser.HOME, visited(organiser.home, ORGANISER)),
-    Route(organiser.SUBMITTED, visited(organiser.submitted, ORGANISER)),
-    Route(organiser.PEOPLE, visited(organiser.people, ORGANISER)),
-    Route(organiser.SETTINGS, visited(organiser.settings, ORGANISER)),
-    Route(f"{organiser.HOME}/log", visited(organiser.log, ORGANISER)),
-    Route(f"{organiser.HOME}/log.csv", visited(organiser.log_file, ORGANISER)),
-    Route(f"{organiser.HOME}/grades.csv", visited(organiser.grades_file, ORGANISER)),
-    Route(f"{organiser.HOME}/alike", visited(organiser.alike, ORGANISER)),
-    Route(
-        f"{organiser.HOME}/invite-again", visited(organiser.invite_again, ORGANISER, organiser.PEOPLE), methods=POST
+    *(Route(f"/me{path}", visited(page)) for path, page in team.PAGES.items()),
+    *(Route(f"/me{path}", visited(change), methods=POST) for path, change in team.CHANGES.items()),
+    *(Route(path, visited(page, ORGANISER)) for path, page in organiser.PAGES.items()),
+    *(
+        Route(path, visited(change, ORGANISER, organiser.PEOPLE), methods=POST)
+        for path, change in organiser.CHANGES.items()
     ),
-    Route(f"{organiser.HOME}/invite", visited(organiser.invite, ORGANISER), methods=POST),
-    Route(f"{organiser.HOME}/{{change}}", visited(organiser.change, ORGANISER), methods=POST),
     Route("/{path:path}", public),
 ]

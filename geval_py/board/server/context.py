@@ -193,15 +193,15 @@ class ServerContext:
         session = accounts.issue(connection, accounts.SESSION, self.clock(), account_id=account.id)
         accounts.log(connection, account.label, how, now=self.clock())
         answer = RedirectResponse(f"{self.path}/" if self.boards else f"{self.path}/me", 303)
-        self.set_cookie(answer, self.cookie, session, accounts.SESSION_DAYS * 86_400)
+        self.set_cookie(answer, self.cookie, session, accounts.DAYS[accounts.SESSION])
         if outdated:
             self.set_cookie(answer, outdated, "", 0)
         return answer
 
-    def set_cookie(self, answer: Response, name: str, value: str, seconds: int) -> None:
-        """Set a cookie that no script reads and no other site sends; for 0 ``seconds`` delete it."""
-        path = self.front.path or "/"
-        answer.set_cookie(name, value, seconds, path=path, secure=self.is_secure, httponly=True, samesite="lax")
+    def set_cookie(self, answer: Response, name: str, value: str, days: float) -> None:
+        """Set a cookie that no script reads and no other site sends; for 0 ``days`` delete it."""
+        safe: Any = {"path": self.front.path or "/", "secure": self.is_secure, "httponly": True, "samesite": "lax"}
+        answer.set_cookie(name, value, round(days * 86_400), **safe)
 
 
 def server_of(request: Request) -> ServerContext:

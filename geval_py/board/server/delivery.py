@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from geval_py.board.database.schema import notices
+from geval_py.board.database.schema import Notices, notices
 from geval_py.board.database.store import Board
 from geval_py.board.operations.notices import ANNOUNCED, GIVEN_UP, INVITED, SENT, WAITING
 from geval_py.board.server import accounts, queue
@@ -40,14 +40,14 @@ class DeliveryError(Exception):
 def deliver_next(board: Board, now: datetime) -> bool:
     """Try to deliver the notice that is due first; return whether there was one."""
     with queue.changing(board) as connection:
-        due = (notices.c.state == WAITING, notices.c.due <= now)
-        query = select(notices).where(*due).order_by(notices.c.due, notices.c.id).limit(1)
+        due = (Notices.state == WAITING, Notices.due <= now)
+        query = select(notices).where(*due).order_by(Notices.due, Notices.id).limit(1)
         row = connection.execute(query.with_for_update(skip_locked=True)).first()
         if row is None:
             return False
         pause = PAUSES[min(row.tries, len(PAUSES) - 1)]
         taken = {"due": now + pause, "tries": row.tries + 1}
-        connection.execute(update(notices).where(notices.c.id == row.id).values(taken))
+        connection.execute(update(notices).where(Notices.id == row.id).values(taken))
     state, reason = SENT, ""
     settings = board.settings
     webhook = next((one for one in settings.server.webhooks if one.name == row.webhook), None)
@@ -68,11 +68,11 @@ def deliver_next(board: Board, now: datetime) -> bool:
     except (DeliveryError, RefusedError) as error:
         state, reason = WAITING if row.tries < len(PAUSES) else GIVEN_UP, visible(str(error))
     with queue.changing(board) as connection:
-        connection.execute(update(notices).where(notices.c.id == row.id).values(state=state, reason=reason))
+        connection.execute(update(notices).where(Notices.id == row.id).values(state=state, reason=reason))
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Undelivered:
     """Notices that were tried, and did not arrive: to a webhook, or "" by mail; ``reason`` is of their last tries."""
 
@@ -87,8 +87,8 @@ class Undelivered:
 
 def undelivered(connection: Connection) -> list[Undelivered]:
     """Return what is not delivered, the most first."""
-    key = (notices.c.webhook, notices.c.reason)
-    query = select(*key, func.count()).where(notices.c.state != SENT, notices.c.tries > 0).group_by(*key)
+    key = (Notices.webhook, Notices.reason)
+    query = select(*key, func.count()).where(Notices.state != SENT, Notices.tries > 0).group_by(*key)
     lost = [Undelivered(webhook=row[0], reason=row[1], count=row[2]) for row in connection.execute(query)]
     return sorted(lost, key=lambda one: (-one.count, one.webhook, one.reason))
 

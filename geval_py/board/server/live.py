@@ -7,7 +7,6 @@ database, board.yaml or the challenge's README has changed, or a deadline has pa
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import subprocess
@@ -16,9 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
-from functools import lru_cache, partial
-from glob import escape as glob_escape
-from glob import glob
+from functools import partial
 from typing import TypeAlias
 
 from sqlalchemy import select
@@ -28,7 +25,6 @@ from geval_py.board.database.store import SETTINGS_FILE, SHARED_FILE, Board, boa
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import challenge
 
-MAX_CACHED = 16  # sites, each in a folder of its own
 PROGRAM = "import sys; from geval_py.__main__ import main; sys.exit(main())"
 BUILDER = """\
 import sys
@@ -73,19 +69,6 @@ class LiveBoard:
             except GevalError as error:
                 self.error = str(error)
         return self._board
-
-
-@lru_cache(MAX_CACHED)
-def places_in(folder: str) -> dict[tuple[str, str], str]:
-    """Return the places that a built site shows, by the code of a submission and a test; a shared one ends in =."""
-    places: dict[tuple[str, str], str] = {}
-    for path in glob(os.path.join(glob_escape(folder), "data", "leaderboard.*.json")):
-        with open(path, encoding="utf-8") as file:
-            table = json.load(file)
-        for entry in table["entries"]:
-            if entry["place"] is not None:
-                places[entry["code"], table["test"]] = f"{entry['place']}{'=' * entry['shared']}"
-    return places
 
 
 def _stamp(path: str) -> tuple[int, int]:

@@ -17,7 +17,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from geval_py.board.database.store import escape_unstorable
 from geval_py.board.server import accounts
 from geval_py.board.server.accounts import Identity, RefusedError
 from geval_py.board.server.context import NOT_FOUND, ServerContext, read_form, server_of
@@ -51,7 +50,7 @@ async def come_back(request: Request) -> Response:
     server, provider = server_of(request), _provider(request)
     data = await run_in_threadpool(_take, request)
     if data.get("provider") != provider.slug:
-        raise RefusedError(reason="the sign-in took too long, or began in another browser; sign in again")
+        raise RefusedError("the sign-in took too long, or began in another browser; sign in again")
     request.scope["session"] = data["session"]
     who = await _asked(server, provider, lambda client: _identity(client, provider, request))
 
@@ -63,7 +62,7 @@ async def come_back(request: Request) -> Response:
                 return server.welcome(connection, account, f"signed in by {provider.name}", server.sign_in_cookie)
         if not server.board().settings.server.is_open_to(who.email):
             says = f"{who.email} has no invitation" if who.email else f"{provider.name} gave no verified address"
-            raise RefusedError(reason=f"{says}; ask the organiser")
+            raise RefusedError(f"{says}; ask the organiser")
         return _keep(server, RedirectResponse(server.path + NEXT, 303), {"identity": asdict(who)})
 
     return await run_in_threadpool(sign_in)
@@ -79,7 +78,7 @@ async def choose_name(request: Request) -> Response:
     def choose() -> Response:
         data = _take(request)
         if "identity" not in data:
-            raise RefusedError(reason="the sign-in took too long; sign in again")
+            raise RefusedError("the sign-in took too long; sign in again")
         who = Identity(**data["identity"])
         reason = ""
         if request.method == "POST":
@@ -104,8 +103,7 @@ async def choose_name(request: Request) -> Response:
 def _keep(server: ServerContext, answer: Response, data: dict[str, Any]) -> Response:
     with server.board().writing() as connection:
         secret = accounts.issue(connection, accounts.SIGN_IN, server.clock(), data=data)
-    seconds = int(accounts.LIFETIMES[accounts.SIGN_IN].total_seconds())
-    server.set_cookie(answer, server.sign_in_cookie, secret, seconds)
+    server.set_cookie(answer, server.sign_in_cookie, secret, accounts.DAYS[accounts.SIGN_IN])
     return answer
 
 
@@ -155,7 +153,7 @@ async def _asked(server: ServerContext, provider: Provider, ask: Callable[[Any],
             server.clients[provider] = OAuth().register(provider.slug, client_kwargs=more, **settings)
         return await ask(server.clients[provider])
     except (OAuthError, JoseError) as error:
-        raise RefusedError(reason=f"{provider.name} did not sign you in; try again") from error
+        raise RefusedError(f"{provider.name} did not sign you in; try again") from error
     except (httpx2.HTTPError, ValueError, TypeError, KeyError, RuntimeError) as error:
         raise HTTPException(503, f"{provider.name} gave an invalid response; try again later.") from error
 
@@ -204,5 +202,4 @@ async def _identity(client: Any, provider: Provider, request: Request) -> Identi
         accounts.check_email(email)
     except UsageError:
         email = ""
-    values = {"subject": subject, "email": email, "name": name[:100]}
-    return Identity(issuer=provider.issuer, **escape_unstorable(values))
+    return Identity(issuer=provider.issuer, subject=subject, email=email, name=name[:100])

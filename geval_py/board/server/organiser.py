@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,11 +10,11 @@ from sqlalchemy import select
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
-from geval_py.board.database.schema import ROLES, audit, jobs, submissions, submitters
+from geval_py.board.database.schema import ROLES, Jobs, Submissions, Submitters, audit, jobs, submissions, submitters
 from geval_py.board.operations import notices
 from geval_py.board.operations import submissions as operations
-from geval_py.board.operations.extensions import extend, extensions
 from geval_py.board.operations.receipts import find_submission
+from geval_py.board.operations.teams import extend, extensions
 from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
@@ -52,53 +51,40 @@ BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A page of a list: its ``rows``, of ``total`` that have the searched ``words``, sorted by a column."""
+def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
+    """Cut a page out of rows that are searched in some columns, and sorted naturally by one, as the address says.
 
-    rows: Sequence[Any]
-    total: int
-    words: str
-    by: str
-    number: int
-
-    @property
-    def pages(self) -> int:
-        """The number of pages."""
-        return max(1, -(-self.total // PAGE_ROWS))
-
-    def address(self, number: int = 1, by: str | None = None) -> str:
-        """Return the address of another page, or of the list sorted by another column."""
-        return "?" + urlencode({"q": self.words, "sort": self.by if by is None else by, "page": number})
-
-
-def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> Listed:
-    """Cut a page out of rows that are searched in some columns, and sorted naturally by one, as the address says."""
+    It has the ``rows``, of ``total`` that have the searched ``words``, and an ``address`` of other pages.
+    """
     asked = visit.request.query_params
     words, by, page = asked.get("q", "").strip(), asked.get("sort", ""), asked.get("page", "")
 
-    def texts(row: Any) -> list[str]:
-        return [str(getattr(row, name) or "").casefold() for name in columns]
+    def text(row: Any, name: str) -> str:
+        return str(getattr(row, name) or "").casefold()
 
-    rows = [row for row in rows if any(words.casefold() in text for text in texts(row))]
+    rows = [row for row in rows if any(words.casefold() in text(row, name) for name in columns)]
     if by in columns:
-        rows = sorted(rows, key=lambda row: natural_order(texts(row)[columns.index(by)]))
-    number = int(page) if page.isdecimal() and 0 < len(page) < 10 else 1
-    number = max(1, min(number, -(-len(rows) // PAGE_ROWS)))
-    return Listed(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], len(rows), words, by, number)
+        rows.sort(key=lambda row: natural_order(text(row, by)))
+    parts = [rows[start : start + PAGE_ROWS] for start in range(0, len(rows), PAGE_ROWS)] or [[]]
+    number = min(int(page) if page.isdecimal() and len(page) < 10 else 1, len(parts)) or 1
+    told = {"rows": parts[number - 1], "total": len(rows), "words": words, "by": by, "number": number}
+    return told | {
+        "pages": len(parts),
+        "address": lambda n=1, by=by: f"?{urlencode({'q': words, 'sort': by, 'page': n})}",
+    }
 
 
 def home(visit: Visit) -> Response:
     """Show the queue, the rescorings and the announcements."""
     connection = visit.connection
-    rescorings = select(jobs).where(jobs.c.kind == queue.RESCORING).order_by(jobs.c.id.desc()).limit(MAX_RESCORINGS)
+    rescorings = select(jobs).where(Jobs.kind == queue.RESCORING).order_by(Jobs.id.desc()).limit(MAX_RESCORINGS)
     return visit.server.page(
         "organiser",
         "Organiser",
         account=visit.account,
-        queue=list(queue.queue_status(connection, visit.now).lines()),
+        queue=queue.queue_status(connection, visit.now),
         undelivered=undelivered(connection),
-        rescorings=connection.execute(rescorings).all(),
+        rescorings=connection.execute(rescorings),
         announcements=announcements_of(connection),
     )
 
@@ -106,8 +92,8 @@ def home(visit: Visit) -> Response:
 def submitted(visit: Visit) -> Response:
     """List the submissions, the latest first."""
     names = "code", "arrived", "state", "withdrawn", "withdrawal", "reason", "remark"
-    query = select(*(submissions.c[name] for name in names), submitters.c.name.label("submitter"))
-    rows = visit.connection.execute(query.join_from(submissions, submitters).order_by(submissions.c.id.desc())).all()
+    query = select(*(Submissions[name] for name in names), Submitters.name.label("submitter"))
+    rows = visit.connection.execute(query.join_from(submissions, submitters).order_by(Submissions.id.desc())).all()
     shown = listed(visit, rows, "code", "submitter", "state", "reason", "withdrawal", "remark")
     return visit.server.page("organiser_submissions", "Submissions", listed=shown)
 
@@ -117,16 +103,14 @@ def people(visit: Visit) -> Response:
     everybody = accounts.all_accounts(visit.shared, closed=True)
     rows = sorted(everybody, key=lambda one: natural_order(one.label.casefold()))
     shown = listed(visit, rows, "label", "team", "role", "email", "state")
-    values: dict[str, Any] = {"account": visit.account, "roles": ROLES, "now": visit.now}
-    values["pending"] = sum(one.state == "invited" for one in everybody)
-    return visit.server.page("organiser_people", "People", listed=shown, **values)
+    values = {"account": visit.account, "roles": ROLES, "now": visit.now, "everybody": everybody}
+    return visit.server.page("organiser_people", "People", 200, listed=shown, **values)
 
 
 def settings(visit: Visit) -> Response:
     """Show the phases and the extensions of teams."""
-    board, team = visit.board, visit.request.query_params.get("team", "")
-    values: dict[str, Any] = {"phase": board.settings.phase_of(visit.now), "team": team}
-    return visit.server.page("organiser_settings", "Settings", extensions=extensions(visit.connection), **values)
+    values = {"phase": visit.board.settings.phase_of(visit.now), "team": visit.request.query_params.get("team", "")}
+    return visit.server.page("organiser_settings", "Settings", 200, extensions=extensions(visit.connection), **values)
 
 
 def log(visit: Visit) -> Response:
@@ -155,8 +139,7 @@ def _download(name: str, table: Table) -> Response:
 
 def alike(visit: Visit) -> Response:
     """Show the outputs of different submitters that are much alike."""
-    pairs = list(likenesses(visit.connection, visit.board.settings))
-    return visit.server.page("alike", "Much alike", pairs=pairs)
+    return visit.server.page("alike", "Much alike", pairs=list(likenesses(visit.connection, visit.board.settings)))
 
 
 def invite(visit: Visit) -> Response:
@@ -177,7 +160,7 @@ def invite_again(visit: Visit) -> Response | None:
     pending = [one for one in accounts.all_accounts(shared) if one.state == "invited" and label in ("", one.label)]
     people = [one for one in pending if one.email or not has_mail]
     if not people:
-        raise accounts.RefusedError(reason="no pending invitation has an e-mail address")
+        raise accounts.RefusedError("no pending invitation has an e-mail address")
     for one in people:
         visit.log("invited", one.label, "again, by mail" if has_mail else "again")
         if has_mail:
@@ -240,7 +223,7 @@ def change(visit: Visit) -> Response:
         case "close":
             account = accounts.account_named(visit.shared, form["name"])
             if account.id == visit.account.id:
-                raise accounts.RefusedError(reason="you cannot close your own account here")
+                raise accounts.RefusedError("you cannot close your own account here")
             accounts.close(visit.shared, account.id, now)
             subject = account.label
         case "open":
@@ -255,3 +238,20 @@ def change(visit: Visit) -> Response:
             raise HTTPException(404, NOT_FOUND)
     visit.log(name, subject, detail)
     return RedirectResponse(visit.server.path + back, 303)
+
+
+PAGES = {
+    HOME: home,
+    SUBMITTED: submitted,
+    PEOPLE: people,
+    SETTINGS: settings,
+    f"{HOME}/log": log,
+    f"{HOME}/log.csv": log_file,
+    f"{HOME}/grades.csv": grades_file,
+    f"{HOME}/alike": alike,
+}
+CHANGES: dict[str, Callable[[Visit], Response | None]] = {
+    f"{HOME}/invite-again": invite_again,
+    f"{HOME}/invite": invite,
+    f"{HOME}/{{change}}": change,
+}

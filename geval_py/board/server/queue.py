@@ -22,8 +22,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from geval_py.board.database.schema import blobs, jobs
-from geval_py.board.database.store import Board, escape_unstorable, store_errors
+from geval_py.board.database.schema import Blobs, Jobs, jobs
+from geval_py.board.database.store import Board, store_errors
 from geval_py.board.operations.pipeline import Attempt
 from geval_py.board.operations.receipts import LEASED, OPEN, WAITING
 from geval_py.errors import UsageError
@@ -39,10 +39,9 @@ PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
 MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
 BUDGET_TIME = timedelta(hours=1)
 DIED = "its worker died twice"
-J = jobs.c
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """A leased job; ``lease`` counts its leases, and ``deaths`` those in which its worker died.
 
@@ -79,20 +78,20 @@ class Job:
 def enqueue(connection: Connection, kind: str, now: datetime, **values: Any) -> int:
     """Add a job with some values of its columns, and return its id."""
     values = {"number": secrets.token_hex(NUMBER_BYTES), "arrived": now, "due": now, "state": WAITING} | values
-    return int(connection.execute(insert(jobs).values(kind=kind, **values).returning(J.id)).scalar_one())
+    return int(connection.execute(insert(jobs).values(kind=kind, **values).returning(Jobs.id)).scalar_one())
 
 
 def ask_to_rescore(connection: Connection, who: str, now: datetime, *, dry: bool) -> int:
     """Add the job of a rescoring, and return its id. Raises UsageError while another one is not done."""
-    if connection.execute(select(J.id).where(J.kind == RESCORING, J.state.in_(OPEN))).first() is not None:
+    if connection.execute(select(Jobs.id).where(Jobs.kind == RESCORING, Jobs.state.in_(OPEN))).first() is not None:
         raise UsageError(message="a rescoring is waiting or running already")
-    return enqueue(connection, RESCORING, now, who=escape_unstorable(who), dry=dry)
+    return enqueue(connection, RESCORING, now, who=who, dry=dry)
 
 
 def try_again(connection: Connection, now: datetime) -> int:
     """Put failed uploads whose content is kept back into the queue, with their arrivals; return their number."""
-    has_content = exists().where(blobs.c.sha256 == J.sha256)
-    failed = update(jobs).where(J.kind == UPLOAD, J.state == FAILED, ~J.dry, has_content)
+    has_content = exists().where(Blobs.sha256 == Jobs.sha256)
+    failed = update(jobs).where(Jobs.kind == UPLOAD, Jobs.state == FAILED, ~Jobs.dry, has_content)
     values = {"state": WAITING, "due": now, "ended": None, "lease": 0, "deaths": 0, "reason": ""}
     return connection.execute(failed.values(values)).rowcount
 
@@ -117,14 +116,14 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
     """
     other, served = jobs.alias("other"), jobs.alias("served")
     latest = now + timedelta(seconds=MAX_PAUSE_SECONDS)  # what is due later still is of a clock that went back
-    is_due = or_(J.due <= now, J.due > latest)
-    is_free = or_(and_(J.state == WAITING, is_due), and_(J.state == LEASED, is_over(now)))
-    same = and_(other.c.submitter_id == J.submitter_id, other.c.id != J.id)
+    is_due = or_(Jobs.due <= now, Jobs.due > latest)
+    is_free = or_(and_(Jobs.state == WAITING, is_due), and_(Jobs.state == LEASED, is_over(now)))
+    same = and_(other.c.submitter_id == Jobs.submitter_id, other.c.id != Jobs.id)
     busy = exists().where(same, other.c.state == LEASED)
-    earlier = exists().where(same, other.c.state == WAITING, other.c.id < J.id)
-    last = select(func.max(served.c.started)).where(served.c.submitter_id == J.submitter_id).scalar_subquery()
-    is_over_budget = func.coalesce(seconds_used(J.submitter_id, now), 0) >= board.settings.limits.seconds
-    turns = is_over_budget, last.is_not(None), last, J.id
+    earlier = exists().where(same, other.c.state == WAITING, other.c.id < Jobs.id)
+    last = select(func.max(served.c.started)).where(served.c.submitter_id == Jobs.submitter_id).scalar_subquery()
+    is_over_budget = func.coalesce(seconds_used(Jobs.submitter_id, now), 0) >= board.settings.limits.seconds
+    turns = is_over_budget, last.is_not(None), last, Jobs.id
     query = select(jobs).where(is_free, ~busy, ~earlier).order_by(*turns).limit(1)
     try:
         with changing(board) as connection:
@@ -137,7 +136,7 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
                 return replace(job, lease=0)
             values = {"state": LEASED, "lease": job.lease, "deaths": deaths, "started": now}
             values["leased_until"] = now + timedelta(seconds=LEASE_SECONDS)
-            connection.execute(update(jobs).where(J.id == row.id).values(values))
+            connection.execute(update(jobs).where(Jobs.id == row.id).values(values))
     except IntegrityError:  # another worker leased a job of the same submitter
         return None
     return job
@@ -152,7 +151,7 @@ def seconds_used(submitter_id: ColumnElement[int | None] | int | None, now: date
 
 def is_over(now: datetime) -> ColumnElement[bool]:
     """Return the condition that a lease is over; also if it lasts too long, which a clock that was set back makes."""
-    return or_(J.leased_until < now, J.leased_until > now + timedelta(seconds=2 * LEASE_SECONDS))
+    return or_(Jobs.leased_until < now, Jobs.leased_until > now + timedelta(seconds=2 * LEASE_SECONDS))
 
 
 def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
@@ -164,27 +163,26 @@ def renew(board: Board, held: Sequence[Job], now: datetime) -> None:
 
 def finish(connection: Connection, job: Job, now: datetime) -> bool:
     """End the lease of a job that was done; if it was lost, change nothing and return False."""
-    values = escape_unstorable({"reason": job.reason, "problems": list(job.problems)})
-    values |= {"seconds": round(job.seconds), "state": job.state, "ended": now, "leased_until": None}
-    return _update_held(connection, job, **values)
+    values = {"reason": job.reason, "problems": job.problems, "seconds": round(job.seconds), "state": job.state}
+    return _update_held(connection, job, **values, ended=now, leased_until=None)
 
 
 def put_back(connection: Connection, job: Job, now: datetime, reason: str = "") -> None:
     """End the lease of a job that is to be done later: after an error, with its ``reason``, later each time."""
     due = now + timedelta(seconds=PAUSE_SECONDS * 2 ** (job.lease - 1) if reason else 0)
-    _update_held(connection, job, state=WAITING, leased_until=None, reason=escape_unstorable(reason), due=due)
+    _update_held(connection, job, state=WAITING, leased_until=None, reason=reason, due=due)
 
 
 def _update_held(connection: Connection, job: Job, **values: Any) -> bool:
     """Change a job, unless its lease was lost; return whether it was held."""
-    is_held = J.id == job.id, J.lease == job.lease, J.state == LEASED
+    is_held = Jobs.id == job.id, Jobs.lease == job.lease, Jobs.state == LEASED
     return connection.execute(update(jobs).where(*is_held).values(values)).rowcount == 1
 
 
 # What an organiser watches.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QueueStatus:
     """The jobs by state; the age in seconds of the oldest that waits; leases that are over; failures by reason."""
 
@@ -209,12 +207,14 @@ class QueueStatus:
 
 def queue_status(connection: Connection, now: datetime) -> QueueStatus:
     """Count the jobs."""
-    by_state = connection.execute(select(J.state, func.count(), func.min(J.arrived)).group_by(J.state))
+    by_state = connection.execute(select(Jobs.state, func.count(), func.min(Jobs.arrived)).group_by(Jobs.state))
     states = {state: (count, first) for state, count, first in by_state}
     waiting, oldest = states.pop(WAITING, (0, now))
     leased, failed = (states.pop(state, (0, now))[0] for state in (LEASED, FAILED))
-    expired = select(func.count()).where(J.state == LEASED, is_over(now))
-    failures = select(J.reason, func.count()).where(J.state == FAILED).group_by(J.reason).order_by(J.reason)
+    expired = select(func.count()).where(Jobs.state == LEASED, is_over(now))
+    failures = (
+        select(Jobs.reason, func.count()).where(Jobs.state == FAILED).group_by(Jobs.reason).order_by(Jobs.reason)
+    )
     return QueueStatus(
         waiting=waiting,
         leased=leased,
@@ -222,5 +222,5 @@ def queue_status(connection: Connection, now: datetime) -> QueueStatus:
         failed=failed,
         oldest_seconds=max(0.0, (now - oldest).total_seconds()),
         expired=connection.execute(expired).scalar_one(),
-        failures={row[0]: row[1] for row in connection.execute(failures)},
+        failures={row[0]: row[1] for row in connection.execute(failures.order_by(Jobs.reason))},
     )

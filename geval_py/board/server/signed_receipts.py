@@ -11,7 +11,6 @@ import json
 import os
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from contextlib import suppress
 from typing import Any, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
@@ -25,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from geval_py.errors import DataError, UnreadableFileError
+from geval_py.reading.rewriting import written_whole
 from geval_py.text import named, visible
 
 KEY_FILE = "receipt.key"
@@ -47,16 +47,10 @@ def signing_key(folder: str) -> Ed25519PrivateKey:
     """Return the private key of a board, which a first call makes; raises UnreadableFileError."""
     path = os.path.join(folder, KEY_FILE)
     try:
-        if not os.path.exists(path):  # write one that nobody else can read; another process may be faster
-            new = f"{path}.{os.getpid()}"
+        if not os.path.exists(path):
             content = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-            with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            with written_whole(path) as file:  # readable for nobody else
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            with suppress(FileExistsError):
-                os.link(new, path)
-            os.unlink(new)
         with open(path, "rb") as file:
             key = load_pem_private_key(file.read(), password=None)
     except OSError as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -14,17 +15,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from geval_py.board.database import schema
-from geval_py.board.database.schema import secrets, submissions
+from geval_py.board.database.schema import Submissions, secrets
 from geval_py.board.database.store import write_content
 from geval_py.board.intake.sandbox import report_in_sandbox
 from geval_py.board.operations import submissions as operations
 from geval_py.board.operations.receipts import day_of, find_submission, quota_used
-from geval_py.board.ranking.deadlines import team_settings
+from geval_py.board.operations.teams import team_settings
+from geval_py.board.ranking import order
 from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
 from geval_py.board.server.context import NOT_FOUND, Visit, server_of
-from geval_py.board.server.live import places_in
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.files import identity
@@ -59,8 +60,7 @@ def me(visit: Visit) -> Response:
                 nameable.add(one.code)
     own_tokens = secrets.c.account_id == account.id, secrets.c.kind == accounts.TOKEN
     tokens = select(secrets).where(*own_tokens, secrets.c.expires >= visit.now)
-    own_team = select(schema.accounts.c.submitter_id).where(schema.accounts.c.id == account.id)
-    is_member = schema.accounts.c.submitter_id == own_team.scalar_subquery()
+    is_member = schema.accounts.c.submitter_id == visit.person.submitter_id
     return visit.server.page(
         "my_page",
         "My page",
@@ -78,14 +78,18 @@ def me(visit: Visit) -> Response:
 
 def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return what the site shows of uploads, by the codes of their submissions: scores, and places in a table."""
-    arrivals = {one.code: one.arrived for one in own if one.code}
-    settings, site = visit.board.settings, visit.server.site
+    arrivals, settings = {one.code: one.arrived for one in own if one.code}, visit.board.settings
     own_settings = team_settings(visit.connection, settings, visit.account.submitter_id)
+
+    @cache
+    def places(test: str, phase: str) -> dict[str, str]:
+        rows = order.entries(visit.connection, settings, test, phase, order.GROUPINGS[settings.entries])
+        return {row["code"]: f"{row['place']}{'=' * row['shared']}" for row in rows if row["place"]}
+
     scores = shown_scores(visit.connection, settings, own_settings, arrivals, visit.now)
-    places = places_in(site.folder) if scores and site.is_current() else {}
     for code, shown in scores.items():
         for one in shown:
-            one["place"] = places.get((code, one["test"]), "")
+            one["place"] = places(one["test"], own_settings.phase_of(arrivals[code])).get(code, "")
     return scores
 
 
@@ -228,9 +232,9 @@ def change(visit: Visit) -> None:
         visit.shared.execute(own.values(mailed=is_mailed))
         visit.log("turned mail " + ("on" if is_mailed else "off"))
         return
-    is_own = submissions.c.code == code, submissions.c.submitter_id == visit.account.submitter_id
-    if visit.connection.execute(select(submissions.c.id).where(*is_own)).first() is None:
-        raise RefusedError(reason="this submission does not belong to your team")
+    is_own = Submissions.code == code, Submissions.submitter_id == visit.account.submitter_id
+    if visit.connection.execute(select(Submissions.id).where(*is_own)).first() is None:
+        raise RefusedError("this submission does not belong to your team")
     if name == "final":
         undo = visit.form["undo"] == "yes"
         operations.name_final(visit.board, [code], visit.now, undo=undo)
@@ -240,3 +244,12 @@ def change(visit: Visit) -> None:
         visit.log("withdrew", code)
     else:
         raise HTTPException(404, NOT_FOUND)
+
+
+PAGES = {"": me, "/uploads/{number}": upload_page, "/uploads/{number}/receipt": receipt}
+CHANGES: dict[str, Callable[[Visit], Response | None]] = {
+    "/tokens": new_token,
+    "/tokens/{number:row}": end_token,
+    "/invitations": invite,
+    "/{change}": change,
+}

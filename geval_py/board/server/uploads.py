@@ -20,7 +20,22 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
 
-from geval_py.board.database.schema import SCORED, blobs, files, jobs, outputs, submissions, submitters
+from geval_py.board.database.schema import (
+    SCORED,
+    Blobs,
+    Files,
+    Jobs,
+    Outputs,
+    Submissions,
+    Submitters,
+    blobs,
+    files,
+    jobs,
+    outputs,
+    pick,
+    submissions,
+    submitters,
+)
 from geval_py.board.database.store import Board, pack_file, store_content, write_content
 from geval_py.board.intake.identity import is_archive, upload_name_problem
 from geval_py.board.operations.receipts import OPEN, WAITING, WITHDRAWN, check_quota
@@ -46,33 +61,20 @@ def file_name(name: str, test: str, settings: BoardSettings) -> str:
     """
     name = name.replace("\\", "/").rpartition("/")[2]
     if not name or name.startswith(".") or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-        raise RefusedError(reason="the file's name needs visible characters, and must not begin with a dot")
+        raise RefusedError("the file's name needs visible characters, and must not begin with a dot")
     if is_archive(name):
         if test:
             raise RefusedError(
-                reason=f"`{visible(name)}` is an archive, whose folders name the test sets: leave the test set out"
+                f"`{visible(name)}` is an archive, whose folders name the test sets: leave the test set out"
             )
         return name
     if problem := upload_name_problem(name):
-        raise RefusedError(reason=problem)
+        raise RefusedError(problem)
     names = [one.name for one in settings.tests]
     if test not in names:
         wrong = f"there is no test set `{visible(test)}`" if test else "an output needs a test set"
-        raise RefusedError(reason=f"{wrong}: {', '.join(names)}; name it with geval submit -t {names[0]}")
+        raise RefusedError(f"{wrong}: {', '.join(names)}; name it with geval submit -t {names[0]}")
     return name
-
-
-def check_rate(connection: Connection, sender: Account, most: int, now: datetime) -> None:
-    """Raise TooOftenError if a team has sent ``most`` uploads in this hour."""
-    accounts.check_tries(connection, f"uploads {sender.submitter_id}", most, now)
-
-
-def check_budget(connection: Connection, settings: BoardSettings, submitter_id: int | None, now: datetime) -> None:
-    """Raise TooOftenError for a trial of a team that has used the workers too long in the last hour."""
-    used, allowed = connection.scalar(select(queue.seconds_used(submitter_id, now))), settings.limits.seconds
-    if used and used >= allowed:
-        took = f"checking your team's uploads took {used} seconds in the last hour, and {allowed} are allowed"
-        raise TooOftenError(reason=f"{took}; send trials again later; submissions are still accepted")
 
 
 def accept(
@@ -96,17 +98,20 @@ def accept(
     with board.writing() as connection:
         sender = accounts.account(connection, account.id)
         if sender is None or not sender.may_submit:
-            raise RefusedError(reason="this account may not submit; ask the organiser")
+            raise RefusedError("this account may not submit; ask the organiser")
         own = sender.submitter_id
         accounts.count_try(connection, f"uploads {own}", most, arrived)
         if values["dry"]:
-            check_budget(connection, board.settings, own, arrived)
+            used, allowed = connection.scalar(select(queue.seconds_used(own, arrived))), board.settings.limits.seconds
+            if used and used >= allowed:
+                took = f"checking your team's uploads took {used} seconds in the last hour, and {allowed} are allowed"
+                raise TooOftenError(f"{took}; send trials again later; submissions are still accepted")
         else:
             same = connection.execute(
                 select(jobs)
-                .where(jobs.c.submitter_id == own, ~jobs.c.dry, jobs.c.state.in_((*OPEN, queue.DONE)))
-                .where(*(jobs.c[name] == values[name] for name in ("name", "test", "sha256")))
-                .order_by(jobs.c.id)
+                .where(Jobs.submitter_id == own, ~Jobs.dry, Jobs.state.in_((*OPEN, queue.DONE)))
+                .where(*(Jobs[name] == values[name] for name in ("name", "test", "sha256")))
+                .order_by(Jobs.id)
             ).first()
             if same is not None:  # one that failed or was refused is tried again
                 return {"number": same.number, "receipt": same.receipt, "note": KNOWN}
@@ -127,8 +132,8 @@ def accept(
 
 def upload(connection: Connection, job_id: int) -> Row[Any]:
     """Return an upload, with the name of its team."""
-    query = select(jobs, submitters.c.name.label("team")).join(submitters)
-    return connection.execute(query.where(jobs.c.id == job_id)).one()
+    query = select(jobs, Submitters.name.label("team")).join(submitters)
+    return connection.execute(query.where(Jobs.id == job_id)).one()
 
 
 def place_of(connection: Connection, row: Row[Any], folder: str) -> str:
@@ -148,15 +153,15 @@ def remove_content(connection: Connection, row: Row[Any]) -> None:
 
     The contents of the last MAX_FAILED failed uploads of each team are kept, and earlier ones of this team deleted.
     """
-    has_failed = jobs.c.state == queue.FAILED, jobs.c.kind == queue.UPLOAD, ~jobs.c.dry
-    failed = select(jobs.c.sha256).where(*has_failed, jobs.c.submitter_id == row.submitter_id)
+    has_failed = Jobs.state == queue.FAILED, Jobs.kind == queue.UPLOAD, ~Jobs.dry
+    failed = select(Jobs.sha256).where(*has_failed, Jobs.submitter_id == row.submitter_id)
     is_needed = (
-        exists().where(files.c.sha256 == blobs.c.sha256),
-        exists().where(jobs.c.sha256 == blobs.c.sha256, jobs.c.state.in_(OPEN)),
-        exists().where(jobs.c.sha256 == blobs.c.sha256, *has_failed, jobs.c.submitter_id != row.submitter_id),
-        blobs.c.sha256.in_(failed.order_by(jobs.c.id.desc()).limit(MAX_FAILED)),
+        exists().where(Files.sha256 == Blobs.sha256),
+        exists().where(Jobs.sha256 == Blobs.sha256, Jobs.state.in_(OPEN)),
+        exists().where(Jobs.sha256 == Blobs.sha256, *has_failed, Jobs.submitter_id != row.submitter_id),
+        Blobs.sha256.in_(failed.order_by(Jobs.id.desc()).limit(MAX_FAILED)),
     )
-    is_done = (blobs.c.sha256 == row.sha256) | blobs.c.sha256.in_(failed)
+    is_done = (Blobs.sha256 == row.sha256) | Blobs.sha256.in_(failed)
     connection.execute(delete(blobs).where(is_done, *(~one for one in is_needed)))
 
 
@@ -171,29 +176,34 @@ def uploads_of(
     ``state``, ``reason`` and ``problems`` are those of the submission, once there is one. If it ``is_settled``,
     nothing changes any more by itself.
     """
-    s, j = submissions.c, jobs.c
-    is_stored, is_withdrawn, has_ended = s.id.is_not(None), s.withdrawn.is_not(None), j.ended.is_not(None)
+    is_stored, is_withdrawn, has_ended = (
+        Submissions.id.is_not(None),
+        Submissions.withdrawn.is_not(None),
+        Jobs.ended.is_not(None),
+    )
     query: Select[Any] = select(
-        *(j.number, j.name, j.test, j.arrived, j.ended, j.dry, j.receipt, j.sha256, j.bytes),
-        case((is_withdrawn, WITHDRAWN), (is_stored, s.state), (has_ended, j.state), else_=WAITING).label("state"),
-        case((is_withdrawn, ""), (is_stored, s.reason), (has_ended, j.reason), else_="").label("reason"),
-        case((is_stored, s.problems), else_=j.problems).label("problems"),
-        func.coalesce(s.code, "").label("code"),
-        func.coalesce(s.cost, 0).label("cost"),
-        func.coalesce(s.charge, "").label("charge"),
-        s.final.is_not(None).label("is_final"),
+        *pick(Jobs, "number name test arrived ended dry receipt sha256 bytes"),
+        case((is_withdrawn, WITHDRAWN), (is_stored, Submissions.state), (has_ended, Jobs.state), else_=WAITING).label(
+            "state"
+        ),
+        case((is_withdrawn, ""), (is_stored, Submissions.reason), (has_ended, Jobs.reason), else_="").label("reason"),
+        case((is_stored, Submissions.problems), else_=Jobs.problems).label("problems"),
+        func.coalesce(Submissions.code, "").label("code"),
+        func.coalesce(Submissions.cost, 0).label("cost"),
+        func.coalesce(Submissions.charge, "").label("charge"),
+        Submissions.final.is_not(None).label("is_final"),
         has_ended.label("is_settled"),
     )
-    query = query.join_from(jobs, submissions, s.id == j.submission_id, isouter=True)
-    query = query.where(j.submitter_id == submitter_id, j.kind == queue.UPLOAD)
+    query = query.join_from(jobs, submissions, Submissions.id == Jobs.submission_id, isouter=True)
+    query = query.where(Jobs.submitter_id == submitter_id, Jobs.kind == queue.UPLOAD)
     if number is not None:
-        query = query.where(j.number == number)
-    return list(connection.execute(query.order_by(j.id.desc()).limit(most)))
+        query = query.where(Jobs.number == number)
+    return list(connection.execute(query.order_by(Jobs.id.desc()).limit(most)))
 
 
 def outputs_of(connection: Connection, code: str, tests: Sequence[str]) -> list[Row[Any]]:
     """Return the outputs for some tests that a submission was scored with: ``id``, ``test``, ``name``, ``sha256``."""
-    query = select(outputs.c.id, outputs.c.test, files.c.name, files.c.sha256).join_from(outputs, files)
-    query = query.join(submissions, submissions.c.id == outputs.c.submission_id)
-    own = submissions.c.code == code, submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
-    return list(connection.execute(query.where(*own, outputs.c.test.in_(tests)).order_by(outputs.c.id)))
+    query = select(Outputs.id, Outputs.test, Files.name, Files.sha256).join_from(outputs, files)
+    query = query.join(submissions, Submissions.id == Outputs.submission_id)
+    own = Submissions.code == code, Submissions.state == SCORED, Submissions.withdrawn.is_(None)
+    return list(connection.execute(query.where(*own, Outputs.test.in_(tests)).order_by(Outputs.id)))

@@ -19,14 +19,14 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, update
 
-from geval_py.board.database.schema import FAILED, SCORED, jobs
-from geval_py.board.database.store import Board, StoreError, boards_in, escape_unstorable
+from geval_py.board.database.schema import FAILED, SCORED, Jobs, jobs
+from geval_py.board.database.store import Board, StoreError, boards_in
 from geval_py.board.intake.sandbox import process_source
 from geval_py.board.operations import scheduler
 from geval_py.board.operations.notices import tell_of_upload
 from geval_py.board.operations.pipeline import Attempt, prepare, store, within
 from geval_py.board.operations.receipts import REFUSED, UPLOAD, QuotaError, find_submission
-from geval_py.board.ranking.deadlines import team_settings
+from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.references import references_of
 from geval_py.board.server import queue, uploads
@@ -47,8 +47,7 @@ class Worker:
     """A worker on a board's queue or, of a folder of several boards, on theirs, in turn.
 
     ``at_once`` jobs are prepared at a time, by default one a core, and AHEAD times as many are leased. An upload that
-    takes long makes way for others, and is then prepared beside them. ``clock``
-    tells the moment.
+    takes long makes way for others, and is then prepared beside them. ``clock`` tells the moment.
 
     :meth:`run` works until :meth:`stop`, which another thread or a signal calls or, with ``until_idle``, until
     nothing is left to do.
@@ -183,28 +182,24 @@ class Worker:
         return replace(job, error=message or f"it ended with status {process.returncode}")
 
     def _store(self, finished: Sequence[Job], _: float | None) -> None:
-        for path in self._boards:
-            if own := [job for job in finished if job.board == path]:
-                self._store_on(self._boards[path], own)
-
-    def _store_on(self, live: LiveBoard, finished: Sequence[Job]) -> None:
-        """Store what came of jobs, with the ends of their leases; if the board itself is at fault, put them back."""
-        while True:
-            now, board = self._clock(), live.board()
-            try:
-                with board.writing() as connection:
-                    stored = [_settle(connection, board, job, now) for job in finished]
-                    if any(stored):
-                        refresh(connection, board.settings, now)
-                break
-            except StoreError as error:
-                self._wait_or_raise(error)
-                if self._stopping.is_set():
-                    return
-            except GevalError as error:  # the challenge is not there, say
-                message = visible(str(error).partition("\n")[0])
-                finished = [replace(job, error=message) for job in finished]
-        self._done += len(finished)
+        """Store what came of jobs, with the ends of their leases; if a board itself is at fault, put them back."""
+        for path, live in self._boards.items():
+            own = [job for job in finished if job.board == path]
+            while own:
+                now, board = self._clock(), live.board()
+                try:
+                    with board.writing() as connection:
+                        if sum(_settle(connection, board, job, now) for job in own):
+                            refresh(connection, board.settings, now)
+                    self._done += len(own)
+                    break
+                except StoreError as error:
+                    self._wait_or_raise(error)
+                    if self._stopping.is_set():
+                        break
+                except GevalError as error:  # the challenge is not there, say
+                    message = visible(str(error).partition("\n")[0])
+                    own = [replace(job, error=message) for job in own]
 
 
 def score_upload(board: Board, job: Job, place: str, now: datetime, seconds: float | None = None) -> Job:
@@ -260,10 +255,10 @@ def _settle(connection: Connection, board: Board, job: Job, now: datetime) -> bo
         try:
             receipt = store(connection, board, job.attempt)
             submission_id = find_submission(connection, receipt.code).id
-            values = {"reason": escape_unstorable(receipt.reason), "submission_id": submission_id}
+            values = {"reason": receipt.reason, "submission_id": submission_id}
         except QuotaError as error:
             state, values = REFUSED, {"reason": str(error).replace("\n ", ";")}
-        connection.execute(update(jobs).where(jobs.c.id == job.id).values(state=state, **values))
+        connection.execute(update(jobs).where(Jobs.id == job.id).values(state=state, **values))
     tell_of_upload(connection, board.settings, upload, state, submission_id, now)
     uploads.remove_content(connection, upload)
     return submission_id is not None

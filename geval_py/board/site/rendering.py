@@ -17,12 +17,11 @@ from markupsafe import Markup, escape
 
 from geval_py.board.ranking import leaderboard
 from geval_py.board.settings import moment_text
+from geval_py.explaining.significance import group_letters
 from geval_py.tables import escapes, numbers
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from geval_py.board.submission import Entry
 
 
 POLICY = (
@@ -58,19 +57,6 @@ def span(low: float | None, high: float | None, digits: int) -> str:
     return "–".join(end.replace("-", "−") for end in numbers.interval(low, high, digits))
 
 
-def place_of(entry: Entry, ties: str) -> str:
-    """Write a place as :func:`place_text` does; a dash for none."""
-    return "–" if entry.place is None else leaderboard.place_text(entry, ties)
-
-
-def cell_text(column: leaderboard.EntryColumn, entry: Entry, digits: int) -> str:
-    """Write a cell of a page; a dash for an empty one."""
-    key = column.key(entry)
-    if isinstance(key, datetime):
-        return Markup('<time datetime="{}">{}</time>').format(moment_text(key), day(key))
-    return figure(key, digits) if isinstance(key, float) else column.text(entry) or "–"
-
-
 def moment(when: datetime) -> str:
     """Write a moment for people, to the minute.
 
@@ -97,20 +83,6 @@ def anywhere_on_earth(when: datetime) -> str:
     return f"{there.day} {there:%b, %H:%M} AoE"
 
 
-def size(number: int) -> str:
-    """Write a number of bytes.
-
-    >>> size(999), size(1000), size(1_500_000)
-    ('999 B', '1.0 kB', '1.5 MB')
-    """
-    amount = float(number)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"
-
-
 def breakable(name: str) -> Markup:
     """Let a line end within a name in camel case.
 
@@ -135,7 +107,7 @@ def render(template: str, **values: object) -> str:
 @cache
 def _templates() -> Environment:
     templates = escapes.environment("geval_py.board.site")
-    named = (figure, span, moment, anywhere_on_earth, day, size, breakable, markdown_html)
+    named = (figure, span, moment, anywhere_on_earth, day, breakable, markdown_html)
     templates.filters |= {function.__name__: function for function in named}
     templates.filters |= {
         "shorten": escapes.short,
@@ -148,8 +120,8 @@ def _templates() -> Environment:
     templates.globals |= {
         "policy": POLICY,
         "link_of": link_of,
-        "place_of": place_of,
-        "cell_text": cell_text,
+        "place_text": leaderboard.place_text,
+        "group_letters": group_letters,
         "lines_of_text": str.splitlines,
     }
     return templates

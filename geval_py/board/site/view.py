@@ -17,17 +17,22 @@ from sqlalchemy import ColumnElement, Connection, Row, select
 
 from geval_py.board.database.schema import (
     SCORED,
+    Disclosures,
+    Evaluations,
+    Files,
+    Outputs,
+    Submissions,
+    Submitters,
     announcements,
     disclosures,
-    evaluations,
-    files,
     outputs,
+    pick,
     submissions,
     submitters,
 )
 from geval_py.board.database.store import Board
+from geval_py.board.operations.teams import settings_by_team
 from geval_py.board.ranking import disclosure, leaderboard, likeness, place_ranges
-from geval_py.board.ranking.deadlines import settings_by_team
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
@@ -49,7 +54,7 @@ class Figures(NamedTuple):
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputView:
     """An output of a submission; ``figures`` by metric, ``evaluation_id`` of the disclosed evaluation."""
 
@@ -61,7 +66,7 @@ class OutputView:
     evaluation_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SubmissionView:
     """What anyone may know of a submission; its source is for the organiser alone."""
 
@@ -123,12 +128,12 @@ class SiteView:
 
     def digits_at(self, test: str, code: str) -> Digits:
         """Return the digits of a submission's output for a test, by the phase in which it counts."""
-        return self.digits.get((test, self.phases[code]), Digits(score=0, ends=0))
+        return self.digits.get((test, self.by_code[code].phase), Digits(score=0, ends=0))
 
     @cached_property
-    def phases(self) -> Mapping[str, str]:
-        """The phases of the submissions, by their codes."""
-        return {one.code: one.phase for one in self.submissions}
+    def by_code(self) -> Mapping[str, SubmissionView]:
+        """The submissions by their codes."""
+        return {one.code: one for one in self.submissions}
 
     def front(self, test: str | None = None) -> str:
         """Return the phase of a test's first page; without a test, that of index.html."""
@@ -173,7 +178,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     computed from losses, and of more than MAX_OUTPUTS outputs. It reads the texts of a test set once.
     """
     measure, left = metric_of(settings.metric).measure, MAX_OUTPUTS
-    columns = select(evaluations.c.lines, evaluations.c.losses)
+    columns = select(Evaluations.lines, Evaluations.losses)
 
     @cache
     def texts_of(test: str) -> list[tuple[str, str, str]]:
@@ -193,7 +198,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
         nonlocal left
         if not test.visible or test.ladder or not measure.of_losses or not left:
             return ()
-        row = connection.execute(columns.where(evaluations.c.id == output.evaluation_id)).first()
+        row = connection.execute(columns.where(Evaluations.id == output.evaluation_id)).first()
         losses = [] if row is None or row.losses is None else list(unpack(row.losses, row.lines)[0])
         worst = heapq.nsmallest(MAX_LINES, range(len(losses)), key=lambda line: (-losses[line], line))
         if not worst:
@@ -253,17 +258,17 @@ def announcements_of(connection: Connection) -> Sequence[Row[Any, Any, Any]]:
 
 def _submissions(connection: Connection, settings: BoardSettings) -> Iterator[SubmissionView]:
     """Yield all submissions, the latest first: the columns that are fields of a view, and nothing else."""
-    in_order = select(files.c.submission_id, files.c.name, files.c.bytes, files.c.sha256)
-    in_order = in_order.order_by(files.c.submission_id, files.c.name)
+    in_order = select(*pick(Files, "submission_id name bytes sha256"))
+    in_order = in_order.order_by(Files.submission_id, Files.name)
     by_submission = groupby(connection.execute(in_order), key=lambda file: file.submission_id)
     own_files, own_outputs = {number: list(own) for number, own in by_submission}, _outputs(connection, settings)
-    columns = [submissions.c[one.name] for one in fields(SubmissionView) if one.name in submissions.c]
+    columns = [Submissions[one.name] for one in fields(SubmissionView) if one.name in Submissions]
     teams = settings_by_team(connection, settings)
-    keys = submissions.c.id, submissions.c.submitter_id
-    query = select(*keys, submitters.c.name.label("submitter"), *columns).join_from(submissions, submitters)
-    for row in connection.execute(query.order_by(submissions.c.arrived.desc(), submissions.c.id.desc())).mappings():
+    keys = Submissions.id, Submissions.submitter_id
+    query = select(*keys, Submitters.name.label("submitter"), *columns).join_from(submissions, submitters)
+    for row in connection.execute(query.order_by(Submissions.arrived.desc(), Submissions.id.desc())).mappings():
         told: dict[str, Any] = {str(name): value for name, value in row.items() if name not in ("id", "submitter_id")}
-        told["phase"] = teams.get(row["submitter_id"], settings).phase_of(row["arrived"])
+        told["phase"] = teams[row["submitter_id"]].phase_of(row["arrived"])
         told |= {"files": own_files.get(row["id"], ()), "outputs": tuple(own_outputs.get(row["id"], ()))}
         yield SubmissionView(**told)
 
@@ -272,10 +277,10 @@ def shown_outputs(
     connection: Connection, settings: BoardSettings, codes: Iterable[str]
 ) -> dict[str, list[OutputView]]:
     """Read the outputs of submissions that may be ranked, by code, with what anyone may see of their scores."""
-    is_ranked = submissions.c.state == SCORED, submissions.c.withdrawn.is_(None)
-    own = select(submissions.c.id, submissions.c.code).where(submissions.c.code.in_(codes), *is_ranked)
+    is_ranked = Submissions.state == SCORED, Submissions.withdrawn.is_(None)
+    own = select(Submissions.id, Submissions.code).where(Submissions.code.in_(codes), *is_ranked)
     code_of = {row.id: row.code for row in connection.execute(own)}
-    by_submission = _outputs(connection, settings, outputs.c.submission_id.in_(code_of))
+    by_submission = _outputs(connection, settings, Outputs.submission_id.in_(code_of))
     return {code_of[number]: views for number, views in by_submission.items()}
 
 
@@ -284,10 +289,16 @@ def _outputs(
 ) -> dict[int, list[OutputView]]:
     """Read the outputs by submission, with their disclosed figures alone; ``which`` are conditions for outputs."""
     names = dict(zip(settings.metrics, names_of(settings.metrics), strict=True))
-    o, d = outputs.c, disclosures.c
-    columns = (o.id, o.submission_id, o.test, o.variant, o.params, d.metric, d.evaluation_id, d.value, d.low, d.high)
-    query = select(*columns).join_from(outputs, disclosures, d.output_id == o.id, isouter=True).where(*which)
-    rows = connection.execute(query.order_by(o.submission_id, o.test, o.variant, o.id))
+    columns = (
+        *pick(Outputs, "id submission_id test variant params"),
+        *pick(Disclosures, "metric evaluation_id value low high"),
+    )
+    query = (
+        select(*columns)
+        .join_from(outputs, disclosures, Disclosures.output_id == Outputs.id, isouter=True)
+        .where(*which)
+    )
+    rows = connection.execute(query.order_by(*pick(Outputs, "submission_id test variant id")))
     views: dict[int, list[OutputView]] = defaultdict(list)
     for number, of_output in groupby(rows, key=lambda row: row.id):
         by_metric = {row.metric: row for row in of_output}

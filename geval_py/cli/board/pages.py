@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from geval_py.board.database.store import Board
@@ -16,7 +17,9 @@ from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import add_format, option, parser_maker, switch
 from geval_py.tables.formats import Shown
+from geval_py.tables.layout import Cut
 from geval_py.tables.numbers import counted
+from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -57,17 +60,24 @@ def run_show(args: argparse.Namespace) -> None:
         phases = board.settings.by_phase.items()
         others = [name for name, own in phases if name != shown.phase and own.test(shown.test) is not None]
         advice = f"; --phase {' or '.join(others)} shows another" if others else ""
-        table = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
-        terminal.note(visible(f"there is no entry for {table}{advice}"))
+        where = f"{shown.test} in {shown.phase}" if shown.phase else shown.test
+        terminal.note(visible(f"there is no entry for {where}{advice}"))
     elif shown.phase == AFTER and args.phase is None:
         last = board.settings.deciding_phase(shown.test)
         if last is not None:
             terminal.note(
                 visible(f"these submissions arrived after the deadline; --phase {last.name} shows the final table")
             )
+    columns = leaderboard.shown_columns(shown, board.settings.ties)
+    table = Table(
+        [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in columns],
+        [[column.text(entry) for column in columns] for entry in shown.entries],
+        droppable=["95 % interval", "group", "range", *shown.others, *leaderboard.GO_FIRST],
+        not_printed=leaderboard.NOT_PRINTED,
+    )
     value = Shown(
         document=leaderboard.standings_document(shown),
-        people=leaderboard.standings_table(shown, board.settings.ties),
+        people=table,
         programs=leaderboard.standings_records(shown),
         lines=list(leaderboard.legend(shown)),
     )
@@ -100,11 +110,16 @@ def run_status(args: argparse.Namespace) -> None:
         with board.reading() as connection:
             pairs = tuple(likeness.likenesses(connection, board.settings))
         summary = f"{counted(len(pairs), 'pair')} of very similar outputs of different submitters"
-        copies, table = [asdict(pair) for pair in pairs], likeness.likeness_table(pairs)
+        columns = ("test", "later", "submitter", "earlier", "submitter", "nearly the same loss", "same order")
+        names = attrgetter("test", "one", "one_submitter", "other", "other_submitter", "same_lines", "same_order")
+        copies, table = (
+            [asdict(pair) for pair in pairs],
+            Table([Column(name=name) for name in columns], list(map(names, pairs))),
+        )
         terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return
-    from geval_py.board.operations.extensions import extensions
     from geval_py.board.operations.status import status_of
+    from geval_py.board.operations.teams import extensions
     from geval_py.board.server.delivery import undelivered
     from geval_py.board.server.queue import queue_status
 
@@ -114,7 +129,7 @@ def run_status(args: argparse.Namespace) -> None:
         extended = [f"extended for {one}" for one in extensions(connection)]
     told = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
     document = {**asdict(status), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
-    shown = Shown(document=document, people=status.table(), lines=list(map(visible, told)), as_tabs=True)
+    shown = Shown(document=document, people=status_table(status), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, args)
 
 
@@ -139,6 +154,21 @@ def _summary(status: Status) -> Iterator[str]:
         yield f"rejected under earlier tests or limits: {_some(codes)}; geval board scan or add tries them again"
     if failed := [line.code for line in status.submissions if line.state == FAILED]:
         yield f"failed: {_some(failed)}; geval board scan --again or rescore --again tries them again"
+
+
+def status_table(status: Status) -> Table:
+    """Return a table of all submissions, in order of arrival."""
+    columns = ["code", "submitter", "arrived", "by", "phase", "state", "final", "quota", "cost", "why", "problem"]
+    unused = {"phase": not status.phase, "final": not status.finals}
+    columns = [name for name in columns if not unused.get(name)]
+    rows = []
+    for line in status.submissions:
+        cells = asdict(line) | {"by": line.arrived_by, "why": line.charge, "problem": line.reason}
+        cells |= {"final": "final" if line.final else "-", "quota": line.day if line.charged else "-"}
+        rows.append(tuple(str(cells[name]) for name in columns))
+    cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
+    droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
+    return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
 
 
 def _some(codes: Sequence[str]) -> str:

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 from geval_py.board.database.schema import ORGANISER, ROLES
 from geval_py.board.database.store import Board
+from geval_py.board.intake.identity import skeletons
 from geval_py.board.server import accounts
 from geval_py.board.server.accounts import RefusedError
 from geval_py.board.settings import read_text
@@ -195,7 +196,7 @@ def run_invite(args: argparse.Namespace) -> None:
     with board.writing() as connection:
         for line, one in people:
             try:
-                accounts.check_listed(seen, line, one)
+                _check_listed(seen, line, one)
                 made = accounts.invite(connection, now=now(), change=args.update, **one)
             except (RefusedError, RejectedError, UsageError) as error:
                 if not line:
@@ -206,7 +207,7 @@ def run_invite(args: argparse.Namespace) -> None:
             links.append(made)
             notes.append(made.note)
         if problems:
-            raise RefusedError(reason="\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
+            raise RefusedError("\n  ".join([f"nobody in {named(args.list)} was invited", *problems]))
     for note in filter(None, notes):
         terminal.note(note)
     if args.list is None:
@@ -234,6 +235,23 @@ def _listed(path: str) -> Iterator[tuple[int, dict[str, str]]]:
         yield reader.line_num, {"email": "", "role": "", "team": "", **row}
 
 
+def _check_listed(seen: dict[tuple[str, object], tuple[int, str]], line: int, one: Mapping[str, str]) -> None:
+    """Raise RefusedError for a person of a list whose name, team or address is, or looks like, that of another line.
+
+    What was ``seen`` in earlier lines is added to. Raises RejectedError for a name that is not allowed.
+    """
+    name, email = one["name"], one["email"]
+    team = one["team"] or name
+    marks: list[tuple[str, str, object]] = [("e-mail address", email, email.lower())] if email else []
+    marks += [(what, value, mark) for what, value in (("name", name), ("team", team)) for mark in skeletons(value)]
+    for what, value, mark in marks:
+        other, before = seen.setdefault((what, mark), (line, value))
+        is_same = before.casefold() == value.casefold()
+        if other != line and not (what == "team" and is_same):
+            like = f"is in line {other} already" if is_same else f"looks like `{visible(before)}` in line {other}"
+            raise RefusedError(f"the {what} `{visible(value)}` {like}")
+
+
 make_token_parser = parser_maker(
     "board token",
     "Print a new token of an account, for geval submit and other programs; it is not shown again.",
@@ -243,7 +261,7 @@ make_token_parser = parser_maker(
     BOARD,
     NAME,
     option("--scope", choices=accounts.SCOPES, default=accounts.SUBMIT, help="what it may do"),
-    option("--days", type=int, default=accounts.TOKEN_DAYS, metavar="N", help="how long it is valid"),
+    option("--days", type=int, default=accounts.DAYS[accounts.TOKEN], metavar="N", help="how long it is valid"),
 )
 
 

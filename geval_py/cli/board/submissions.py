@@ -192,7 +192,7 @@ make_extend_parser = parser_maker(
 
 def run_extend(args: argparse.Namespace) -> None:
     """Run ``geval board extend``; raises GevalError."""
-    from geval_py.board.operations.extensions import extend
+    from geval_py.board.operations.teams import extend
     from geval_py.board.server import accounts
 
     board, values = store.Board.open(args.board), {name: getattr(args, name) for name in ("until", "more", "phase")}

@@ -15,7 +15,6 @@ from geval_py.board.database.store import Board
 from geval_py.board.server import accounts
 from geval_py.board.server.app import application, site_file
 from geval_py.board.server.context import ServerContext
-from geval_py.board.server.live import places_in
 from geval_py.board.server.worker import Worker
 from geval_py.board.site import build
 
@@ -67,7 +66,6 @@ class Served:
     def build(self):
         build(Board.open(self.board.folder), self.server.site.folder, now=self.clock(), served=ADDRESS)
         site_file.cache_clear()  # a server builds each site in a new folder
-        places_in.cache_clear()
 
     def browser(self):
         """A browser without cookies, on a page of the server."""
@@ -126,7 +124,6 @@ class Several:
             one.site.is_current = lambda: True
             build(one.board(), one.site.folder, now=self.clock(), served=one.url, several=True)
         site_file.cache_clear()
-        places_in.cache_clear()
 
     def signed_in(self, name, **more):
         with Board.open_accounts(self.folder).writing() as connection:

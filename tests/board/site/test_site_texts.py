@@ -70,8 +70,8 @@ def test_a_deadline_stands_as_a_moment_and_the_time_left_is_for_a_script():
 
 def test_pages_and_shell_have_one_word_for_groups():
     standings = site_views.view().standings["test-A", ""]
-    names = {column.name for column in leaderboard.columns_of(standings) if column.heading}
-    headings = {column.heading for column in leaderboard.columns_of(standings)}
+    names = {column.name for column in leaderboard.columns_of(standings)}
+    headings = {heading for _, _, heading in leaderboard.page_columns(standings)}
     assert "group" in names
     assert "Group" in headings
     for path, text in html_of(made(site_views.view())).items():

@@ -1,24 +1,69 @@
-"""``geval board extend``: a later deadline, or more submissions a day, for one team."""
+"""Teams, which are the submitters: how one is found by its name, and what the organiser allows one alone."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
-from geval_py.board.database.schema import exceptions, submitters
-from geval_py.board.database.store import Board, escape_unstorable
-from geval_py.board.operations.pipeline import find_submitter, submitter_id
+from geval_py.board.database.schema import Submitters, exceptions, submitters
+from geval_py.board.database.store import Board
+from geval_py.board.intake.identity import casefolded, skeletons
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.ranking.order import bounds
-from geval_py.board.settings import AFTER, moment_text
+from geval_py.board.settings import AFTER, BoardSettings, moment_text
 from geval_py.errors import UsageError
 from geval_py.tables.numbers import counted
 from geval_py.text import visible
 
 MAX_MORE = 1000  # submissions a day
 TICK = timedelta(seconds=1)
+
+
+def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
+    """Find the submitter with a name; without any, the first whose name looks like it.
+
+    Skeletons are not stored but made from the stored names.
+    """
+    own, key = skeletons(name), casefolded(name)
+    rows = connection.execute(select(submitters).order_by(Submitters.key != key, Submitters.id))
+    return next((row for row in rows if row.key == key or not own.isdisjoint(skeletons(row.name))), None)
+
+
+def submitter_id(connection: Connection, name: str) -> int:
+    """Return the id of the submitter with a name, or a name that looks like it, who is added if there is none."""
+    submitter = find_submitter(connection, name)
+    new = insert(submitters).values(key=casefolded(name), name=name).returning(Submitters.id)
+    return int(connection.execute(new).scalar_one() if submitter is None else submitter.id)
+
+
+# Exceptions from the settings of the board
+
+
+def settings_by_team(connection: Connection, settings: BoardSettings) -> defaultdict[int | None, BoardSettings]:
+    """Return the settings of each team by the id of its submitter; without an exception they are the board's."""
+    teams: defaultdict[int | None, BoardSettings] = defaultdict(lambda: settings)
+    for row in connection.execute(select(exceptions)):
+        own, quota = teams[row.submitter_id], settings.in_phase(row.phase).submissions_a_day
+        quota += row.more if quota else 0
+        phases = tuple(
+            replace(phase, until=max(phase.until, row.until or phase.until), submissions_a_day=quota)
+            if phase.name == row.phase
+            else phase
+            for phase in own.phases
+        )
+        if not row.phase:
+            own = replace(own, submissions_a_day=quota)
+        teams[row.submitter_id] = replace(own, phases=phases)
+    return teams
+
+
+def team_settings(connection: Connection, settings: BoardSettings, submitter_id: int | None) -> BoardSettings:
+    """Return the settings of a team, by the id of its submitter."""
+    return settings_by_team(connection, settings)[submitter_id]
 
 
 class Extension(NamedTuple):
@@ -87,7 +132,7 @@ def extend(
         key = {"submitter_id": submitter_id(connection, row.name), "phase": phase}
         connection.execute(delete(exceptions).where(*(exceptions.c[name] == value for name, value in key.items())))
         if until or more:
-            values = key | {"until": until, "more": more, "reason": escape_unstorable(reason)}
+            values = key | {"until": until, "more": more, "reason": reason}
             connection.execute(insert(exceptions).values(values))
         refresh(connection, settings, now)
         return Extension(row.name, phase, until, more, reason)
@@ -96,5 +141,5 @@ def extend(
 def extensions(connection: Connection) -> list[Extension]:
     """Return all extensions, by team."""
     e = exceptions.c
-    query = select(submitters.c.name, e.phase, e.until, e.more, e.reason).join_from(exceptions, submitters)
-    return [Extension(*row) for row in connection.execute(query.order_by(submitters.c.key, e.phase))]
+    query = select(Submitters.name, e.phase, e.until, e.more, e.reason).join_from(exceptions, submitters)
+    return [Extension(*row) for row in connection.execute(query.order_by(Submitters.key, e.phase))]
