@@ -23,13 +23,14 @@ MAX_MORE = 1000  # submissions a day
 TICK = timedelta(seconds=1)
 
 
-def find_submitter(connection: Connection, name: str) -> Row[Any] | None:
-    """Find the submitter with a name; without any, the first whose name looks like it.
+def find_submitter(connection: Connection, name: str, *, but: int = 0) -> Row[Any] | None:
+    """Find the submitter with a name; without any, the first whose name looks like it, ``but`` for one's id.
 
     Skeletons are not stored but made from the stored names.
     """
     own, key = skeletons(name), casefolded(name)
-    rows = connection.execute(select(submitters).order_by(Submitters.key != key, Submitters.id))
+    others = select(submitters).where(Submitters.id != but).order_by(Submitters.key != key, Submitters.id)
+    rows = connection.execute(others)
     return next((row for row in rows if row.key == key or not own.isdisjoint(skeletons(row.name))), None)
 
 

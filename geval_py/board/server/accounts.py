@@ -10,10 +10,12 @@ import os
 import re
 import secrets as random
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
 
@@ -22,17 +24,22 @@ from geval_py.board.database.schema import (
     READER,
     ROLES,
     SUBMITTER,
+    Jobs,
     Submitters,
     accounts,
     audit,
+    exceptions,
     identities,
+    jobs,
     rates,
     secrets,
+    submissions,
     submitters,
 )
 from geval_py.board.database.store import SHARED_FILE, Board
 from geval_py.board.intake.identity import casefolded, check_name, skeletons
 from geval_py.board.operations.teams import find_submitter, submitter_id
+from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.submission import ReasonError
 from geval_py.errors import UsageError
 from geval_py.tables.table import Column, Table
@@ -89,7 +96,7 @@ class Account:
     @property
     def label(self) -> str:
         """The name, with what tells it from the same name of another team."""
-        return f"{self.name} ({self.email or self.team})" if self.scope else self.name
+        return f"{self.name} ({self.email or self.team or 'no team'})" if self.scope else self.name
 
     @property
     def state(self) -> str:
@@ -231,6 +238,89 @@ def reopen(connection: Connection, name: str) -> str:
     return own.label
 
 
+# Teams
+
+
+def move(connection: Connection, one: Account, team: str) -> None:
+    """Move an account to a team, which is made if there is none, or with "" out of its team.
+
+    Without a team, its sessions, tokens and links end at once. The submissions stay with the team. Raises
+    RefusedError for a name that looks like another one's, RejectedError for a name that is not allowed.
+    """
+    team_id = _team_id(connection, team, team) if team else None
+    scope = team_id or one.scope if one.scope else 0
+    if team_id is None:
+        connection.execute(delete(secrets).where(S.account_id == one.id))
+    else:
+        _check_free(connection, one.name, scope, team_id, one.id)
+    own = update(accounts).where(A.id == one.id)
+    connection.execute(own.values(submitter_id=team_id, scope=scope, owner=False))
+    for changed in filter(None, (one.submitter_id, team_id)):  # somebody is to own each
+        members = all_accounts(connection, A.submitter_id == changed)
+        if members and not any(member.owner for member in members):
+            own_team(connection, min(members, key=attrgetter("id")))
+
+
+def own_team(connection: Connection, one: Account, *, owner: bool = True) -> None:
+    """Let an account own its team, or no longer."""
+    connection.execute(update(accounts).where(A.id == one.id).values(owner=owner))
+
+
+def change_team(boards: Iterable[Board], name: str, new: str, now: datetime, *, merge: bool) -> None:
+    """Rename a team on all boards with the same accounts, or ``merge`` it into the team with the ``new`` name.
+
+    A merged team's submissions, uploads, members and extensions are the other's then; for a phase in which both have
+    an extension, the other's holds. Raises RefusedError for an unknown team, for a name that is taken or looks like
+    another one's, and while a worker has an upload of the team; RejectedError for a name that is not allowed.
+    """
+    check_name(new)
+    with ExitStack() as stack:
+        pairs = []
+        for board in {board.place: board for board in boards}.values():
+            connection = stack.enter_context(board.writing())
+            old = connection.execute(select(submitters).where(Submitters.key == casefolded(name))).first()
+            other = find_submitter(connection, new, but=old.id if old else 0)
+            if other and not merge:
+                refuse_taken_team(connection, other.name)
+            if other and other.key != casefolded(new):
+                _refuse_similar(new, other.name)
+            pairs.append((board, connection, old, other))
+        if not any(old for _, _, old, _ in pairs) or (merge and not any(other for *_, other in pairs)):
+            raise RefusedError(
+                f"there is no team `{visible(name)}`" + (f", or no team `{visible(new)}`" if merge else "")
+            )
+        for board, connection, old, other in pairs:
+            if old is None:
+                continue
+            teams = [one.id for one in (old, other) if one]
+            leased = select(Jobs.id).where(Jobs.submitter_id.in_(teams), Jobs.leased_until.is_not(None))
+            if connection.execute(leased).first() is not None:
+                raise RefusedError("an upload of the team is being checked; try again in a minute")
+            if other is None:
+                connection.execute(update(submitters).where(Submitters.id == old.id).values(_named(new)))
+            else:
+                _merge(connection, old.id, other.id)
+            if board.settings.tests:
+                refresh(connection, board.settings, now)
+
+
+def _merge(connection: Connection, old: int, new: int) -> None:
+    """Let a team have all that refers to another one, which is deleted."""
+    for one in all_accounts(connection, (A.submitter_id == old) | (A.scope == old), closed=True):
+        scope = new if one.scope == old else one.scope
+        _check_free(connection, one.name, scope, new, one.id)
+        connection.execute(update(accounts).where(A.id == one.id).values(scope=scope))
+    own = exceptions.c.submitter_id
+    kept = select(exceptions.c.phase).where(own == new)
+    connection.execute(delete(exceptions).where(own == old, exceptions.c.phase.in_(kept)))
+    for table in (accounts, exceptions, jobs, submissions):
+        connection.execute(update(table).where(table.c.submitter_id == old).values(submitter_id=new))
+    connection.execute(delete(submitters).where(Submitters.id == old))
+
+
+# Boards that share accounts
+
+
 def check_shares(board: Board, shared: Board) -> None:
     """Raise UsageError if somebody signs in to a board that shares the accounts of others."""
     with board.reading() as connection:
@@ -363,8 +453,7 @@ def _team_id(connection: Connection, team: str, name: str) -> int:
     """Return the id of a team for a person with a name; without the name of a team, it is theirs alone."""
     submitter = find_submitter(connection, team or name)
     if submitter is not None and submitter.key != casefolded(team or name):
-        like = f"looks like the team `{visible(submitter.name)}`; give the same name, or one that differs more"
-        raise RefusedError(f"the team `{visible(team or name)}` {like}")
+        _refuse_similar(team or name, submitter.name)
     if submitter is not None and not team:
         members = all_accounts(connection, A.submitter_id == submitter.id, closed=True)
         if members:
@@ -372,6 +461,11 @@ def _team_id(connection: Connection, team: str, name: str) -> int:
             raise RefusedError(f"there is a team `{visible(name)}` already, with {names}; name a team with --team")
     check_name(team or name)
     return submitter_id(connection, team or name)
+
+
+def _refuse_similar(team: str, other: str) -> NoReturn:
+    like = f"looks like the team `{visible(other)}`; give the same name, or one that differs more"
+    raise RefusedError(f"the team `{visible(team)}` {like}")
 
 
 def _check_free(connection: Connection, name: str, scope: int, team_id: int | None, own: int | None) -> None:

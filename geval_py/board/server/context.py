@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from ipaddress import IPv6Address, IPv6Network
@@ -216,23 +216,24 @@ def server_of(request: Request) -> ServerContext:
 class Visit(NamedTuple):
     """A request of somebody who is signed in: with its form, in a transaction, if it is to change something.
 
-    ``shared`` is the connection to the accounts, which is another one on a server of several boards.
+    ``shared`` is the connection to the accounts, which is another one on a server of several boards; there, the
+    ``account`` is a ``person``.
     """
 
     server: ServerContext
     request: Request
     form: Mapping[str, str]
     account: Account
+    person: Account
     connection: Connection
     shared: Connection
     board: Board
     now: datetime
 
-    @property
-    def person(self) -> Account:
-        """The account as it is among those that are shared."""
-        own = None if self.server.front is self.server else accounts.account(self.shared, self.account.id)
-        return own or self.account
+    def ask(self, action: str, question: Sequence[str], back: str, subject: str, remark: str = "") -> Response:
+        """Ask whether a change is to be made: what, what it means, and the label of a field."""
+        told = {"action": action, "question": question, "back": back, "subject": subject, "remark": remark}
+        return self.server.page("confirm", "Confirm", 200, hidden=self.form, **told)
 
     def log(self, action: str, subject: str = "", detail: str = "") -> None:
         """Write a line of the audit log."""
@@ -264,7 +265,11 @@ def visited(
                 shared = (
                     connection if server.front is server else enter(front.writing() if changes else front.reading())
                 )
-                visit = Visit(server, request, form, account, connection, shared, board, now)
+                person = accounts.account(shared, account.id)  # who may have been closed or removed meanwhile
+                own = person and server.own(person)
+                if person is None or own is None or role not in ("", own.role):
+                    raise HTTPException(401, "Sign in first.")
+                visit = Visit(server, request, form, own, person, connection, shared, board, now)
                 return answer(visit) or RedirectResponse(server.path + back, 303)
 
         return await run_in_threadpool(run)

@@ -43,12 +43,16 @@ QUESTIONS = {
         "Its submissions stay. You can open the account again.",
         "",
     ),
+    "move": ("Move", "Submissions, and people whom they invited, stay with the old team.", "team"),
+    "merge": (
+        "Merge the team",
+        "Its submissions, members and extensions go to the other team, whose daily limit they share. You cannot undo "
+        "this.",
+        "",
+    ),
 }
-BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {
-    "close": PEOPLE,
-    "open": PEOPLE,
-    "extend": SETTINGS,
-}
+BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {"extend": SETTINGS}
+BACK |= dict.fromkeys(("close", "open", "move", "merge", "rename"), PEOPLE)
 
 
 def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
@@ -189,13 +193,15 @@ def change(visit: Visit) -> Response:
     name = visit.request.path_params["change"]
     back = BACK.get(name, HOME)
     if name in QUESTIONS and form["sure"] != "yes":
-        told: dict[str, Any] = {"hidden": dict(form)}
-        if name == "close":
-            told["subject"] = accounts.account_named(visit.shared, form["name"]).label
+        remark = ""
+        if name in ("close", "move"):
+            subject = accounts.account_named(visit.shared, form["name"]).label
+        elif name == "merge":
+            subject = f"{form['team']} into {form['into']}"
         else:
             row = find_submission(connection, subject)
-            told |= {"subject": row.code, "remark": row.remark}
-        return visit.server.page("confirm", "Confirm", 200, change=name, question=QUESTIONS[name], back=back, **told)
+            subject, remark = row.code, row.remark
+        return visit.ask(f"organiser/{name}", QUESTIONS[name], back, subject, remark)
     match name:
         case "announce":
             subject, detail = str(notices.announce(board, form["text"], now)), form["text"]
@@ -226,6 +232,14 @@ def change(visit: Visit) -> Response:
                 raise accounts.RefusedError("you cannot close your own account here")
             accounts.close(visit.shared, account.id, now)
             subject = account.label
+        case "move":
+            account, detail = accounts.account_named(visit.shared, form["name"]), form["team"]
+            accounts.move(visit.shared, account, detail)
+            subject = account.label
+        case "rename" | "merge":
+            subject, detail, front = form["team"], form["into"], visit.server.front
+            boards = [one.board() for one in (front, *front.boards)]
+            accounts.change_team(boards, subject, detail, now, merge=name == "merge")
         case "open":
             subject = accounts.reopen(visit.shared, form["name"])
         case "try-again":

@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 from geval_py.board.database.schema import ORGANISER, ROLES
-from geval_py.board.database.store import Board
-from geval_py.board.intake.identity import skeletons
+from geval_py.board.database.store import Board, boards_in
+from geval_py.board.intake.identity import casefolded, skeletons
 from geval_py.board.server import accounts
 from geval_py.board.server.accounts import RefusedError
 from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
-from geval_py.cli.commands import option, parser_maker, switch
+from geval_py.cli.commands import one_of, option, parser_maker, switch
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -327,6 +327,45 @@ def run_open(args: argparse.Namespace) -> None:
     """Run ``geval board open``; raises GevalError."""
     with Board.open_accounts(args.board).writing() as connection:
         accounts.log(connection, ORGANISER, "opened", accounts.reopen(connection, args.name), now=now())
+
+
+make_team_parser = parser_maker(
+    "board team",
+    "Rename a team, merge it into another one, or move a person into it or out of it.",
+    """\
+  geval board team gazette-board "Team 7" --rename "Team Seven"
+  geval board team gazette-board "Team 7" --merge-into "Team 8"
+  geval board team gazette-board "Team 8" --add anna       with the tokens and sessions of anna
+  geval board team gazette-board "Team 8" --remove anna    whose tokens and sessions end
+""",
+    BOARD,
+    option("team", metavar="TEAM", help="the name of the team"),
+    one_of(
+        option("--rename", metavar="NAME", help="give the team another name"),
+        option("--merge-into", metavar="TEAM", help="give its submissions and members to another team"),
+        option("--add", metavar="NAME", help="move the account of this name into the team"),
+        option("--remove", metavar="NAME", help="take the account of this name out of the team"),
+    ),
+)
+
+
+def run_team(args: argparse.Namespace) -> None:
+    """Run ``geval board team``; raises GevalError."""
+    new, person = args.rename or args.merge_into, args.add or args.remove
+    if not (new or person):
+        raise UsageError(message="name a change: --rename NAME, --merge-into TEAM, --add NAME or --remove NAME")
+    boards = [Board.open_accounts(args.board), *map(Board.open, boards_in(args.board))]
+    with boards[0].writing() as connection:
+        if new:
+            accounts.change_team(boards, args.team, new, now(), merge=args.rename is None)
+            what = "renamed" if args.rename else "merged"
+            accounts.log(connection, ORGANISER, what, args.team, new, now=now())
+            return
+        account = accounts.account_named(connection, person)
+        if args.remove and casefolded(account.team or "-") != casefolded(args.team):
+            raise RefusedError(f"`{visible(account.label)}` is not in the team `{visible(args.team)}`")
+        accounts.move(connection, account, args.team if args.add else "")
+        accounts.log(connection, ORGANISER, "moved", account.label, args.team if args.add else "", now=now())
 
 
 make_verify_receipt_parser = parser_maker(

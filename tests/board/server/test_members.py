@@ -1,0 +1,324 @@
+"""Teams that change: members leave, owners remove them and hand over, the organiser renames, merges and moves."""
+
+import csv
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from samples import ON_BOTH, output
+from serving import Browser, set_keys
+from sqlalchemy import func, select, update
+from test_accounts import OUT, invited, opened, team
+from test_several import folder, several
+
+from geval_py.board.database.schema import accounts, audit, exceptions, jobs, submitters
+from geval_py.board.database.store import Board
+from geval_py.board.operations.teams import extend
+from geval_py.board.ranking.leaderboard import standings
+from geval_py.board.server import accounts as people
+
+assert folder, several  # fixtures
+GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
+SURE = {"sure": "yes"}
+ASKED = "only the owner of a team can do this, to a member who does not own it"
+
+
+@pytest.fixture(autouse=True)
+def one_clock(request, monkeypatch):
+    """The commands have the clock of the server."""
+    clock = request.getfixturevalue("several" if "several" in request.fixturenames else "served").clock
+    monkeypatch.setattr("geval_py.cli.board.server.now", clock)
+
+
+@pytest.fixture
+def change(served, geval):
+    """Run geval board team."""
+    return lambda *words: geval("board", "team", served.board.folder, *words)
+
+
+def number_of(served, name):
+    return served.rows(select(accounts.c.id).where(accounts.c.name == name))[0]
+
+
+def a_team(served):
+    """Sign in an owner, and a member whom she has invited."""
+    anna = served.signed_in("anna", team="Team 7")
+    return anna, opened(served, invited(anna, "bob"))
+
+
+def program_of(served, browser):
+    """A program with a token that somebody makes on their page."""
+    secret = re.search(r"<code>([\w-]{40,})</code>", browser.post("/me/tokens", data={"name": "x"}).text)[1]
+    return Browser(served.app, headers={"Authorization": f"Bearer {secret}"}, own=False)
+
+
+def owners(served):
+    members = served.rows(select(accounts.c.name, accounts.c.owner).where(accounts.c.submitter_id.is_not(None)))
+    return {name for name, owner in members if owner}, {name for name, _ in members}
+
+
+def log(served):
+    return served.rows(select(audit.c.who, audit.c.action, audit.c.subject, audit.c.detail).order_by(audit.c.id))
+
+
+def places(served):
+    return [
+        (one.place, one.submitter) for one in standings(Board.open(served.board.folder), now=served.clock()).entries
+    ]
+
+
+@ON_BOTH
+def test_a_removed_member_loses_access_at_once(served, change):
+    anna, bob = a_team(served)
+    program = program_of(served, bob)
+    upload = program.put(OUT, GOOD).json()["number"]
+    served.work()
+    form = {"member": str(number_of(served, "bob"))}
+    page = anna.post("/me/remove", data=form).text
+    assert "Remove bob?" in page
+    assert "The organiser can undo this." in page
+    assert program.get("/api/me").status_code == 200
+    assert anna.post("/me/remove", data=form | SURE).headers["location"] == "/me"
+    assert bob.get("/me").headers["location"] == "/sign-in"
+    assert bob.post("/me/tokens", data={"name": "x"}).headers["location"] == "/sign-in"
+    assert [program.get("/api/me").status_code, program.put(OUT, BETTER).status_code] == [401, 401]
+    assert anna.get(f"/api/uploads/{upload}").json()["state"] == "scored"
+    assert places(served) == [(1, "Team 7")]
+    assert "bob" not in anna.get("/me").text
+    assert change("Team 7", "--add", "bob (no team)") == (0, "", "")
+    with served.board.writing() as connection:
+        link = people.new_link(connection, number_of(served, "bob"), served.clock()).secret
+    assert team(opened(served, f"/invitation/{link}")) == "Team 7"
+    assert ("anna", "removed", "bob (Team 7)", "Team 7") in log(served)
+
+
+def test_nobody_but_an_owner_changes_the_members(served):
+    anna, bob = a_team(served)
+    eve = served.signed_in("eve", team="Team 8")
+    carl = served.signed_in("carl", team="Team 7")  # an owner too, by the organiser
+    reader = served.signed_in("rita", role="reader")
+    for browser, name in (
+        (bob, "anna"),
+        (bob, "bob"),
+        (eve, "bob"),
+        (anna, "carl"),
+        (anna, "anna"),
+        (reader, "rita"),
+    ):
+        form = {"member": str(number_of(served, name))} | SURE
+        answer = browser.post("/me/remove", data=form)
+        assert answer.status_code == 403
+        assert ASKED in answer.text
+        if name != "carl":
+            assert browser.post("/me/hand-over", data=form).status_code == 403
+    assert reader.post("/me/leave", data=SURE).status_code == 403
+    form = {"member": str(number_of(served, "bob"))} | SURE
+    for change in ("remove", "hand-over", "leave"):
+        assert anna.post(f"/me/{change}", data=form, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        assert anna.get(f"/me/{change}").status_code == 404
+        assert served.token("anna").post(f"/me/{change}", data=form).status_code == 403
+    assert owners(served) == ({"anna", "carl", "eve"}, {"anna", "bob", "carl", "eve"})
+    assert team(carl) == "Team 7"
+
+
+def test_a_member_leaves_and_somebody_owns_the_team_still(served):
+    anna, bob = a_team(served)
+    assert "Leave the team Team 7?" in anna.post("/me/leave").text
+    assert anna.post("/me/leave", data=SURE).headers["location"] == "/"
+    assert anna.get("/me").headers["location"] == "/sign-in"
+    assert owners(served) == ({"bob"}, {"bob"})
+    assert bob.post("/me/leave", data=SURE).status_code == 303
+    assert owners(served) == (set(), set())
+    alone = opened(served, served.invite("anna"))
+    assert alone.get("/me").status_code == 200
+    assert alone.put(OUT, GOOD).status_code == 403
+
+
+def test_a_team_is_handed_over(served):
+    anna, bob = a_team(served)
+    form = {"member": str(number_of(served, "bob"))}
+    assert "Hand the team over to bob?" in anna.post("/me/hand-over", data=form).text
+    anna.post("/me/hand-over", data=form | SURE)
+    assert owners(served) == ({"bob"}, {"anna", "bob"})
+    assert anna.post("/me/invitations", data={"name": "carl"}).status_code == 403
+    assert bob.post("/me/invitations", data={"name": "carl"}).status_code == 200
+    assert ("anna", "handed over to", "bob (Team 7)", "Team 7") in log(served)
+
+
+@ON_BOTH
+def test_two_owners_at_the_same_time_leave_no_contradiction(served):
+    anna, _ = a_team(served)
+    carl = served.signed_in("carl", team="Team 7")
+    form = {"member": str(number_of(served, "bob"))} | SURE
+    for _ in range(3):
+        with ThreadPoolExecutor(2) as threads:
+            tasks = [
+                threads.submit(browser.post, f"/me/{name}", data=form)
+                for browser, name in ((anna, "hand-over"), (carl, "remove"))
+            ]
+        assert sorted(task.result().status_code for task in tasks) == [303, 403]
+        own, members = owners(served)
+        assert ("bob" in own) == ("bob" in members)
+        assert own
+        with served.board.writing() as connection:  # as before
+            people.move(
+                connection,
+                people.account_named(
+                    connection, next(one.label for one in people.all_accounts(connection) if one.name == "bob")
+                ),
+                "Team 7",
+            )
+            connection.execute(update(accounts).values(owner=accounts.c.name != "bob"))
+
+
+@ON_BOTH
+def test_a_renamed_team_keeps_all_it_has(served, change):
+    program = served.token("anna")
+    program.put(OUT, GOOD)
+    served.work()
+    served.signed_in("eve", team="Team 8")
+    assert change("anna", "--rename", "The Annas") == (0, "", "")
+    assert program.get("/api/me").json()["team"] == "The Annas"
+    assert places(served) == [(1, "The Annas")]
+    assert change("The Annas", "--rename", "THE ANNAS") == (0, "", "")
+    assert log(served)[-1] == ("organiser", "renamed", "The Annas", "THE ANNAS")
+    refused = [
+        change("the annas", "--rename", name)[2]
+        for name in ("team 8", "Tearn 8", "\N{CYRILLIC SMALL LETTER ES} \u202e", " ")
+    ]
+    assert refused[:2] == ["geval: there is a team `Team 8` already; choose another name\n"] * 2
+    assert "changes the direction of text" in refused[2]
+    assert "has no visible letter" in refused[3]
+    assert change("Team 9", "--rename", "Team 10")[2] == "geval: there is no team `Team 9`\n"
+    assert change("Team 9")[0] == 2
+
+
+@ON_BOTH
+def test_two_teams_are_merged_with_all_they_have(served, change):
+    set_keys(served.board, submissions_a_day=2)
+    anna, bob = served.token("anna"), served.token("bob")
+    for program, text in ((anna, GOOD), (bob, BETTER)):
+        program.put(OUT, text)
+    served.work()
+    member = opened(served, invited(served.signed_in("anna"), "carl"))
+    extend(Board.open(served.board.folder), "anna", more=1, reason="ill", now=served.clock())
+    assert places(served) == [(1, "bob"), (2, "anna")]
+    waiting = anna.put(OUT, output("test-A", 0.3)).json()["number"]
+    assert change("anna", "--merge-into", "nobody")[2] == "geval: there is no team `anna`, or no team `nobody`\n"
+    assert change("anna", "--merge-into", "b\N{CYRILLIC SMALL LETTER O}b")[2] == (
+        "geval: the team `b\N{CYRILLIC SMALL LETTER O}b` looks like the team `bob`; give the same name, or one that differs more\n"
+    )
+    with served.board.writing() as connection:
+        connection.execute(update(jobs).where(jobs.c.number == waiting).values(leased_until=served.clock()))
+    assert change("anna", "--merge-into", "bob")[2] == (
+        "geval: an upload of the team is being checked; try again in a minute\n"
+    )
+    with served.board.writing() as connection:
+        connection.execute(update(jobs).values(leased_until=None))
+    assert change("anna", "--merge-into", "bob") == (0, "", "")
+    served.work()
+    assert places(served) == [(1, "bob")]
+    assert served.rows(select(submitters.c.name)) == ["bob"]
+    assert served.rows(select(exceptions.c.more)) == [1]
+    for program in (anna, bob):
+        assert program.get("/api/me").json()["team"] == "bob"
+        assert program.get(f"/api/uploads/{waiting}").json()["quota"] | {"day": "", "zone": ""} == {
+            "used": 3, "allowed": 3, "day": "", "zone": "",
+        }  # fmt: skip
+        assert program.put(OUT, output("test-A", 0.7)).status_code == 429
+    assert team(member) == "bob"
+    assert served.rows(select(func.count()).select_from(jobs)) == [3]
+
+
+def test_namesakes_of_two_teams_are_not_merged(served, change):
+    for name in ("Team 7", "Team 8"):
+        invited(served.signed_in(name), "bob")
+    assert change("Team 7", "--merge-into", "Team 8")[2] == (
+        "geval: the name `bob` is that of an account already; give one that differs more\n"
+    )
+    assert len(served.rows(select(submitters.c.id))) == 2
+
+
+@ON_BOTH
+def test_a_person_is_moved_with_their_tokens_and_without_the_submissions(served, change):
+    anna, bob = a_team(served)
+    program = program_of(served, bob)
+    upload = program.put(OUT, GOOD).json()["number"]
+    served.work()
+    assert change("Team 8", "--add", "bob (Team 7)") == (0, "", "")
+    assert program.get("/api/me").json()["team"] == "Team 8"
+    assert [one.get(f"/api/uploads/{upload}").status_code for one in (program, anna)] == [404, 200]
+    assert owners(served)[0] == {"anna", "bob"}
+    assert places(served) == [(1, "Team 7")]
+    assert change("Team 7", "--remove", "bob (Team 8)")[2] == "geval: `bob (Team 8)` is not in the team `Team 7`\n"
+    assert change("Team 8", "--remove", "bob (Team 8)") == (0, "", "")
+    assert program.get("/api/me").status_code == 401
+    assert [line[1:] for line in log(served) if line[1] == "moved"] == [
+        ("moved", "bob (Team 7)", "Team 8"),
+        ("moved", "bob (Team 8)", ""),
+    ]
+
+
+def test_the_organiser_moves_renames_and_merges_on_the_page(served):
+    anna, bob = a_team(served)
+    served.signed_in("eve", team="Team 8")
+    olga = served.signed_in("olga", role="organiser")
+    page = olga.get("/organiser/people").text
+    assert 'aria-label="Move bob (Team 7) to another team"' in page
+    assert "Rename or merge teams" in page
+    assert "Move bob (Team 7)?" in olga.post("/organiser/move", data={"name": "bob (Team 7)"}).text
+    olga.post("/organiser/move", data={"name": "bob (Team 7)", "team": "Team 8"} | SURE)
+    assert team(bob) == "Team 8"
+    assert olga.post("/organiser/rename", data={"team": "Team 7", "into": "team 8"}).status_code == 403
+    olga.post("/organiser/rename", data={"team": "Team 7", "into": "Seven"})
+    assert team(anna) == "Seven"
+    form = {"team": "Seven", "into": "Team 8"}
+    assert "Merge the team Seven into Team 8?" in olga.post("/organiser/merge", data=form).text
+    assert team(anna) == "Seven"
+    assert olga.post("/organiser/merge", data=form | SURE).headers["location"] == "/organiser/people"
+    assert team(anna) == "Team 8"
+    assert [line for line in log(served) if line[0] == "olga"][1:] == [
+        ("olga", "move", "bob (Team 7)", "Team 8"),
+        ("olga", "rename", "Team 7", "Seven"),
+        ("olga", "merge", "Seven", "Team 8"),
+    ]
+    assert anna.post("/organiser/move", data=form).status_code == 404
+
+
+def test_a_team_is_renamed_and_merged_on_all_boards(several, geval):
+    browsers = {name: several.signed_in(name, team=own) for name, own in (("anna", "Team 7"), ("bob", "Team 8"))}
+    for name, board in (("anna", "gap"), ("bob", "gap"), ("bob", "bible")):
+        sent = browsers[name].put(f"/course/{board}/{OUT[1:]}", GOOD)
+        assert sent.status_code == 201
+    several.work()
+    assert geval("board", "team", several.folder, "Team 7", "--rename", "Seven") == (0, "", "")
+    assert geval("board", "team", several.folder, "Seven", "--rename", "team 8")[0] == 1
+
+    def teams():
+        boards = [Board.open_accounts(several.folder), *(one.board() for one in several.server.boards)]
+        names = []
+        for board in boards:
+            with board.reading() as connection:
+                names.append(sorted(connection.execute(select(submitters.c.name)).scalars()))
+        return names
+
+    assert teams() == [["Seven", "Team 8"], ["Team 8"], ["Seven", "Team 8"]]
+    assert geval("board", "team", several.folder, "Team 8", "--merge-into", "Seven") == (0, "", "")
+    assert teams() == [["Seven"]] * 3
+    assert {one.get("/course/gap/api/me").json()["team"] for one in browsers.values()} == {"Seven"}
+
+
+def test_grades_have_all_people_of_a_folder(several, geval):
+    anna = several.signed_in("anna", team="Team 7")
+    several.signed_in("bob", team="Team 7", email="bob@uni.example")
+    several.signed_in("olga", role="organiser")
+    anna.put(f"/course/gap/{OUT[1:]}", GOOD)
+    several.work()
+
+    def grades(board):
+        words = ("board", "show", f"{several.folder}/{board}", "--by", "person", "--format", "csv")
+        return [tuple(row.values()) for row in csv.DictReader(geval(*words)[1].splitlines())]
+
+    assert [row[:3] for row in grades("bible")] == [("anna", "", "Team 7"), ("bob", "bob@uni.example", "Team 7")]
+    assert [row[5] for row in grades("gap")] == ["1", "1"]
+    assert not any(re.search(r"\d", cell) for row in grades("bible") for cell in row[3:])
