@@ -222,20 +222,6 @@ class Receipt:
         """Whether it is scored, and not withdrawn."""
         return self.state == SCORED
 
-    def __str__(self) -> str:
-        counts = f"counts as {self.cost}" if self.cost else "does not count"
-        lines = [
-            f"{self.code or '-'}  {self.state}{f': {visible(self.reason)}' if self.reason else ''}",
-            f"  submitter   {visible(self.submitter)}",
-            f"  submission  {visible(self.name)}",
-            f"  arrived     {moment_text(self.arrived)}, {WAYS[self.arrived_by]}",
-            *([f"  digest      {self.digest}"] if self.digest else []),
-            *(f"  file        {digest}  {visible(name)}" for name, digest in self.files.items()),
-            *([f"  quota       {counts}: {self.charge}"] if self.charge else []),
-            *([f"  note        {self.note}"] if self.note else []),
-        ]
-        return "".join(f"{line}\n" for line in lines)
-
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
         return asdict(self) | {"arrived": moment_text(self.arrived), "charged": self.cost > 0}

@@ -14,9 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
-from functools import partial
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
@@ -35,21 +33,14 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import group_letters
-from geval_py.tables.layout import Legend
-from geval_py.tables.numbers import counted, figure, interval
+from geval_py.tables.numbers import counted, figure
 from geval_py.tables.table import Column, Table
 from geval_py.text import nearest, visible
 
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
-    from geval_py.tables.layout import Cut
-    from geval_py.text import Alignment
 
 
-HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
-GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
-NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 FIGURES = ("place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high")
 TOLD = ("groups", "held", "baseline", "arrived", "tags", "affiliation", "description", "links", "remark")
@@ -198,13 +189,6 @@ def _add_ranges(
 # Tables for people and for programs
 
 
-def shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
-    """Return the columns that people see, without empty ones."""
-    return [
-        column for column in columns_of(standings, ties) if column.kept or any(map(column.text, standings.entries))
-    ]
-
-
 def standings_records(standings: Standings) -> Table:
     """Return the table for programs, a row per entry: groups are numbers from 0, joined by spaces, tags by commas."""
     params = {f"param {key}": key for key in sorted({key for entry in standings.entries for key in entry.params})}
@@ -244,74 +228,6 @@ def page_columns(standings: Standings) -> list[tuple[str, str, str]]:
     return [("range", "number", "Range"), *others, ("groups", "text", "Group"), *columns]
 
 
-def legend(standings: Standings) -> Iterator[str]:
-    """Explain a leaderboard in sentences."""
-    phase = f", {standings.phase}" if standings.phase else ""
-    whose = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
-    yield visible(
-        f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
-        f"the best of {whose}."
-    )
-    if not standings.digits:
-        yield "No score is shown before the last deadline."
-    legends = [([column.name], column.legend) for column in shown_columns(standings) if column.legend]
-    if legends:
-        yield Legend(*legends)
-    yield from (visible(f"Note: {note}.") for note in standings.notes)
-
-
-# Columns
-
-
-class EntryColumn(NamedTuple):
-    """A column of a leaderboard for people: its heading, and how its cells are written.
-
-    Without ``kept``, it is left out where all of its cells are empty. ``legend`` explains it below the table. ``cut``
-    is as a :class:`Column`'s.
-    """
-
-    name: str
-    text: Callable[[Entry], str]
-    alignment: Alignment = "left"
-    kept: bool = False
-    legend: str = ""
-    cut: Cut = "end"
-
-
-def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
-    """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
-    digits = standings.digits
-    yield EntryColumn("place", lambda entry: place_text(entry, ties), "right", kept=digits > 0)
-    yield EntryColumn(
-        "range",
-        lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
-        "centre",
-        legend="the places that are not significantly different from this one",
-    )
-    yield EntryColumn("submitter", attrgetter("submitter"), kept=True, cut="middle")
-    yield EntryColumn("variant", attrgetter("variant"), cut="middle")
-    yield EntryColumn(standings.metric, lambda entry: figure(entry.score, digits), "right")
-    yield EntryColumn("95 % interval", lambda entry: interval_text(entry, standings.end_digits), "centre")
-    for metric in standings.others:
-        yield EntryColumn(metric, partial(_other_text, metric, digits), "right")
-    yield EntryColumn(
-        "group",
-        lambda entry: group_letters(entry.groups),
-        legend="entries that share a letter are not significantly different "
-        "(paired tests of all pairs, Holm's correction, 5 %)",
-        cut="never",
-    )
-    yield EntryColumn("ladder", lambda entry: "held back" if entry.held else "", legend=HELD_LEGEND)
-    yield EntryColumn("arrived", lambda entry: moment_text(entry.arrived), kept=True, cut="never")
-    yield EntryColumn("tags", lambda entry: ", ".join(entry.tags))
-    for name in ("affiliation", "description", "remark"):
-        yield EntryColumn(name, attrgetter(name))
-
-
-def _other_text(metric: str, digits: int, entry: Entry) -> str:
-    return figure(entry.others.get(metric), digits)
-
-
 def place_text(entry: Entry, ties: str = "shared") -> str:
     """Write a place: ``3=`` if others share it, unless ties are plain; ``baseline`` for a baseline."""
     if entry.baseline:
@@ -319,10 +235,3 @@ def place_text(entry: Entry, ties: str = "shared") -> str:
     if entry.place is None:
         return ""
     return f"{entry.place}{'=' if entry.shared and ties == 'shared' else ''}"
-
-
-def interval_text(entry: Entry, digits: int) -> str:
-    """Write the ends of the interval; "" if there is none."""
-    if entry.low is None or entry.high is None:
-        return ""
-    return f"[{', '.join(interval(entry.low, entry.high, digits))}]"

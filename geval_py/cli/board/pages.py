@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from geval_py.board.database.store import Board
 from geval_py.board.ranking import leaderboard
-from geval_py.board.settings import AFTER
-from geval_py.board.submission import FAILED
+from geval_py.board.settings import AFTER, moment_text
+from geval_py.board.submission import FAILED, Entry, Standings
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import add_format, option, parser_maker, switch
+from geval_py.explaining.significance import group_letters
 from geval_py.tables.formats import Shown
-from geval_py.tables.layout import Cut
-from geval_py.tables.numbers import counted
+from geval_py.tables.layout import Cut, Legend
+from geval_py.tables.numbers import counted, figure, interval
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.board.operations.status import Status
+    from geval_py.text import Alignment
 
+HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
+GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
+NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 MAX_CODES = 5  # that are listed; the JSON document has all
 PERSON = "person"  # a row for each account, which only the organiser may see
 
@@ -68,20 +74,99 @@ def run_show(args: argparse.Namespace) -> None:
             terminal.note(
                 visible(f"these submissions arrived after the deadline; --phase {last.name} shows the final table")
             )
-    columns = leaderboard.shown_columns(shown, board.settings.ties)
+    columns = shown_columns(shown, board.settings.ties)
     table = Table(
         [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in columns],
         [[column.text(entry) for column in columns] for entry in shown.entries],
-        droppable=["95 % interval", "group", "range", *shown.others, *leaderboard.GO_FIRST],
-        not_printed=leaderboard.NOT_PRINTED,
+        droppable=["95 % interval", "group", "range", *shown.others, *GO_FIRST],
+        not_printed=NOT_PRINTED,
     )
     value = Shown(
         document=leaderboard.standings_document(shown),
         people=table,
         programs=leaderboard.standings_records(shown),
-        lines=list(leaderboard.legend(shown)),
+        lines=list(legend(shown)),
     )
     terminal.show(value, args)
+
+
+def legend(standings: Standings) -> Iterator[str]:
+    """Explain a leaderboard in sentences."""
+    phase = f", {standings.phase}" if standings.phase else ""
+    whose = {"submitter": "a submitter", "submission": "a submission", "tag": "a submitter and tag"}[standings.by]
+    yield visible(
+        f"{standings.metric} ({standings.unit}, {standings.direction} is better) of {standings.test}{phase}; "
+        f"the best of {whose}."
+    )
+    if not standings.digits:
+        yield "No score is shown before the last deadline."
+    legends = [([column.name], column.legend) for column in shown_columns(standings) if column.legend]
+    if legends:
+        yield Legend(*legends)
+    yield from (visible(f"Note: {note}.") for note in standings.notes)
+
+
+def shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColumn]:
+    """Return the columns that people see, without empty ones."""
+    return [
+        column for column in columns_of(standings, ties) if column.kept or any(map(column.text, standings.entries))
+    ]
+
+
+class EntryColumn(NamedTuple):
+    """A column of a leaderboard for people: its heading, and how its cells are written.
+
+    Without ``kept``, it is left out where all of its cells are empty. ``legend`` explains it below the table. ``cut``
+    is as a :class:`Column`'s.
+    """
+
+    name: str
+    text: Callable[[Entry], str]
+    alignment: Alignment = "left"
+    kept: bool = False
+    legend: str = ""
+    cut: Cut = "end"
+
+
+def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
+    """Yield the columns of a leaderboard. With ``ties`` shared, a place that several entries have is ``3=``."""
+    digits = standings.digits
+    yield EntryColumn("place", lambda entry: leaderboard.place_text(entry, ties), "right", kept=digits > 0)
+    yield EntryColumn(
+        "range",
+        lambda entry: "–".join(map(str, dict.fromkeys((entry.first, entry.last)))) if entry.first else "",
+        "centre",
+        legend="the places that are not significantly different from this one",
+    )
+    yield EntryColumn("submitter", attrgetter("submitter"), kept=True, cut="middle")
+    yield EntryColumn("variant", attrgetter("variant"), cut="middle")
+    yield EntryColumn(standings.metric, lambda entry: figure(entry.score, digits), "right")
+    yield EntryColumn("95 % interval", lambda entry: interval_text(entry, standings.end_digits), "centre")
+    for metric in standings.others:
+        yield EntryColumn(metric, partial(_other_text, metric, digits), "right")
+    yield EntryColumn(
+        "group",
+        lambda entry: group_letters(entry.groups),
+        legend="entries that share a letter are not significantly different "
+        "(paired tests of all pairs, Holm's correction, 5 %)",
+        cut="never",
+    )
+    yield EntryColumn("ladder", lambda entry: "held back" if entry.held else "", legend=HELD_LEGEND)
+    yield EntryColumn("arrived", lambda entry: moment_text(entry.arrived), kept=True, cut="never")
+    yield EntryColumn("tags", lambda entry: ", ".join(entry.tags))
+    for name in ("affiliation", "description", "remark"):
+        yield EntryColumn(name, attrgetter(name))
+
+
+def _other_text(metric: str, digits: int, entry: Entry) -> str:
+    return figure(entry.others.get(metric), digits)
+
+
+def interval_text(entry: Entry, digits: int) -> str:
+    """Write the ends of the interval; "" if there is none."""
+    if entry.low is None or entry.high is None:
+        return ""
+    return f"[{', '.join(interval(entry.low, entry.high, digits))}]"
 
 
 make_status_parser = parser_maker(

@@ -10,9 +10,9 @@ from dataclasses import asdict
 
 from geval_py.board.database import schema, store
 from geval_py.board.operations.notices import announce, take_back
-from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, Receipt
+from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
-from geval_py.board.settings import moment_of
+from geval_py.board.settings import moment_of, moment_text
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now
 from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
@@ -227,8 +227,24 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
     rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
     table = _table(("code", "state", "submitter", "submission", "why"), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
-    texts = None if as_list else ["\n".join(map(str, receipts))]
+    texts = None if as_list else ["\n".join(map(receipt_text, receipts))]
     terminal.show(Shown(document=document, people=table, as_tabs=True, texts=texts), args)
+
+
+def receipt_text(receipt: Receipt) -> str:
+    """Write a receipt for people."""
+    counts = f"counts as {receipt.cost}" if receipt.cost else "does not count"
+    lines = [
+        f"{receipt.code or '-'}  {receipt.state}{f': {visible(receipt.reason)}' if receipt.reason else ''}",
+        f"  submitter   {visible(receipt.submitter)}",
+        f"  submission  {visible(receipt.name)}",
+        f"  arrived     {moment_text(receipt.arrived)}, {WAYS[receipt.arrived_by]}",
+        *([f"  digest      {receipt.digest}"] if receipt.digest else []),
+        *(f"  file        {digest}  {visible(name)}" for name, digest in receipt.files.items()),
+        *([f"  quota       {counts}: {receipt.charge}"] if receipt.charge else []),
+        *([f"  note        {receipt.note}"] if receipt.note else []),
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

@@ -16,6 +16,7 @@ from geval_py.board.database.schema import submissions
 from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add, scan
 from geval_py.board.submission import RejectedError
+from geval_py.cli.board.submissions import receipt_text
 from geval_py.errors import ConfigError, UsageError
 
 MADE = datetime(2027, 1, 1, tzinfo=UTC)
@@ -51,7 +52,7 @@ def test_what_was_uploaded_before_midnight_counts_for_the_day_before(board, subm
     assert refused.reason.startswith("The quota is used up: ann sent 1")
     receipts = scan(board, str(tmp_path / "uploads"), now=MIDNIGHT, arrived="mtime")
     assert told(receipts) == [("ann", "scored", "mtime", EVENING)]
-    assert "\n  arrived     2027-01-09T22:55:00Z, from the times of its files\n" in str(receipts[0])
+    assert "\n  arrived     2027-01-09T22:55:00Z, from the times of its files\n" in receipt_text(receipts[0])
     assert receipts[0].document()["arrived_by"] == "mtime"
     days = [(line.arrived_by, line.day) for line in status_of(board, MIDNIGHT).submissions]
     assert days == [("mtime", "2027-01-09"), ("--at", "2027-01-10")]

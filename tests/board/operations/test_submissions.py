@@ -22,6 +22,7 @@ from geval_py.board.operations.status import status_of
 from geval_py.board.operations.submissions import add
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.submission import RejectedError
+from geval_py.cli.board.submissions import receipt_text
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.version import __version__
 
@@ -101,7 +102,7 @@ def test_the_receipt(sqlite_board, submission):
     digest = receipt.digest
     known_by = f"ann\n{digest}\n2027-01-09T00:00:00.000000+00:00"
     assert receipt.code == hashlib.sha256(known_by.encode()).hexdigest()[:12]
-    assert str(receipt) == (
+    assert receipt_text(receipt) == (
         f"{receipt.code}  scored\n"
         "  submitter   Ann\n"
         "  submission  Ann\n"

@@ -10,9 +10,9 @@ from samples import write
 from sqlalchemy import func, select
 
 from geval_py.board.database.schema import comparisons, disclosures, evaluations
-from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.parts import public_lines
 from geval_py.board.references import documents_of, references_of
+from geval_py.cli.board import pages as shown_by
 from geval_py.errors import ConfigError, MissingFileError, UsageError
 
 LINES = 100
@@ -203,7 +203,7 @@ def test_the_public_part_is_shown_until_the_deadline_then_the_private_one(rows, 
     assert before.notes == (
         "the scores are of the public part, 30 lines; after the deadline the private part decides",
     )
-    assert list(leaderboard.legend(before))[-1] == f"Note: {before.notes[0]}."
+    assert list(shown_by.legend(before))[-1] == f"Note: {before.notes[0]}."
     after = rows.standings(now=OVER)
     assert [(entry.place, entry.submitter, entry.score) for entry in after.entries] == [
         (1, "two", score_of(private_of(public), two)),

@@ -14,6 +14,7 @@ from geval_py.board.database.schema import disclosures, outputs, submissions
 from geval_py.board.ranking import leaderboard
 from geval_py.board.ranking.place_ranges import what_it_takes
 from geval_py.board.site import pages, view
+from geval_py.cli.board import pages as shown_by
 from geval_py.errors import ConfigError, UsageError
 
 TESTS = "{dev-0: {visible: true}, test-A: {disclosed: 3, ladder: true, step: 0}}"
@@ -109,14 +110,14 @@ def test_a_table_says_where_a_ladder_holds_a_score_back(rows):
         rows.submit(name, losses(second), at=31)
     table = rows.standings("test-A", phase="final", now=OPEN)
     assert [(entry.submitter, entry.held) for entry in table.entries] == [("two", False), ("one", True)]
-    text = [column.text(table.entries[1]) for column in leaderboard.columns_of(table) if column.name == "ladder"]
+    text = [column.text(table.entries[1]) for column in shown_by.columns_of(table) if column.name == "ladder"]
     assert text == ["held back"]
-    assert any(leaderboard.HELD_LEGEND in sentence for sentence in leaderboard.legend(table))
+    assert any(shown_by.HELD_LEGEND in sentence for sentence in shown_by.legend(table))
     assert "Ladder" in [column.heading for column in leaderboard.page_columns(table)]
     rows.submit("one", losses(1.9), at=32)
     table = rows.standings("test-A", phase="final", now=OPEN)
     assert [(entry.submitter, entry.held) for entry in table.entries] == [("one", False), ("two", False)]
-    assert leaderboard.HELD_LEGEND not in " ".join(leaderboard.legend(table))
+    assert shown_by.HELD_LEGEND not in " ".join(shown_by.legend(table))
     assert "Ladder" not in [column.heading for column in leaderboard.page_columns(table)]
 
 
