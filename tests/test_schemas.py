@@ -56,6 +56,7 @@ COMMANDS = {
     ],
     "statistics": ["check guess.tsv --statistics", "challenge leaks . --statistics"],
     "standings": ["board show board --test dev-0", "board show board --test dev-0 --by submission"],
+    "grades": ["board show board --test dev-0 --by person"],
     "receipts": [
         "board add board team bad", "board scan board uploads", "board note board CODE seen",
         "board withdraw board CODE --reason none",
@@ -70,7 +71,7 @@ COMMANDS = {
     "model_mixture": ["lm mix text.arpa other.arpa --on text.txt"],
 }  # fmt: skip
 OF_MODELS = ("model", "perplexity", "next_words", "surprisal", "model_mixture")
-OF_BOARDS = ("standings", "receipts", "status", "likeness", "rescoring")
+OF_BOARDS = ("standings", "grades", "receipts", "status", "likeness", "rescoring")
 
 
 def train_models(geval):
