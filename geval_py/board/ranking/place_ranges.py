@@ -1,14 +1,13 @@
-"""Places: paired tests of entries, which other places one might as well have, and what it would take to rise.
+"""Places: paired tests of entries, which other places one might as well have.
 
 Approximate randomisation of exact losses or, by documents, a t test, with Holm's correction over all pairs of the
 ranked entries, tells two entries apart at 5 %, as in ``geval compare``. Two shown scores are told apart if all pairs
 of their entries are: so entries with the same shown score have the same range and groups, which reveal nothing of the
-undisclosed digits. The advice on changing places uses nothing but what a leaderboard shows.
+undisclosed digits.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,10 +17,10 @@ from sqlalchemy import Connection, select
 
 from geval_py.board.database.schema import Evaluations, pick
 from geval_py.board.settings import BoardSettings, metric_of
-from geval_py.board.submission import Entry, Standings, unpack, unpack_documents
+from geval_py.board.submission import Standings, unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
-from geval_py.tables.numbers import difference, figure
+from geval_py.tables.numbers import figure
 
 MAX_SPREAD = 20  # evaluations, whose lines show how far equally good ones are apart
 
@@ -143,53 +142,3 @@ def told_apart(
                         return
                     yield (a, b) if a < b else (b, a)
                     left -= 1
-
-
-def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
-    """Return sentences: how far an entry is from the places around it, and which of these differ only by chance."""
-    if not standings.digits:
-        return ("No score or place is shown before the last deadline.",)
-    if entry.baseline:
-        return ("A baseline has no place.",)
-    place, score, digits = entry.place, entry.score, standings.digits
-    if place is None or score is None:
-        return ("An entry without a score has no place.",)
-    others = [one for one in standings.entries if one.output_id != entry.output_id]
-    ranked = [(one.place, one.score, one.groups) for one in others if one.place is not None and one.score is not None]
-    ahead = [other for other in ranked if other[0] < place]
-    behind = [other for other in ranked if other[0] > place]
-    sentences: list[str] = []
-
-    def apart(other: float) -> str:
-        return "infinitely" if math.isinf(score) or math.isinf(other) else difference(score, other, digits)
-
-    if math.isinf(score):
-        worse = f"worse than {figure(standings.floor, digits)}, the score of an output without any knowledge"
-        infinite = "infinite: an expected word has the probability 0"
-        sentences.append(f"The score is {infinite if standings.floor is None else worse}.")
-    if equal := len(ranked) - len(ahead) - len(behind):
-        sharing = "Another entry has" if equal == 1 else f"{equal} other entries have"
-        sentences.append(f"{sharing} the same shown score, and so the same place.")
-    than = "below" if standings.direction == "lower" else "above"
-    best = {number: shown for number, shown, _ in reversed((*ahead[:1], *ahead[-1:]))}
-    for number, shown in best.items():
-        now = "" if math.isinf(score) else f", {apart(shown)} better than now"
-        sentences.append(f"Place {number} needs a {standings.metric} {than} {figure(shown, digits)}{now}.")
-    if not ahead:
-        sentences.append("No entry has a better score.")
-    if behind:
-        sentences.append(f"The entry at place {behind[0][0]} is {apart(behind[0][1])} behind.")
-    if entry.first is None:
-        return tuple(sentences)
-    if entry.first < (entry.last or 0):
-        places = f"{entry.first} to {entry.last}"
-        sentences.append(
-            f"On similar lines, the place might be any from {places}: these entries are not significantly different."
-        )
-    for side, nearest_first in (("better", reversed(ahead)), ("worse", behind)):
-        for number, shown, groups in nearest_first:
-            if groups and not set(groups) & set(entry.groups):
-                surely = f"The nearest entry that is significantly {side} is at place {number}"
-                sentences.append(f"{surely}, {apart(shown)} {side}.")
-                break
-    return tuple(sentences)

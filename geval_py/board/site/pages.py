@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from markupsafe import escape
 from sqlalchemy import Connection
 
-from geval_py.board.ranking import order, place_ranges
+from geval_py.board.ranking import order
 from geval_py.board.ranking.leaderboard import page_columns, standings_document, standings_records
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, moment_text, names_of
 from geval_py.board.site import files, rendering, site_charts
@@ -208,7 +208,7 @@ def submission_pages(view: SiteView, addresses: files.Addresses, page: rendering
             standing = {"standings": standings, "entry": entry, "leader": leader if leader is not entry else None}
             standing["above"] = above if above is not leader else None
             is_advised = phase == view.front() and 0 < (entry.place or 0) <= order.MAX_COMPARED
-            standing["advice"] = place_ranges.what_it_takes(standings, entry) if is_advised else ()
+            standing["advice"] = rendering.what_it_takes(standings, entry) if is_advised else ()
             placed.setdefault(entry.code, []).append(standing)
             above = entry if entry.place is not None else above
     for submission in view.submissions:

@@ -23,6 +23,8 @@ from geval_py.tables import escapes, numbers
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from geval_py.board.submission import Entry, Standings
+
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'"
@@ -122,9 +124,25 @@ def _templates() -> Environment:
         "link_of": link_of,
         "place_text": leaderboard.place_text,
         "group_letters": group_letters,
+        "difference": numbers.difference,
+        "plain": numbers.figure,
+        "isinf": math.isinf,
         "lines_of_text": str.splitlines,
     }
     return templates
+
+
+def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
+    """Return sentences: how far an entry is from the places around it, and which of these differ only by chance.
+
+    They use nothing but what a leaderboard shows.
+    """
+    place, places = entry.place or 0, [(one.place or 0, one) for one in standings.entries if one.score is not None]
+    ranked = [(number, one) for number, one in places if number and one.output_id != entry.output_id]
+    ahead, behind = [one for n, one in ranked if n < place], [one for n, one in ranked if n > place]
+    equal = len(ranked) - len(ahead) - len(behind)
+    text = render("advice.txt", standings=standings, entry=entry, ahead=ahead, behind=behind, equal=equal)
+    return tuple(text.splitlines())
 
 
 def params_of(params: Mapping[str, object]) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, update
 
 from geval_py.board.database.schema import disclosures, rungs, scores
 from geval_py.board.ranking.disclosure import Ladder
-from geval_py.board.ranking.place_ranges import what_it_takes
+from geval_py.board.site.rendering import what_it_takes
 
 LADDER = "{test-A: {ladder: true, disclosed: 15, clip: 20, step: 0}}"
 LINES = 100

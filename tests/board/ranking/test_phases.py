@@ -12,8 +12,8 @@ from test_ladder import losses, rounded
 from geval_py.board import site
 from geval_py.board.database.schema import disclosures, outputs, submissions
 from geval_py.board.ranking import leaderboard
-from geval_py.board.ranking.place_ranges import what_it_takes
 from geval_py.board.site import pages, view
+from geval_py.board.site.rendering import what_it_takes
 from geval_py.cli.board import pages as shown_by
 from geval_py.errors import ConfigError, UsageError
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from profiles import examples
 from rows import START, Rows
 
-from geval_py.board.ranking.place_ranges import positions, what_it_takes
+from geval_py.board.ranking.place_ranges import positions
+from geval_py.board.site.rendering import what_it_takes
 from geval_py.board.submission import Entry, Standings
 from geval_py.explaining.significance import holm
 
