@@ -54,6 +54,7 @@ from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import (
     WITHDRAWN,
     Receipt,
+    change_submission,
     charge_of,
     check_quota,
     quota_used,
@@ -243,7 +244,7 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
     if same is not None:
         receipt = receipt_of(connection, same, KNOWN)
         if result.state == REJECTED and receipt.digest == attempt.unopened:  # again, under the settings of now
-            connection.execute(update(submissions).where(Submissions.id == same).values(checked_with=checked_with))
+            change_submission(connection, same, checked_with=checked_with)
         return replace(receipt, note=KNOWN_WITHDRAWN) if receipt.state == WITHDRAWN else receipt
     submitter = find_submitter(connection, attempt.name)
     submission_id = _store_submission(connection, settings, attempt, earlier, checked_with)
@@ -300,7 +301,7 @@ def _store_submission(
             connection.execute(delete(table).where(table.c.submission_id == earlier.id))
     # failing was not the submitter's fault
     kept = {"code": earlier.code, "arrived": earlier.arrived, "arrived_by": earlier.arrived_by}
-    connection.execute(update(submissions).where(Submissions.id == earlier.id).values(values | kept))
+    change_submission(connection, earlier.id, **values | kept)
     return int(earlier.id)
 
 

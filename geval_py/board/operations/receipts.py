@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, func, select, update
 
 from geval_py.board.database.schema import (
     FAILED,
@@ -239,6 +239,11 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
         reason=row.reason if row.withdrawn is None else "",
         note=note or (AGAIN if row.state == FAILED else ""),
     )
+
+
+def change_submission(connection: Connection, submission_id: int, **values: Any) -> None:
+    """Change columns of a submission."""
+    connection.execute(update(submissions).where(Submissions.id == submission_id).values(values))
 
 
 def find_submission(connection: Connection, code: str) -> Row[Any]:

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Row, delete, insert, select, true, update
+from sqlalchemy import Connection, Row, delete, insert, select, true
 
 from geval_py.board.database import store as database
 from geval_py.board.database.schema import (
@@ -47,7 +47,7 @@ from geval_py.board.operations.pipeline import (
     store_evaluations,
     store_scored,
 )
-from geval_py.board.operations.receipts import Receipt, charge_of, receipt_of
+from geval_py.board.operations.receipts import Receipt, change_submission, charge_of, receipt_of
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.operations.teams import settings_by_team, team_settings
 from geval_py.board.ranking import leaderboard
@@ -125,7 +125,8 @@ def rescore(
         references = references_of(settings)
         with board.reading() as connection:
             old = outdated(connection, settings, references, again=again)
-        revisions = _score_all(board, old, references, now, progress)
+        waiting = sorted({one.submission_id for one in old}, reverse=True)
+        revisions = _score_all(board, waiting, references, now, progress)
         if references_of(settings) == references:
             break
     receipts = []
@@ -230,10 +231,9 @@ class Revision:
 
 
 def _score_all(
-    board: Board, old: Sequence[Outdated], references: References, now: datetime, progress: Progress | None
+    board: Board, waiting: list[int], references: References, now: datetime, progress: Progress | None
 ) -> list[Revision]:
-    """Score outdated submissions, several at once, and store the evaluations; return them in order of their ids."""
-    waiting = sorted({one.submission_id for one in old}, reverse=True)
+    """Score submissions, several at once, and store the evaluations; return them in order of their ids."""
     total, revisions = len(waiting), dict[int, Revision]()
 
     def take(_: Sequence[Revision]) -> Revision | None:
@@ -326,7 +326,7 @@ def replace_scores(
     If it is rejected or failed now, all of its scores are taken away. But if only outputs for new tests are at fault,
     its other scores stay, and the reason tells which outputs are left out.
     """
-    own, result = Submissions.id == revision.submission_id, revision.result
+    result, own = revision.result, Submissions.id == revision.submission_id
     was = connection.execute(select(submissions).where(own)).one()
     problems = [problem for one in revision.results for problem in one.problems]
     left_out = {test: one for test, one in revision.later.items() if one.state != SCORED}
@@ -362,7 +362,7 @@ def replace_scores(
         phase = team_settings(connection, settings, was.submitter_id).at(was.arrived)
         cost, charge = charge_of(phase, result.state, revision.outputs, baseline=was.baseline)
         values |= {"cost": cost, "charge": charge}
-    connection.execute(update(submissions).where(own).values(values))
+    change_submission(connection, revision.submission_id, **values)
     return is_other
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select
 
-from geval_py.board.database.schema import FAILED, SCORED, Outputs, Submissions, scanned, submissions
+from geval_py.board.database.schema import FAILED, SCORED, Outputs, Submissions, scanned
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
@@ -25,6 +25,7 @@ from geval_py.board.operations.receipts import (
     SUBMISSIONS,
     QuotaError,
     Receipt,
+    change_submission,
     find_submission,
     receipt_of,
 )
@@ -218,8 +219,7 @@ def withdraw(board: Board, code: str, reason: str, now: datetime, *, by_team: bo
             raise UsageError(message=f"`{visible(code)}` was already withdrawn, at {moment_text(row.withdrawn)}")
         if by_team and (problem := withdrawal_problem(connection, settings, row, now)):
             raise UsageError(message=problem)
-        values = {"withdrawn": now, "withdrawal": reason}
-        connection.execute(update(submissions).where(Submissions.id == row.id).values(values))
+        change_submission(connection, row.id, withdrawn=now, withdrawal=reason)
         refresh(connection, settings, now)
         receipt = receipt_of(connection, row.id, f"withdrawn: {visible(reason)}")
         event = {"event": notices.WITHDRAWN, "submitter": receipt.submitter, "code": receipt.code}
@@ -233,8 +233,7 @@ def restore(board: Board, code: str, now: datetime) -> Receipt:
         row = find_submission(connection, code)
         if row.withdrawn is None:
             raise UsageError(message=f"`{visible(code)}` is not withdrawn")
-        own = update(submissions).where(Submissions.id == row.id)
-        connection.execute(own.values(withdrawn=None, withdrawal=""))
+        change_submission(connection, row.id, withdrawn=None, withdrawal="")
         refresh(connection, board.settings, now)
         return receipt_of(connection, row.id, "no longer withdrawn")
 
@@ -261,8 +260,7 @@ def note(board: Board, code: str, remark: str) -> Receipt:
     remark = remark.strip()
     with board.writing() as connection:
         number = find_submission(connection, code).id
-        values = {"remark": remark}
-        connection.execute(update(submissions).where(Submissions.id == number).values(values))
+        change_submission(connection, number, remark=remark)
         mark_changed(connection)
         return receipt_of(connection, number, f"remark: {visible(remark)}" if remark else "without a remark")
 
@@ -285,8 +283,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
         for number, row in rows.items():
             if problem := final_problem(connection, settings, row, now, undo=undo):
                 raise UsageError(message=problem)
-            moment = None if undo else row.final or now
-            connection.execute(update(submissions).where(Submissions.id == number).values(final=moment))
+            change_submission(connection, number, final=None if undo else row.final or now)
         _check_number_of_finals(connection, settings, list(rows))
         mark_changed(connection)
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.explaining.significance import Array, Flags
+    from geval_py.explaining.significance import Array
 
 TOLERANCE = 0.1  # nats
 MIN_SHARE = 0.9  # of lines, beyond chance
@@ -51,8 +51,6 @@ MIN_CORRELATION = 0.999
 MAX_OUTPUTS = 1000  # of a test, the latest, that are compared with each other
 MAX_LINES = 10_000  # of more lines, as many are compared, at equal distances
 MAX_PAIRS = 1000  # the most alike
-FREQUENCY = 4.0  # of the cosines that screen the pairs, in radians a nat
-SCREENED = 0.72  # 0.9 cos(0.4) - 0.1 = 0.729 is the least mean cosine of losses that are alike on 90 % of lines
 ROUNDING = 1e-9
 INFINITE = 1e9  # stands for an infinite loss
 
@@ -118,12 +116,11 @@ def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Li
     losses = np.nan_to_num(losses, copy=False, nan=INFINITE, posinf=INFINITE)
     lines = losses.shape[1]
     whose = np.array([row.id for row in rows])
-    ranks, similar = _standard_ranks(losses), _similar(losses)
+    ranks = _standard_ranks(losses)
     correlations = ranks @ ranks.T
     for number, row in enumerate(rows):
         correlated = correlations[number] >= MIN_CORRELATION
-        later = np.arange(len(rows)) > number
-        others = np.flatnonzero(later & (whose != whose[number]) & (correlated | similar[number]))
+        others = np.flatnonzero((np.arange(len(rows)) > number) & (whose != whose[number]))
         for other in others.tolist():
             same = int((np.abs(losses[number] - losses[other]) <= tolerance).sum())
             if correlated[other] or _is_more_than_chance(losses[number], losses[other], same, tolerance):
@@ -139,15 +136,6 @@ def _alike(test: str, rows: Sequence[Row[Any]], tolerance: float) -> Iterator[Li
                     lines=lines,
                     correlation=1 - float((apart * apart).sum()) / 2 if is_ranked else 0.0,
                 )
-
-
-def _similar(losses: Array) -> Flags:
-    """Screen the pairs: False where fewer lines are the same than are needed; two products of matrices."""
-    import numpy as np
-
-    angles = losses * FREQUENCY
-    cosines, sines = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-    return (cosines @ cosines.T + sines @ sines.T) / np.float32(losses.shape[1]) >= SCREENED
 
 
 def _is_more_than_chance(one: Array, other: Array, same: int, tolerance: float) -> bool:

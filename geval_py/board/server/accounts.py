@@ -209,14 +209,6 @@ def _or_empty(column: ColumnElement[str], name: str) -> ColumnElement[str]:
     return func.coalesce(column, "").label(name)
 
 
-def team_named(connection: Connection, name: str) -> list[Account]:
-    """Return the accounts of a team that are open; raises RefusedError if there are none."""
-    members = [one for one in all_accounts(connection) if one.team and casefolded(one.team) == casefolded(name)]
-    if not members:
-        raise RefusedError(f"there is no account of a team `{visible(name)}`")
-    return members
-
-
 def close(connection: Connection, account_id: int, now: datetime) -> list[Account]:
     """Close an account, and those that it invited and nobody has used; return the others that it invited.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from ipaddress import IPv6Address, IPv6Network
@@ -230,9 +230,9 @@ class Visit(NamedTuple):
     board: Board
     now: datetime
 
-    def ask(self, action: str, question: Sequence[str], back: str, subject: str, remark: str = "") -> Response:
-        """Ask whether a change is to be made: what, what it means, and the label of a field."""
-        told = {"action": action, "question": question, "back": back, "subject": subject, "remark": remark}
+    def ask(self, action: str, back: str, subject: str, remark: str = "") -> Response:
+        """Ask whether a change is to be made."""
+        told = {"action": action, "back": back, "subject": subject, "remark": remark}
         return self.server.page("confirm", "Confirm", 200, hidden=self.form, **told)
 
     def log(self, action: str, subject: str = "", detail: str = "") -> None:

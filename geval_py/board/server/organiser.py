@@ -33,24 +33,7 @@ MAX_RESCORINGS = 5  # the latest
 PAGE_ROWS = 50  # of a list
 LOG = select(audit).order_by(audit.c.id.desc())
 LOG_COLUMNS = ("moment", "who", "action", "subject", "detail")
-# What is asked before a change of a row is made: the question, what it means, and the label of a field.
-QUESTIONS = {
-    "withdraw": ("Withdraw", "It disappears from the leaderboards and pages. You can undo this.", "reason"),
-    "note": ("Put a remark on", "Everybody sees it; an empty one is removed.", "remark"),
-    "close": (
-        "Close the account",
-        "Its sessions, tokens and links end at once, and so do the invitations that it made and nobody has used. "
-        "Its submissions stay. You can open the account again.",
-        "",
-    ),
-    "move": ("Move", "Submissions, and people whom they invited, stay with the old team.", "team"),
-    "merge": (
-        "Merge the team",
-        "Its submissions, members and extensions go to the other team, whose daily limit they share. You cannot undo "
-        "this.",
-        "",
-    ),
-}
+ASKED = ("withdraw", "note", "close", "move", "merge")  # before the change is made
 BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {"extend": SETTINGS}
 BACK |= dict.fromkeys(("close", "open", "move", "merge", "rename"), PEOPLE)
 
@@ -192,7 +175,7 @@ def change(visit: Visit) -> Response:
     subject, detail = form["code"], ""
     name = visit.request.path_params["change"]
     back = BACK.get(name, HOME)
-    if name in QUESTIONS and form["sure"] != "yes":
+    if name in ASKED and form["sure"] != "yes":
         remark = ""
         if name in ("close", "move"):
             subject = accounts.account_named(visit.shared, form["name"]).label
@@ -201,7 +184,7 @@ def change(visit: Visit) -> Response:
         else:
             row = find_submission(connection, subject)
             subject, remark = row.code, row.remark
-        return visit.ask(f"organiser/{name}", QUESTIONS[name], back, subject, remark)
+        return visit.ask(f"organiser/{name}", back, subject, remark)
     match name:
         case "announce":
             subject, detail = str(notices.announce(board, form["text"], now)), form["text"]

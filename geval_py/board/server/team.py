@@ -36,14 +36,7 @@ MAX_IN_FEED = 50
 REPORTS_AN_HOUR = 30  # of an account; one takes some seconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
-# What is asked before a change of the members is made, as in organiser.QUESTIONS; and what the log says of it.
-OUT = "The team's submissions stay. Sessions, tokens and links end at once. The organiser can undo this."
-QUESTIONS = {
-    "leave": ("Leave the team", f"You can no longer submit for it or see its uploads. {OUT}", ""),
-    "remove": ("Remove", f"They can no longer submit for it or see its uploads. {OUT}", ""),
-    "hand-over": ("Hand the team over to", "They own it then, and you are a member. They can hand it back.", ""),
-}
-DID = {"leave": "left", "remove": "removed", "hand-over": "handed over to"}
+LEAVE, REMOVE, HAND_OVER = "leave", "remove", "hand-over"  # changes of a team
 
 
 def quota_of(connection: Connection, settings: BoardSettings, account: Account, now: datetime) -> dict[str, Any]:
@@ -236,25 +229,25 @@ def change_members(visit: Visit, name: str) -> Response:
     """Leave a team, or, by its owner, remove a member or hand the team over; after a question."""
     form, own = visit.form, visit.person
     members = accounts.all_accounts(visit.shared, schema.accounts.c.submitter_id == (own.submitter_id or 0))
-    chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
+    chosen = str(own.id) if name == LEAVE else form["member"] if own.owner else ""
     other = next((one for one in members if str(one.id) == chosen), None)
-    if other is None or (name != "leave" and (other.id == own.id or (name == "remove" and other.owner))):
+    if other is None or (name != LEAVE and (other.id == own.id or (name == REMOVE and other.owner))):
         raise RefusedError("only the owner of a team can do this, to a member who does not own it")
     if form["sure"] != "yes":
-        return visit.ask(f"me/{name}", QUESTIONS[name], "/me", own.team if name == "leave" else other.name)
-    if name == "hand-over":
+        return visit.ask(f"me/{name}", "/me", own.team if name == LEAVE else other.name)
+    if name == HAND_OVER:
         accounts.own_team(visit.shared, other)
         accounts.own_team(visit.shared, own, owner=False)
     else:
         accounts.move(visit.shared, other, "")
-    visit.log(DID[name], other.label, own.team)
-    return RedirectResponse(visit.server.path + ("/" if name == "leave" else "/me"), 303)
+    visit.log(name, other.label, own.team)
+    return RedirectResponse(visit.server.path + ("/" if name == LEAVE else "/me"), 303)
 
 
 def change(visit: Visit) -> Response | None:
     """Turn mail about uploads on or off, name a submission as final or not, or withdraw it, by its team."""
     code, name, is_mailed = visit.form["code"], visit.request.path_params["change"], visit.form["on"] == "yes"
-    if name in QUESTIONS:
+    if name in (LEAVE, REMOVE, HAND_OVER):
         return change_members(visit, name)
     if name == "mail":
         own = update(schema.accounts).where(schema.accounts.c.id == visit.account.id)

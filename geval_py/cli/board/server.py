@@ -302,7 +302,10 @@ def run_close(args: argparse.Namespace) -> None:
         if args.team is None:
             people = [accounts.account_named(connection, args.name)]
         else:
-            people = accounts.team_named(connection, args.team)
+            own = casefolded(args.team)
+            people = [one for one in accounts.all_accounts(connection) if one.team and casefolded(one.team) == own]
+            if not people:
+                raise RefusedError(f"there is no account of a team `{visible(args.team)}`")
         invited: dict[int, str] = {}
         for one in people:
             invited |= {other.id: other.label for other in accounts.close(connection, one.id, now())}

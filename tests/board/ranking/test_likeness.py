@@ -158,15 +158,6 @@ def test_the_same_infinite_losses_are_the_same(tmp_path):
     assert (pair.one_submitter, pair.same, pair.lines) == ("other", 119, 120)
 
 
-def test_the_screening_omits_no_pair():
-    """Losses that are alike on 90 % of lines, as far apart as they may be, and on the others as unlike as can be."""
-    rng = np.random.default_rng(3)
-    one = rng.exponential(3, 1000)
-    other = one + np.where(np.arange(1000) < 900, likeness.TOLERANCE, math.pi / likeness.FREQUENCY)
-    assert likeness._similar(np.array([one, other])).all()
-    assert not likeness._similar(np.array([one, rng.exponential(3, 1000)]))[0, 1]
-
-
 def test_of_many_lines_some_are_compared(monkeypatch, tmp_path):
     monkeypatch.setattr(likeness, "MAX_LINES", 50)
     chance = random.Random(4)

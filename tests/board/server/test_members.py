@@ -89,7 +89,7 @@ def test_a_removed_member_loses_access_at_once(served, change):
     with served.board.writing() as connection:
         link = people.new_link(connection, number_of(served, "bob"), served.clock()).secret
     assert team(opened(served, f"/invitation/{link}")) == "Team 7"
-    assert ("anna", "removed", "bob (Team 7)", "Team 7") in log(served)
+    assert ("anna", "remove", "bob (Team 7)", "Team 7") in log(served)
 
 
 def test_nobody_but_an_owner_changes_the_members(served):
@@ -142,7 +142,7 @@ def test_a_team_is_handed_over(served):
     assert owners(served) == ({"bob"}, {"anna", "bob"})
     assert anna.post("/me/invitations", data={"name": "carl"}).status_code == 403
     assert bob.post("/me/invitations", data={"name": "carl"}).status_code == 200
-    assert ("anna", "handed over to", "bob (Team 7)", "Team 7") in log(served)
+    assert ("anna", "hand-over", "bob (Team 7)", "Team 7") in log(served)
 
 
 @ON_BOTH
