@@ -21,6 +21,11 @@ SPACES = r"\t-\r \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _SPACES = "\t\n\v\f\r \u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))  # the same
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a text: ``words("a b")`` is ``("a", "b")``."""
+    return tuple(text.split())
+
+
 def visible(text: str) -> str:
     r"""Escape every character that a terminal would not print: control characters, marks of direction and the like.
 

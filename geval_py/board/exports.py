@@ -36,7 +36,7 @@ from geval_py.reading import challenge, compression, config, rewriting, sources,
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
-from geval_py.text import named, visible
+from geval_py.text import named, visible, words
 
 CHALLENGE, ANSWERS, SITE = "challenge", "answers", "site"
 PUBLIC_FILE, DIGESTS_FILE = "board.json", "SHA256SUMS"
@@ -152,8 +152,8 @@ def _copy_rows(source: Connection, target: Engine) -> None:
 
 def public_document(settings: BoardSettings) -> dict[str, Any]:
     """Return the settings that anyone may know."""
-    own = ("title", "metric", "also", "submissions_a_day", "variants", "finals", "entries")
-    of_tests = ("visible", "disclosed", "disclosed_after", "ladder", "show", "split")
+    own = words("title metric also submissions_a_day variants finals entries")
+    of_tests = words("visible disclosed disclosed_after ladder show split")
     of_phases = ("tests", "submissions_a_day", "disclosed", "ladder", "variants")
     return {name: getattr(settings, name) for name in own} | {
         "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import DataError, GevalError
 from geval_py.reading.compression import zstd_module
+from geval_py.text import words
 
 if TYPE_CHECKING:
     from geval_py.explaining.documents import Documents
@@ -252,18 +253,9 @@ def unpack_documents(data: bytes | None, lines: int) -> Documents | None:
 
 
 JOB_FILE, PARCEL_FILE, ANSWER_FILE, REPORT_FILE = "job.json", "parcel.json", "answer.json", "report.html"
-PASSED_VARIABLES = (  # of the environment: to find programs and certificates, a proxy, the agent with the ssh keys
-    "PATH",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSH_AUTH_SOCK",
-    "SYSTEMROOT",
+PASSED_VARIABLES = words(
+    "PATH SSL_CERT_FILE SSL_CERT_DIR http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSH_AUTH_SOCK "
+    "SYSTEMROOT"
 )
 JsonDocument: TypeAlias = dict[str, Any]
 

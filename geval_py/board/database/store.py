@@ -71,12 +71,22 @@ class Board:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Board:
-        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema."""
+        """Open a board; raises MissingFileError, ConfigError, StoreError, UsageError for a newer schema.
+
+        UsageError, too, if a deadline was moved after its private scores were shown, unless that is accepted.
+        """
         folder = os.fspath(folder)
         settings = read_settings(settings_path(folder))
         board = cls(folder, settings, place_of(folder, settings.database))
         check_schema(board.engine)
-        board.check_deadlines()
+        with board.reading() as connection:
+            decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
+        for phase in settings.phases:
+            until, shown = moment_text(phase.until), decided.get(phase.name, "")
+            if shown and until > shown and not phase.reopened:
+                moved = f"the deadline of {visible(phase.name)} was moved to {until}, but since {shown} the private"
+                moved += " scores have been shown, and submitters may use them"
+                raise UsageError(message=f"{moved}\n  move it back, or write `reopened: true` into this phase")
         return board
 
     @classmethod
@@ -111,17 +121,6 @@ class Board:
         parent = os.path.dirname(os.path.abspath(self.folder))
         is_shared = any(os.path.isfile(os.path.join(parent, name)) for name in (SHARED_FILE, ACCOUNTS_FILE))
         return Board.open_accounts(parent) if is_shared else self
-
-    def check_deadlines(self) -> None:
-        """Raise UsageError if a deadline was moved after its private scores were shown, unless that is accepted."""
-        with self.reading() as connection:
-            decided = connection.execute(select(schema.board.c.decided)).scalar() or {}
-        for phase in self.settings.phases:
-            until, shown = moment_text(phase.until), decided.get(phase.name, "")
-            if shown and until > shown and not phase.reopened:
-                moved = f"the deadline of {visible(phase.name)} was moved to {until}, but since {shown} the private"
-                moved += " scores have been shown, and submitters may use them"
-                raise UsageError(message=f"{moved}\n  move it back, or write `reopened: true` into this phase")
 
     @property
     def engine(self) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from geval_py.board.intake import gonito, identity
@@ -59,7 +59,12 @@ def receive(
         contents[name] = read(gonito.MAX_BYTES + 1)
         if len(contents[name]) > gonito.MAX_BYTES:
             raise refused(name, f"is larger than {gonito.MAX_BYTES} bytes")
-    around = _folder_around(names, tests) if opened.strips else ""
+    tops, around = {name.partition("/")[:2] for name in names if not name.startswith(LITTER)}, ""
+    if (
+        opened.strips and len(tops) == 1
+    ):  # the only folder, with its slash, in which all lie, unless it is that of a set
+        top, slash = tops.pop()
+        around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}
     own = gonito.read_gonito(contents[inner[GONITO_FILE]]) if GONITO_FILE in inner else {}
     if not any(test_and_variant(name, tests) for name in inner):
@@ -104,15 +109,6 @@ def receive(
         outputs=outputs,
         details=details,
     )
-
-
-def _folder_around(names: Iterable[str], tests: Sequence[str]) -> str:
-    """Return the only folder, with its slash, that all members lie in, unless it is the folder of a set; else ""."""
-    tops = {name.partition("/")[:2] for name in names if not name.startswith(LITTER)}
-    if len(tops) != 1:
-        return ""
-    top, slash = tops.pop()
-    return top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
 
 
 def test_and_variant(name: str, tests: Sequence[str]) -> tuple[str, str] | None:

@@ -45,6 +45,7 @@ from geval_py.board.submission import (
     scored_of,
     write_document,
 )
+from geval_py.text import words
 
 Wanted: TypeAlias = "Sequence[tuple[str, str, Sequence[str]]]"  # tests, names of files, metrics
 
@@ -54,7 +55,7 @@ PROGRAM = "import sys, geval_py.board.intake.child as child; sys.exit(child.main
 STOP_SECONDS = 1  # for which an interrupt waits
 GRACE_SECONDS = 5  # beyond the limit, in which a child may report itself that its time is over
 MAX_ERROR_BYTES = 2000  # at the end of a child's standard error
-CRASHES = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP")  # a program dies by itself
+CRASHES = words("SIGABRT SIGBUS SIGFPE SIGILL SIGSEGV SIGSYS SIGTRAP")  # a program dies by itself
 
 
 def process_source(
@@ -139,7 +140,7 @@ def run_in_sandbox(job: str, arguments: JsonDocument, *, limits: Limits, place: 
         document = read_document(answer)
         kind, value = next(iter(document.items()))
     except (OSError, ValueError, StopIteration):
-        raise _death(status, _last_error(place)) from None
+        raise _death(status, place) from None
     aside = str(document.get("aside", ""))
     if kind == "rejected":
         raise RejectedError(path=answer, reason=str(value), aside=aside)
@@ -148,22 +149,17 @@ def run_in_sandbox(job: str, arguments: JsonDocument, *, limits: Limits, place: 
     return value
 
 
-def _last_error(place: str) -> str:
-    """Return the last line of a child's standard error that is not blank."""
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(place, ERROR_FILE), "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_ERROR_BYTES))
-        lines = file.read(MAX_ERROR_BYTES).decode("utf-8", "replace").split("\n")
-        return next((line for line in reversed(lines) if line.strip()), "")
-    return ""
-
-
-def _death(status: int, error: str) -> SubmissionError:
-    """Describe how a child died, by the type of its error only: the message may quote the answers.
+def _death(status: int, place: str) -> SubmissionError:
+    """Describe how a child died, by the type of its last error only: the message may quote the answers.
 
     A crash is the submission's fault: our own code is Python, which raises errors.
     """
     if status >= 0:
-        kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", error)
+        errors = ""
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(place, ERROR_FILE), "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_ERROR_BYTES))
+            errors = file.read(MAX_ERROR_BYTES).decode("utf-8", "replace").rstrip()
+        kind = re.match(r"[\w.]*(?:Error|Exception|Exit)\b", errors.rpartition("\n")[2])
         ended = f"the sandbox process ended with status {status}"
         return FailedError(ended + (f" ({kind[0]})" if kind else ""))
     name = next((one.name for one in signal.Signals if one == -status), str(-status))

@@ -29,7 +29,7 @@ from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WA
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
 from geval_py.reading.sources import naming
-from geval_py.text import named, visible
+from geval_py.text import named, visible, words
 
 COLUMNS = ["name", "moment"]
 GIT_SECONDS = 60
@@ -63,7 +63,11 @@ def arrivals_in(board: Board, folder: str, *, way: str, at: datetime | None, now
         elif last_commit is not None:
             moment, by = last_commit(name), GIT
         elif way == MTIME:
-            moment, by = last_change(source), MTIME
+            walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
+            with naming(source):  # an archive, or a folder without files, has its own time
+                times = [os.lstat(path).st_mtime_ns for path in islice(walked, MAX_ENTRIES)]
+                latest = max(times or [os.lstat(source).st_mtime_ns])
+            moment, by = datetime.fromtimestamp(latest / 1e9, tz=UTC), MTIME
         else:
             return now, NOW
         arrived = f"`{visible(name)}` arrived at {moment_text(moment)}, {WAYS[by]}"
@@ -111,15 +115,6 @@ def read_manifest(path: str) -> dict[str, datetime]:
     return moments
 
 
-def last_change(source: str) -> datetime:
-    """Return the latest time of a submission's files; of an archive, or a folder without files, its own time."""
-    walked = (os.path.join(top, name) for top, _, names in os.walk(source) for name in names)
-    with naming(source):
-        times = [os.lstat(path).st_mtime_ns for path in islice(walked, MAX_ENTRIES)]
-        latest = max(times) if times else os.lstat(source).st_mtime_ns
-    return datetime.fromtimestamp(latest / 1e9, tz=UTC)
-
-
 def _last_commits(folder: str) -> Callable[[str], datetime]:
     """Return a function that tells when the last commit that changed a submission was made, by its committer's time.
 
@@ -141,7 +136,7 @@ def _last_commits(folder: str) -> Callable[[str], datetime]:
     if shallow == "true":
         message = f"the git repository of {named(folder)} lacks older commits, so arrival times are unknown"
         raise UsageError(message=f"{message}\n  run git fetch --unshallow")
-    status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal", "--", ".")
+    status = words("status --porcelain -z --no-renames --untracked-files=normal -- .")
     paths = [entry[3:] for entry in git(*status).split("\0")]
     changed = {path.removeprefix(prefix).partition("/")[0] for path in paths}
     nothing_is_in_a_commit = any(path and prefix.startswith(path) for path in paths)

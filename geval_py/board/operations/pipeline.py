@@ -65,7 +65,7 @@ from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
 from geval_py.reading.sources import naming
-from geval_py.text import shorten, visible
+from geval_py.text import shorten, visible, words
 from geval_py.version import __version__
 
 CODE_DIGITS = 12
@@ -344,7 +344,7 @@ def store_evaluations(
         }
         is_same = (Evaluations[name] == value for name, value in key.items())
         if connection.execute(select(Evaluations.id).where(*is_same)).first() is None:
-            names = ("signature", "lines", "score", "low", "high", "losses", "documents")
+            names = words("signature lines score low high losses documents")
             values = key | {name: getattr(one, name) for name in names} | {"made": now}
             connection.execute(insert(evaluations).values(values))
 

@@ -28,7 +28,7 @@ from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.submission import ReceivedOutput
 from geval_py.errors import DataError
 from geval_py.tables.numbers import counted
-from geval_py.text import visible
+from geval_py.text import visible, words
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by rules that `geval check` also applies"}
 OF_THE_BOARD = "it failed, through no fault of the submitter"
@@ -231,7 +231,7 @@ def receipt_of(connection: Connection, submission_id: int, note: str = "") -> Re
     """Read the receipt of a stored submission, without the reason of a withdrawal, which is the organiser's."""
     row = connection.execute(SUBMISSIONS.where(Submissions.id == submission_id)).one()
     stored = select(Files.name, Files.sha256).where(Files.submission_id == submission_id).order_by(Files.id)
-    names = ("code", "submitter", "name", "source", "digest", "arrived", "arrived_by", "cost", "charge")
+    names = words("code submitter name source digest arrived arrived_by cost charge")
     return Receipt(
         **{name: getattr(row, name) for name in names},
         files={row.name: row.sha256 for row in connection.execute(stored)},

@@ -18,7 +18,7 @@ from geval_py.board.operations.teams import settings_by_team
 from geval_py.board.references import references_of
 from geval_py.board.settings import moment_text
 from geval_py.board.submission import STATES
-from geval_py.text import shorten
+from geval_py.text import shorten, words
 
 MAX_REASON = 200  # characters
 WITHDRAWN = "withdrawn: "  # begins the reason of a submission that the organiser has hidden
@@ -98,7 +98,7 @@ def status_of(board: Board, now: datetime) -> Status:
     without: dict[str, list[str]] = {test: [] for test, _ in references}
     to_be_sent_again: list[str] = []
     lines: list[Line] = []
-    names = ("code", "submitter", "name", "arrived_by", "state", "cost", "charge")
+    names = words("code submitter name arrived_by state cost charge")
     latest = {(row.submitter_id, row.name): row.id for row in sorted(rows, key=lambda row: row.id)}
     for row in rows:
         if row.state == schema.SCORED and row.withdrawn is None:

@@ -284,7 +284,18 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             if problem := final_problem(connection, settings, row, now, undo=undo):
                 raise UsageError(message=problem)
             change_submission(connection, number, final=None if undo else row.final or now)
-        _check_number_of_finals(connection, settings, list(rows))
+        theirs = select(Submissions.submitter_id).where(Submissions.id.in_(list(rows)))
+        query = SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id.in_(theirs))
+        query = query.where(Submissions.state == SCORED, Submissions.withdrawn.is_(None))
+        own: dict[tuple[str, str], list[str]] = {}
+        for row in connection.execute(query.order_by(Submissions.final, Submissions.id)).all():
+            for test in _decided_tests(connection, settings, row):
+                own.setdefault((row.submitter, test), []).append(row.code)
+        for (submitter, test), named in own.items():
+            if len(named) > settings.finals:
+                most = f"{visible(submitter)} may name {settings.finals} final submissions for {visible(test)}"
+                more = f"{', '.join(named)} are {len(named)}\n  geval board final --undo takes one back"
+                raise UsageError(message=f"{most}: {more}")
         mark_changed(connection)
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]
 
@@ -320,22 +331,3 @@ def _decided_tests(connection: Connection, settings: BoardSettings, row: Row[Any
         test.name: settings.deciding_phase(test.name) for test in settings.tests if test.split and test.name in own
     }
     return {test: end for test, end in last.items() if end is None or end.name == phase}
-
-
-def _check_number_of_finals(connection: Connection, settings: BoardSettings, numbers: Sequence[int]) -> None:
-    """Raise UsageError if a submitter of these submissions has named too many for a test."""
-    their_submitters = select(Submissions.submitter_id).where(Submissions.id.in_(numbers))
-    query = (
-        SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id.in_(their_submitters))
-        .where(Submissions.state == SCORED, Submissions.withdrawn.is_(None))
-        .order_by(Submissions.final, Submissions.id)
-    )
-    named: dict[tuple[str, str], list[str]] = {}
-    for row in connection.execute(query).all():
-        for test in _decided_tests(connection, settings, row):
-            named.setdefault((row.submitter, test), []).append(row.code)
-    for (submitter, test), codes in named.items():
-        if len(codes) > settings.finals:
-            most = f"{visible(submitter)} may name {settings.finals} final submissions for {visible(test)}"
-            more = f"{', '.join(codes)} are {len(codes)}\n  geval board final --undo takes one back"
-            raise UsageError(message=f"{most}: {more}")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import groupby, islice
+from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, delete, insert, select, update
@@ -269,6 +269,7 @@ def scored_outputs(
 
     Their evaluations and scores are those of a part of the test; "" for the whole.
     """
+    is_in_phase = order.bound(order.IN_PHASE, settings, phase)
     climber = case((Submissions.baseline, -Submissions.id), else_=Submissions.submitter_id).label("climber")
     columns = (Evaluations[name] for name in WHOLE) if part else ()
     query = (
@@ -285,7 +286,9 @@ def scored_outputs(
         .join(submissions, Submissions.id == Outputs.submission_id)
         .join(evaluations, Evaluations.id == Scores.evaluation_id)
         .where(Outputs.test == test.name, Scores.metric.in_(settings.metrics))
-        .where(Submissions.state == SCORED, Submissions.withdrawn.is_(None), order.counts_in(settings, phase))
+        .where(
+            Submissions.state == SCORED, Submissions.withdrawn.is_(None), order.bound(order.IN_PHASE, settings, phase)
+        )
         .order_by(Submissions.arrived, Submissions.id, Scores.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
@@ -399,6 +402,8 @@ def complete(connection: Connection, settings: BoardSettings, now: datetime) -> 
                 ranking = order.entries(connection, own, test.name, phase, by)
                 placed = (entry["evaluation_id"] for entry in ranking if entry["place"] is not None)
                 ids = set(islice(placed, order.MAX_COMPARED))
-                if missing := order.missing_pairs(connection, own, ids):
+                stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(own, ids))
+                compared = set(map(tuple, connection.execute(stored)))
+                if missing := [pair for pair in combinations(sorted(ids), 2) if pair not in compared]:
                     rows = list(place_ranges.compare_pairs(connection, own, missing))
                     connection.execute(insert(comparisons), rows)

@@ -15,9 +15,9 @@ from geval_py.board.settings import AFTER, PRIVATE, PUBLIC, BoardSettings
 from geval_py.board.submission import Standings
 from geval_py.tables.numbers import significant
 from geval_py.tables.table import Column, Table
-from geval_py.text import natural_order
+from geval_py.text import natural_order, words
 
-COLUMNS = ("name", "email", "team", "public", "private", "place", "late", "final")
+COLUMNS = words("name email team public private place late final")
 
 
 def grades(board: Board, test: str | None = None, *, phase: str | None = None, now: datetime) -> Table:

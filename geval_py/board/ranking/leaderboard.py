@@ -35,15 +35,15 @@ from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.tables.numbers import counted, figure
 from geval_py.tables.table import Column, Table
-from geval_py.text import nearest, visible
+from geval_py.text import nearest, visible, words
 
 if TYPE_CHECKING:
     from geval_py.board.database.store import Board
 
 
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
-FIGURES = ("place", "shared", "first", "last", "submitter", "code", "variant", "score", "low", "high")
-TOLD = ("groups", "held", "baseline", "arrived", "tags", "affiliation", "description", "links", "remark")
+FIGURES = words("place shared first last submitter code variant score low high")
+TOLD = words("groups held baseline arrived tags affiliation description links remark")
 BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
 
 

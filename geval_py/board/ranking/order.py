@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import combinations
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,13 +26,14 @@ from sqlalchemy.types import TypeEngine
 from geval_py.board.database.schema import SCORED, Moment, Submissions, board, comparisons
 from geval_py.board.settings import ALL, BEST, BY_TAG, BoardSettings, metric_of
 from geval_py.explaining.significance import LEVEL
+from geval_py.text import words
 
 SUBMITTER, SUBMISSION, TAG = "submitter", "submission", "tag"
 GROUPINGS = {BEST: SUBMITTER, ALL: SUBMISSION, BY_TAG: TAG}  # by the word of board.yaml
-KEYS = ("output_id", "submission_id", "evaluation_id", "submitter_id", "arrived", "baseline", "value", "low", "high")
-SHOWN = ("output_id", "evaluation_id", "arrived", "baseline", "low", "high")  # keys that are fields of an entry
+KEYS = words("output_id submission_id evaluation_id submitter_id arrived baseline value low high")
+SHOWN = words("output_id evaluation_id arrived baseline low high")  # keys that are fields of an entry
 # columns of submissions that are fields of an entry
-TOLD = ("code", "description", "tags", "params", "remark", "links", "affiliation")
+TOLD = words("code description tags params remark links affiliation")
 ERRORS = 2.0  # of a ladder: standard errors by which a mean loss must fall
 BEGINNING, END = (datetime(year, 1, 1, tzinfo=UTC) for year in (1000, 9999))
 MAX_COMPARED = 500  # entries of a ranking, the first ones
@@ -116,22 +116,17 @@ def entries(connection: Connection, settings: BoardSettings, test: str, phase: s
         keys=", ".join(KEYS),
         columns=", ".join(f"{column} AS {name}" for name, column in columns.items()),
     )
-    query = _bound(sql, settings, phase)
+    query = bound(sql, settings, phase)
     values = {"metric": settings.metric, "test": test, "scored": SCORED, "infinity": math.inf, **others}
     return connection.execute(query.columns(**TYPES), values).mappings().all()
 
 
-def _bound(sql: str, settings: BoardSettings, phase: str) -> sa.TextClause:
-    """Return SQL with the values of IN_PHASE."""
+def bound(sql: str, settings: BoardSettings, phase: str) -> sa.TextClause:
+    """Return SQL with the values of IN_PHASE: a submission arrived in a phase, by the deadlines of its team."""
     (begin, end), number = bounds(settings, phase), settings.phase_names.index(phase)
     before = settings.phase_names[number - 1] if number else ""
     moments = bindparam("begin", begin, Moment), bindparam("end", end, Moment)
     return sa.text(sql).bindparams(*moments, bindparam("before", before), bindparam("phase", phase))
-
-
-def counts_in(settings: BoardSettings, phase: str) -> sa.TextClause:
-    """Return the condition for a submission of a phase: it arrived in it, by the deadlines of its team."""
-    return _bound(IN_PHASE, settings, phase)
 
 
 def bounds(settings: BoardSettings, phase: str) -> tuple[datetime, datetime]:
@@ -162,15 +157,6 @@ def made_with(settings: BoardSettings, now: datetime) -> str:
     phases = [(phase.name, phase.until) for phase in settings.phases]
     others = (getattr(settings, name) for name in ("metrics", "entries", "finals", "samples", "seed"))
     return repr((tests, phases, *others))
-
-
-def missing_pairs(
-    connection: Connection, settings: BoardSettings, evaluations: Collection[int]
-) -> list[tuple[int, int]]:
-    """Return the pairs of some evaluations that were not compared."""
-    query = select(comparisons.c.one_id, comparisons.c.other_id).where(are_among(settings, evaluations))
-    stored = set(map(tuple, connection.execute(query)))
-    return [pair for pair in combinations(sorted(evaluations), 2) if pair not in stored]
 
 
 def p_values(

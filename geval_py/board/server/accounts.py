@@ -43,14 +43,14 @@ from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.submission import ReasonError
 from geval_py.errors import UsageError
 from geval_py.tables.table import Column, Table
-from geval_py.text import named, visible
+from geval_py.text import named, visible, words
 
 SECRET_BYTES = 32
 INVITATION, SESSION, TOKEN, SIGN_IN = "invitation", "session", "token", "sign-in"  # the kinds of secrets
 DAYS = {INVITATION: 14, SESSION: 30, TOKEN: 180, SIGN_IN: 1 / 96}  # for which they are valid
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
-COPIED = ("name", "email", "scope", "role", "owner", "mailed", "made", "joined", "disabled")  # to boards that share
+COPIED = words("name email scope role owner mailed made joined disabled")  # to boards that share
 MAX_EMAIL = 254  # characters, RFC 5321
 CLOSED = "this account was closed by the organiser"
 SECRETS_AN_HOUR = 20  # tokens and invitations that an account makes
@@ -291,23 +291,19 @@ def change_team(boards: Iterable[Board], name: str, new: str, now: datetime, *, 
             if other is None:
                 connection.execute(update(submitters).where(Submitters.id == old.id).values(_named(new)))
             else:
-                _merge(connection, old.id, other.id)
+                for one in all_accounts(connection, (A.submitter_id == old.id) | (A.scope == old.id), closed=True):
+                    scope = other.id if one.scope == old.id else one.scope
+                    _check_free(connection, one.name, scope, other.id, one.id)
+                    connection.execute(update(accounts).where(A.id == one.id).values(scope=scope))
+                own = exceptions.c.submitter_id
+                kept = select(exceptions.c.phase).where(own == other.id)
+                connection.execute(delete(exceptions).where(own == old.id, exceptions.c.phase.in_(kept)))
+                for table in (accounts, exceptions, jobs, submissions):
+                    is_old = table.c.submitter_id == old.id
+                    connection.execute(update(table).where(is_old).values(submitter_id=other.id))
+                connection.execute(delete(submitters).where(Submitters.id == old.id))
             if board.settings.tests:
                 refresh(connection, board.settings, now)
-
-
-def _merge(connection: Connection, old: int, new: int) -> None:
-    """Let a team have all that refers to another one, which is deleted."""
-    for one in all_accounts(connection, (A.submitter_id == old) | (A.scope == old), closed=True):
-        scope = new if one.scope == old else one.scope
-        _check_free(connection, one.name, scope, new, one.id)
-        connection.execute(update(accounts).where(A.id == one.id).values(scope=scope))
-    own = exceptions.c.submitter_id
-    kept = select(exceptions.c.phase).where(own == new)
-    connection.execute(delete(exceptions).where(own == old, exceptions.c.phase.in_(kept)))
-    for table in (accounts, exceptions, jobs, submissions):
-        connection.execute(update(table).where(table.c.submitter_id == old).values(submitter_id=new))
-    connection.execute(delete(submitters).where(Submitters.id == old))
 
 
 # Boards that share accounts

@@ -25,7 +25,7 @@ from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
 from geval_py.tables.table import Column, Table
-from geval_py.text import natural_order, visible
+from geval_py.text import natural_order, visible, words
 
 HOME = "/organiser"
 PEOPLE, SUBMITTED, SETTINGS = f"{HOME}/people", f"{HOME}/submissions", f"{HOME}/settings"
@@ -33,7 +33,7 @@ MAX_RESCORINGS = 5  # the latest
 PAGE_ROWS = 50  # of a list
 LOG = select(audit).order_by(audit.c.id.desc())
 LOG_COLUMNS = ("moment", "who", "action", "subject", "detail")
-ASKED = ("withdraw", "note", "close", "move", "merge")  # before the change is made
+ASKED = words("withdraw note close move merge")  # before the change is made
 BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {"extend": SETTINGS}
 BACK |= dict.fromkeys(("close", "open", "move", "merge", "rename"), PEOPLE)
 
@@ -78,7 +78,7 @@ def home(visit: Visit) -> Response:
 
 def submitted(visit: Visit) -> Response:
     """List the submissions, the latest first."""
-    names = "code", "arrived", "state", "withdrawn", "withdrawal", "reason", "remark"
+    names = words("code arrived state withdrawn withdrawal reason remark")
     query = select(*(Submissions[name] for name in names), Submitters.name.label("submitter"))
     rows = visit.connection.execute(query.join_from(submissions, submitters).order_by(Submissions.id.desc())).all()
     shown = listed(visit, rows, "code", "submitter", "state", "reason", "withdrawal", "remark")

@@ -25,11 +25,11 @@ from cryptography.hazmat.primitives.serialization import (
 
 from geval_py.errors import DataError, UnreadableFileError
 from geval_py.reading.rewriting import written_whole
-from geval_py.text import named, visible
+from geval_py.text import named, visible, words
 
 KEY_FILE = "receipt.key"
 SUBMISSION, TRIAL = "submission", "trial"  # the kinds
-FIELDS = ("number", "kind", "board", "submitter", "file", "test", "sha256", "bytes", "arrived", "key")
+FIELDS = words("number kind board submitter file test sha256 bytes arrived key")
 SIGNATURE = "signature"
 Receipt: TypeAlias = "dict[str, Any]"
 

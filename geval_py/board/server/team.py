@@ -31,12 +31,13 @@ from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.files import identity
 from geval_py.board.site.pages import shown_scores
 from geval_py.board.site.rendering import render
+from geval_py.text import words
 
 MAX_IN_FEED = 50
 REPORTS_AN_HOUR = 30  # of an account; one takes some seconds
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
-LEAVE, REMOVE, HAND_OVER = "leave", "remove", "hand-over"  # changes of a team
+CHANGES_OF_TEAM = words("leave remove hand-over")
 
 
 def quota_of(connection: Connection, settings: BoardSettings, account: Account, now: datetime) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def upload_state(visit: Visit) -> Response:
     arrivals = {upload.code: upload.arrived}
     scores = shown_scores(connection, settings, own, arrivals, visit.now).get(upload.code, [])
     quota = quota_of(connection, settings, visit.account, visit.now)
-    names = ("number", "name", "test", "sha256", "bytes", "dry", "state", "reason", "code", "cost", "charge")
+    names = words("number name test sha256 bytes dry state reason code cost charge")
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": moment_text(upload.arrived), "problems": upload.problems}
     del quota["next_day"]
@@ -229,25 +230,25 @@ def change_members(visit: Visit, name: str) -> Response:
     """Leave a team, or, by its owner, remove a member or hand the team over; after a question."""
     form, own = visit.form, visit.person
     members = accounts.all_accounts(visit.shared, schema.accounts.c.submitter_id == (own.submitter_id or 0))
-    chosen = str(own.id) if name == LEAVE else form["member"] if own.owner else ""
+    chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
     other = next((one for one in members if str(one.id) == chosen), None)
-    if other is None or (name != LEAVE and (other.id == own.id or (name == REMOVE and other.owner))):
+    if other is None or (name != "leave" and (other.id == own.id or (name == "remove" and other.owner))):
         raise RefusedError("only the owner of a team can do this, to a member who does not own it")
     if form["sure"] != "yes":
-        return visit.ask(f"me/{name}", "/me", own.team if name == LEAVE else other.name)
-    if name == HAND_OVER:
+        return visit.ask(f"me/{name}", "/me", own.team if name == "leave" else other.name)
+    if name == "hand-over":
         accounts.own_team(visit.shared, other)
         accounts.own_team(visit.shared, own, owner=False)
     else:
         accounts.move(visit.shared, other, "")
     visit.log(name, other.label, own.team)
-    return RedirectResponse(visit.server.path + ("/" if name == LEAVE else "/me"), 303)
+    return RedirectResponse(visit.server.path + ("/" if name == "leave" else "/me"), 303)
 
 
 def change(visit: Visit) -> Response | None:
     """Turn mail about uploads on or off, name a submission as final or not, or withdraw it, by its team."""
     code, name, is_mailed = visit.form["code"], visit.request.path_params["change"], visit.form["on"] == "yes"
-    if name in (LEAVE, REMOVE, HAND_OVER):
+    if name in CHANGES_OF_TEAM:
         return change_members(visit, name)
     if name == "mail":
         own = update(schema.accounts).where(schema.accounts.c.id == visit.account.id)

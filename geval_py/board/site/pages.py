@@ -23,6 +23,7 @@ from geval_py.board.submission import Entry, Standings
 from geval_py.reports.charts import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
 from geval_py.tables.table import Column, Table
+from geval_py.text import words
 from geval_py.version import __version__
 
 SUBMISSIONS_OF_A_PAGE = 250
@@ -39,14 +40,13 @@ TEXT_OF_A_PAGE = 200_000  # bytes of submitters' texts, so that a page stays bel
 MAX_CHOICES = 100  # tags and parameters to filter by
 MAX_TAGS = 6  # that a row shows
 MAX_LINKS = 3
-SUBMISSION_NAMES = (
-    "code", "submitter", "arrived", "state", "reason", "baseline",
-    "description", "author", "affiliation", "tags", "params", "remark",
-)  # fmt: skip
+SUBMISSION_NAMES = words(
+    "code submitter arrived state reason baseline description author affiliation tags params remark"
+)
 Values: TypeAlias = dict[str, Any]  # that a template shows
 Pages: TypeAlias = Iterator[files.Page]
-OUTPUT_NAMES = ("code", "submitter", "arrived", "test", "variant", "params", "metric", "score", "low", "high")
-RECORD_NAMES = ("arrived", "code", "submitter", "variant", "score", "low", "high")
+OUTPUT_NAMES = words("code submitter arrived test variant params metric score low high")
+RECORD_NAMES = words("arrived code submitter variant score low high")
 
 
 def pages(view: SiteView, *, served: str = "", several: bool = False) -> Pages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -114,7 +114,6 @@ def _templates() -> Environment:
     templates.filters |= {
         "shorten": escapes.short,
         "json": json_of,
-        "params": params_of,
         "key": key_of,
         "iso": moment_text,
         "count": numbers.counted,
@@ -143,15 +142,6 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     equal = len(ranked) - len(ahead) - len(behind)
     text = render("advice.txt", standings=standings, entry=entry, ahead=ahead, behind=behind, equal=equal)
     return tuple(text.splitlines())
-
-
-def params_of(params: Mapping[str, object]) -> str:
-    """Write parameters in one line.
-
-    >>> params_of({"model": "bigram", "k": 3})
-    'model=bigram, k=3'
-    """
-    return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
 def key_of(value: object) -> str:

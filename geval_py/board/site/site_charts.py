@@ -19,6 +19,7 @@ from geval_py.board.site import rendering
 from geval_py.board.site.view import SubmissionView
 from geval_py.board.submission import Entry, Standings
 from geval_py.reports.charts import WIDTH, Chart, ChartRow, Scale, Tick, dots, scale_of, scatter
+from geval_py.text import words
 
 MAX_RECORDS = 200
 MAX_PARAMETERS = 24
@@ -37,7 +38,7 @@ def disclosed_outputs(submissions: Sequence[SubmissionView], standings: Standing
 
     The ``submissions`` come with the latest first.
     """
-    names = ("submitter", "code", "baseline", "arrived", "description", "tags", "remark", "links", "affiliation")
+    names = words("submitter code baseline arrived description tags remark links affiliation")
     return [
         Entry(
             **{name: getattr(submission, name) for name in names},
