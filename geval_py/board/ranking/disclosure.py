@@ -286,9 +286,7 @@ def scored_outputs(
         .join(submissions, Submissions.id == Outputs.submission_id)
         .join(evaluations, Evaluations.id == Scores.evaluation_id)
         .where(Outputs.test == test.name, Scores.metric.in_(settings.metrics))
-        .where(
-            Submissions.state == SCORED, Submissions.withdrawn.is_(None), order.bound(order.IN_PHASE, settings, phase)
-        )
+        .where(Submissions.state == SCORED, Submissions.withdrawn.is_(None), is_in_phase)
         .order_by(Submissions.arrived, Submissions.id, Scores.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)
