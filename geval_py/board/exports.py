@@ -154,7 +154,7 @@ def public_document(settings: BoardSettings) -> dict[str, Any]:
     """Return the settings that anyone may know."""
     own = words("title metric also submissions_a_day variants finals entries")
     of_tests = words("visible disclosed disclosed_after ladder show split")
-    of_phases = ("tests", "submissions_a_day", "disclosed", "ladder", "variants")
+    of_phases = words("tests submissions_a_day disclosed ladder variants")
     return {name: getattr(settings, name) for name in own} | {
         "tests": {test.name: {name: getattr(test, name) for name in of_tests} for test in settings.tests},
         "phases": [

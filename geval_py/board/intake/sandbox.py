@@ -98,7 +98,7 @@ def process_parcel(parcel: Parcel, place: str, settings: BoardSettings, wanted: 
 
 
 def _process(arguments: JsonDocument, place: str, settings: BoardSettings) -> Result:
-    arguments |= {name: getattr(settings, name) for name in ("challenge", "answers", "metric", "seed")}
+    arguments |= {name: getattr(settings, name) for name in words("challenge answers metric seed")}
     arguments["documents"] = {test.name: test.documents for test in settings.tests}
     try:
         answer = run_in_sandbox("process", arguments, limits=settings.limits, place=place)

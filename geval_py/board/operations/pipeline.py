@@ -276,7 +276,7 @@ def _store_submission(
     cost, charge = charge_of(phase, result.state, parcel.outputs, baseline=attempt.baseline)
     values = {
         **asdict(parcel.details),
-        **{name: getattr(result, name) for name in ("state", "reason", "aside", "problems")},
+        **{name: getattr(result, name) for name in words("state reason aside problems")},
         "digest": parcel.digest,
         "code": attempt.code,
         "name": parcel.name,

@@ -41,7 +41,7 @@ SUBMISSIONS = select(submissions, Submitters.name.label("submitter")).join_from(
 MIN_CODE_DIGITS = 4
 
 # What says when a submission arrived.
-NOW, AT, MTIME, GIT, MANIFEST, UPLOAD = "now", "--at", "mtime", "git", "arrivals.csv", "upload"
+NOW, AT, MTIME, GIT, MANIFEST, UPLOAD = words("now --at mtime git arrivals.csv upload")
 ARRIVED = (MTIME, GIT, NOW)  # the words of --arrived
 WAYS = {
     NOW: "when it was added",

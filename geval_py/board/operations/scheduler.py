@@ -23,6 +23,7 @@ from geval_py.board.intake.workspace import workspace
 GROUP = 16  # jobs that are stored in one transaction, at most
 AHEAD = 4  # for each thread, so many jobs are prepared before they are stored
 HASTE_SECONDS = 20  # after which a job makes way for those that wait
+GATHER_SECONDS = 0.5  # for which a finished job waits for others, to be stored together
 LOOK_SECONDS = 0.5  # between two looks for new jobs
 
 Job = TypeVar("Job")
@@ -47,7 +48,7 @@ def run(
     *,
     threads: int | None = None,
     ahead: int | None = None,
-    patience: float = 0.0,
+    patience: float = GATHER_SECONDS,
     in_haste: Callable[[Job], bool] = lambda _: False,
     slow_at_once: int | None = None,
     tick: Callable[[Sequence[Job]], None] = lambda _: None,
@@ -130,8 +131,14 @@ def run(
 
 def _finished_together(running: dict[Future[Job], _Task[Job]], patience: float) -> list[Future[Job]]:
     """Wait for jobs that finish together, without a gap in their order; return none if there is none for a while."""
-    ready = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED).done
-    if ready:
-        ends = min(running[one].ended for one in ready) + patience
-        wait([next(iter(running))], timeout=max(0.0, ends - time.monotonic()))
-    return (list(takewhile(Future.done, running)) or list(ready))[:GROUP]
+    wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+    since = min((task.ended for one, task in running.items() if one.done()), default=None)
+    if since is None:
+        return []
+    wait(running, timeout=max(0.0, since + GATHER_SECONDS - time.monotonic()))
+    in_order = list(takewhile(Future.done, running))
+    left = since + patience - time.monotonic()
+    if not in_order and left > 0:
+        wait([next(iter(running))], timeout=min(left, LOOK_SECONDS))
+        return list(takewhile(Future.done, running))[:GROUP]
+    return (in_order or [one for one in running if one.done()])[:GROUP]

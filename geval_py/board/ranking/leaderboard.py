@@ -100,7 +100,7 @@ def standings_on(
         values["others"] = {name: values.pop(f"other{number}") for number, name in enumerate(names[1:])}
         values["params"] = {**values["params"], **values.pop("variant_params")}
         if not digits.score:
-            values |= dict.fromkeys(("place", "score", "low", "high"))
+            values |= dict.fromkeys(words("place score low high"))
             values |= {"others": dict.fromkeys(names[1:]), "shared": False, "held": False}
         entries.append(Entry(**values))
     floor = None if shown.visible else uninformed_score(settings.metric)

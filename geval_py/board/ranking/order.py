@@ -155,7 +155,7 @@ def made_with(settings: BoardSettings, now: datetime) -> str:
         for test in own.tests
     ]
     phases = [(phase.name, phase.until) for phase in settings.phases]
-    others = (getattr(settings, name) for name in ("metrics", "entries", "finals", "samples", "seed"))
+    others = (getattr(settings, name) for name in words("metrics entries finals samples seed"))
     return repr((tests, phases, *others))
 
 

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, update
@@ -46,7 +45,7 @@ from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible, words
 
 SECRET_BYTES = 32
-INVITATION, SESSION, TOKEN, SIGN_IN = "invitation", "session", "token", "sign-in"  # the kinds of secrets
+INVITATION, SESSION, TOKEN, SIGN_IN = words("invitation session token sign-in")  # the kinds of secrets
 DAYS = {INVITATION: 14, SESSION: 30, TOKEN: 180, SIGN_IN: 1 / 96}  # for which they are valid
 PROLONGED_AFTER = timedelta(minutes=10)  # of use, a session lasts longer
 SUBMIT, READ, FEED = SCOPES = ("submit", "read", "feed")  # of tokens; to submit includes to read
@@ -250,12 +249,12 @@ def move(connection: Connection, one: Account, team: str) -> None:
     for changed in filter(None, (one.submitter_id, team_id)):  # somebody is to own each
         members = all_accounts(connection, A.submitter_id == changed)
         if members and not any(member.owner for member in members):
-            own_team(connection, min(members, key=attrgetter("id")))
+            hand_over(connection, min(member.id for member in members))
 
 
-def own_team(connection: Connection, one: Account, *, owner: bool = True) -> None:
-    """Let an account own its team, or no longer."""
-    connection.execute(update(accounts).where(A.id == one.id).values(owner=owner))
+def hand_over(connection: Connection, new: int, old: int = 0) -> None:
+    """Let an account own its team, and the ``old`` owner no longer."""
+    connection.execute(update(accounts).where(A.id.in_((new, old))).values(owner=A.id == new))
 
 
 def change_team(boards: Iterable[Board], name: str, new: str, now: datetime, *, merge: bool) -> None:
@@ -410,7 +409,7 @@ def links_table(invitations: Iterable[Invitation], address: str) -> Table:
     """Return the links of invitations with the people, for a program that sends mail."""
     people = ((one.account, f"{address}/invitation/{one.secret}") for one in invitations)
     rows = [(one.name, one.email, one.team, one.role, link) for one, link in people]
-    return Table([Column(name=name) for name in ("name", "email", "team", "role", "link")], rows)
+    return Table([Column(name=name) for name in words("name email team role link")], rows)
 
 
 def invite_member(connection: Connection, owner: Account, name: str, now: datetime) -> Invitation:

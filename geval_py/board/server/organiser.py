@@ -32,10 +32,10 @@ PEOPLE, SUBMITTED, SETTINGS = f"{HOME}/people", f"{HOME}/submissions", f"{HOME}/
 MAX_RESCORINGS = 5  # the latest
 PAGE_ROWS = 50  # of a list
 LOG = select(audit).order_by(audit.c.id.desc())
-LOG_COLUMNS = ("moment", "who", "action", "subject", "detail")
+LOG_COLUMNS = words("moment who action subject detail")
 ASKED = words("withdraw note close move merge")  # before the change is made
 BACK = dict.fromkeys(("withdraw", "restore", "note"), SUBMITTED) | {"extend": SETTINGS}
-BACK |= dict.fromkeys(("close", "open", "move", "merge", "rename"), PEOPLE)
+BACK |= dict.fromkeys(words("close open move merge rename"), PEOPLE)
 
 
 def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def invite(visit: Visit) -> Response:
     if label := visit.form["again"]:
         own = accounts.account_named(visit.shared, label)
         return invited(visit, accounts.new_link(visit.shared, own.id, visit.now), PEOPLE)
-    values: dict[str, Any] = {key: visit.form[key] for key in ("name", "email", "role", "team")}
+    values: dict[str, Any] = {key: visit.form[key] for key in words("name email role team")}
     values |= {"by": visit.person, "change": visit.form["update"] == "yes"}
     return invited(visit, accounts.invite(visit.shared, now=visit.now, **values), PEOPLE)
 

@@ -237,8 +237,7 @@ def change_members(visit: Visit, name: str) -> Response:
     if form["sure"] != "yes":
         return visit.ask(f"me/{name}", "/me", own.team if name == "leave" else other.name)
     if name == "hand-over":
-        accounts.own_team(visit.shared, other)
-        accounts.own_team(visit.shared, own, owner=False)
+        accounts.hand_over(visit.shared, other.id, own.id)
     else:
         accounts.move(visit.shared, other, "")
     visit.log(name, other.label, own.team)

@@ -20,7 +20,7 @@ from geval_py.board.settings import read_text
 from geval_py.board.submission import RejectedError
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
-from geval_py.cli.commands import one_of, option, parser_maker, switch
+from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import named, visible
 
@@ -343,20 +343,18 @@ make_team_parser = parser_maker(
 """,
     BOARD,
     option("team", metavar="TEAM", help="the name of the team"),
-    one_of(
-        option("--rename", metavar="NAME", help="give the team another name"),
-        option("--merge-into", metavar="TEAM", help="give its submissions and members to another team"),
-        option("--add", metavar="NAME", help="move the account of this name into the team"),
-        option("--remove", metavar="NAME", help="take the account of this name out of the team"),
-    ),
+    option("--rename", metavar="NAME", help="give the team another name"),
+    option("--merge-into", metavar="TEAM", help="give its submissions and members to another team"),
+    option("--add", metavar="NAME", help="move the account of this name into the team"),
+    option("--remove", metavar="NAME", help="take the account of this name out of the team"),
 )
 
 
 def run_team(args: argparse.Namespace) -> None:
     """Run ``geval board team``; raises GevalError."""
     new, person = args.rename or args.merge_into, args.add or args.remove
-    if not (new or person):
-        raise UsageError(message="name a change: --rename NAME, --merge-into TEAM, --add NAME or --remove NAME")
+    if sum(map(bool, (args.rename, args.merge_into, args.add, args.remove))) != 1:
+        raise UsageError(message="name one change: --rename NAME, --merge-into TEAM, --add NAME or --remove NAME")
     boards = [Board.open_accounts(args.board), *map(Board.open, boards_in(args.board))]
     with boards[0].writing() as connection:
         if new:
