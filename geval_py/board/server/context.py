@@ -232,8 +232,8 @@ class Visit(NamedTuple):
 
     def ask(self, action: str, back: str, subject: str, remark: str = "") -> Response:
         """Ask whether a change is to be made."""
-        told = {"action": action, "back": back, "subject": subject, "remark": remark}
-        return self.server.page("confirm", "Confirm", 200, hidden=self.form, **told)
+        page, form = self.server.page, self.form
+        return page("confirm", "Confirm", hidden=form, action=action, back=back, subject=subject, remark=remark)
 
     def log(self, action: str, subject: str = "", detail: str = "") -> None:
         """Write a line of the audit log."""
