@@ -110,9 +110,9 @@ def extend(
         raise UsageError(message=f"a team may have 0 to {MAX_MORE} more submissions a day, not {more}")
     if not reason.strip():
         raise UsageError(message="an extension needs a reason, which `geval board status` shows")
-    if until is not None and not settings.phases:
-        raise UsageError(message="the board has no deadline that could be later")
     if until is not None:
+        if not settings.phases:
+            raise UsageError(message="the board has no deadline that could be later")
         own, later = bounds(settings, phase)[1], settings.phase_names[names.index(phase) + 1 :]
         latest = bounds(settings, later[0])[1] if later else own
         if not own < until < latest:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 INTERNAL = ("output_id", "evaluation_id")  # fields of an entry that only the database knows
 FIGURES = words("place shared first last submitter code variant score low high")
 TOLD = words("groups held baseline arrived tags affiliation description links remark")
-BY = (order.SUBMITTER, order.SUBMISSION, order.TAG)
+BY = tuple(order.GROUPINGS.values())
 
 
 def standings(

@@ -62,7 +62,7 @@ def me(visit: Visit) -> Response:
                 nameable.add(one.code)
     own_tokens = secrets.c.account_id == account.id, secrets.c.kind == accounts.TOKEN
     tokens = select(secrets).where(*own_tokens, secrets.c.expires >= visit.now)
-    is_member = schema.accounts.c.submitter_id == visit.person.submitter_id
+    is_member = accounts.A.submitter_id == (visit.person.submitter_id or 0)
     return visit.server.page(
         "my_page",
         "My page",
@@ -71,7 +71,7 @@ def me(visit: Visit) -> Response:
         scores=scores_of(visit, own),
         nameable=nameable,
         tokens=visit.shared.execute(tokens.order_by(secrets.c.id.desc())).all(),
-        members=accounts.all_accounts(visit.shared, is_member) if account.submitter_id else [],
+        members=accounts.all_accounts(visit.shared, is_member),
         quota=quota_of(connection, settings, account, visit.now),
         phase=next((one for one in phases if visit.now <= one.until), None),
         endings=uploads.OUTPUT_ENDINGS,
@@ -229,7 +229,7 @@ def invite(visit: Visit) -> Response:
 def change_members(visit: Visit, name: str) -> Response:
     """Leave a team, or, by its owner, remove a member or hand the team over; after a question."""
     form, own = visit.form, visit.person
-    members = accounts.all_accounts(visit.shared, schema.accounts.c.submitter_id == (own.submitter_id or 0))
+    members = accounts.all_accounts(visit.shared, accounts.A.submitter_id == (own.submitter_id or 0))
     chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
     other = next((one for one in members if str(one.id) == chosen), None)
     if other is None or (name != "leave" and (other.id == own.id or (name == "remove" and other.owner))):
@@ -250,7 +250,7 @@ def change(visit: Visit) -> Response | None:
     if name in CHANGES_OF_TEAM:
         return change_members(visit, name)
     if name == "mail":
-        own = update(schema.accounts).where(schema.accounts.c.id == visit.account.id)
+        own = update(schema.accounts).where(accounts.A.id == visit.account.id)
         visit.shared.execute(own.values(mailed=is_mailed))
         visit.log("turned mail " + ("on" if is_mailed else "off"))
         return None
