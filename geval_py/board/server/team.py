@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, select, update
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from geval_py.board.database import schema
 from geval_py.board.database.schema import Submissions, secrets
@@ -226,7 +226,7 @@ def invite(visit: Visit) -> Response:
     return invited(visit, accounts.invite_member(visit.shared, visit.person, visit.form["name"], visit.now))
 
 
-def change_members(visit: Visit, name: str) -> Response:
+def change_members(visit: Visit, name: str) -> Response | None:
     """Leave a team, or, by its owner, remove a member or hand the team over; after a question."""
     form, own = visit.form, visit.person
     members = accounts.all_accounts(visit.shared, accounts.A.submitter_id == (own.submitter_id or 0))
@@ -241,7 +241,7 @@ def change_members(visit: Visit, name: str) -> Response:
     else:
         accounts.move(visit.shared, other, "")
     visit.log(name, other.label, own.team)
-    return RedirectResponse(visit.server.path + ("/" if name == "leave" else "/me"), 303)
+    return None
 
 
 def change(visit: Visit) -> Response | None:

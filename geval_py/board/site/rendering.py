@@ -139,9 +139,8 @@ def what_it_takes(standings: Standings, entry: Entry) -> tuple[str, ...]:
     place, places = entry.place or 0, [(one.place or 0, one) for one in standings.entries if one.score is not None]
     ranked = [(number, one) for number, one in places if number and one.output_id != entry.output_id]
     ahead, behind = [one for n, one in ranked if n < place], [one for n, one in ranked if n > place]
-    equal = len(ranked) - len(ahead) - len(behind)
-    text = render("advice.txt", standings=standings, entry=entry, ahead=ahead, behind=behind, equal=equal)
-    return tuple(text.splitlines())
+    told = {"entry": entry, "ahead": ahead, "behind": behind, "equal": len(ranked) - len(ahead) - len(behind)}
+    return tuple(render("advice.txt", standings=standings, **told).splitlines())
 
 
 def key_of(value: object) -> str:

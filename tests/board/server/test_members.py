@@ -124,7 +124,7 @@ def test_nobody_but_an_owner_changes_the_members(served):
 def test_a_member_leaves_and_somebody_owns_the_team_still(served):
     anna, bob = a_team(served)
     assert "Leave the team Team 7?" in anna.post("/me/leave").text
-    assert anna.post("/me/leave", data=SURE).headers["location"] == "/"
+    assert anna.post("/me/leave", data=SURE).headers["location"] == "/me"
     assert anna.get("/me").headers["location"] == "/sign-in"
     assert owners(served) == ({"bob"}, {"bob"})
     assert bob.post("/me/leave", data=SURE).status_code == 303
