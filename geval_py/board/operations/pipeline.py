@@ -72,8 +72,6 @@ CODE_DIGITS = 12
 MAX_SHOWN = 60  # characters of a name that cannot be a submitter's
 KNOWN = "the same content was added before: this is its receipt"
 KNOWN_WITHDRAWN = "the same content was added before, and withdrawn by the organiser: it is not ranked"
-LOOKS_LIKE = "the name `{}` looks like `{}`, so it is the same submitter"
-MEANWHILE = "another run has changed the submission in the meantime"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +183,7 @@ def prepare(
     if is_same or result.parcel is None:
         return replace(attempt, same=other.id if is_same else None)
     if result.state == SCORED and not result.scored:
-        failure = reasons.get(attempt.parcel.digest, MEANWHILE)
+        failure = reasons.get(attempt.parcel.digest, "another run has changed the submission in the meantime")
         attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
     new = [file for file in result.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
@@ -262,7 +260,9 @@ def store(connection: Connection, board: Board, attempt: Attempt) -> Receipt:
             connection.execute(insert(scores).values(values))
     note = ""
     if submitter is not None and submitter.key != casefolded(attempt.name):
-        note = LOOKS_LIKE.format(visible(attempt.name), visible(submitter.name))
+        note = (
+            f"the name `{visible(attempt.name)}` looks like `{visible(submitter.name)}`, so it is the same submitter"
+        )
     return receipt_of(connection, submission_id, note)
 
 

@@ -31,9 +31,7 @@ from geval_py.tables.numbers import counted
 from geval_py.text import visible, words
 
 CHARGES = {SCORED: "it was scored", REJECTED: "it was rejected, by rules that `geval check` also applies"}
-OF_THE_BOARD = "it failed, through no fault of the submitter"
 AGAIN = "it failed through no fault of its own: `geval board add` or `scan --again` tries it again"
-OF_THE_ORGANISER = "a baseline of the organiser"
 REFUSED = "refused"  # the state of a submission that was not stored
 OPEN = WAITING, LEASED = "waiting", "leased"  # the states of a job of the server that is not done
 WITHDRAWN = "withdrawn"  # the state of a submission that the organiser has hidden, whatever it was before
@@ -122,11 +120,11 @@ def charge_of(
     A scored one counts as often as it tries: once for each of its outputs for the same test with hidden answers.
     """
     if baseline:
-        return 0, OF_THE_ORGANISER
+        return 0, "a baseline of the organiser"
     most, test = most_hidden(settings, outputs) if state == SCORED else (0, "")
     if most > 1:
         return most, f"it was scored, with {most} outputs for {visible(test)}"
-    return (1, CHARGES[state]) if state in CHARGES else (0, OF_THE_BOARD)
+    return (1, CHARGES[state]) if state in CHARGES else (0, "it failed, through no fault of the submitter")
 
 
 def check_quota(

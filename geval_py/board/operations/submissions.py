@@ -32,6 +32,7 @@ from geval_py.board.operations.receipts import (
 from geval_py.board.operations.scheduler import Progress
 from geval_py.board.operations.teams import team_settings
 from geval_py.board.ranking.disclosure import refresh
+from geval_py.board.ranking.order import MAX_COMPARED
 from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings, Phase, moment_text
 from geval_py.board.submission import RejectedError
@@ -76,7 +77,7 @@ def add(
         attempt = prepare(board, attempt, references_of(board.settings), place)
         with board.writing() as connection:
             receipt = store(connection, board, attempt)
-            refresh(connection, board.settings, now)
+            refresh(connection, board.settings, now, max_pairs=2 * MAX_COMPARED)
     return receipt
 
 

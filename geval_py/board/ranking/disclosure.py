@@ -137,10 +137,13 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
         yield connection
 
 
-def refresh(connection: Connection, settings: BoardSettings, now: datetime) -> None:
-    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions."""
+def refresh(connection: Connection, settings: BoardSettings, now: datetime, *, max_pairs: float = math.inf) -> None:
+    """Update the disclosures and the comparisons, in the transaction that changed scores or submissions.
+
+    If more than ``max_pairs`` of a table are to be compared, as after a change of the seed, the next reader does it.
+    """
     disclose(connection, settings, now)
-    complete(connection, settings, now)
+    complete(connection, settings, now, max_pairs)
     mark_changed(connection)
 
 
@@ -391,7 +394,7 @@ def _climb(
 # Stored comparisons
 
 
-def complete(connection: Connection, settings: BoardSettings, now: datetime) -> None:
+def complete(connection: Connection, settings: BoardSettings, now: datetime, max_pairs: float = math.inf) -> None:
     """Compare all pairs of ranked evaluations that were not compared with these samples and this seed."""
     by = order.GROUPINGS[settings.entries]
     for phase, own in settings.by_phase.items():
@@ -402,6 +405,9 @@ def complete(connection: Connection, settings: BoardSettings, now: datetime) -> 
                 ids = set(islice(placed, order.MAX_COMPARED))
                 stored = select(comparisons.c.one_id, comparisons.c.other_id).where(order.are_among(own, ids))
                 compared = set(map(tuple, connection.execute(stored)))
-                if missing := [pair for pair in combinations(sorted(ids), 2) if pair not in compared]:
+                missing = [pair for pair in combinations(sorted(ids), 2) if pair not in compared]
+                if len(missing) > max_pairs:
+                    connection.execute(update(board).values(disclosed_with=""))
+                elif missing:
                     rows = list(place_ranges.compare_pairs(connection, own, missing))
                     connection.execute(insert(comparisons), rows)

@@ -37,7 +37,6 @@ MAX_DEATHS = 2  # leases of a job that may end by the death of their worker
 MAX_LEASES = 6  # after which an error fails a job
 PAUSE_SECONDS = 5  # after the first error; twice as long after each further one
 MAX_PAUSE_SECONDS = PAUSE_SECONDS * 2 ** (MAX_LEASES - 2)
-BUDGET_TIME = timedelta(hours=1)
 DIED = "its worker died twice"
 
 
@@ -145,7 +144,7 @@ def lease(board: Board, now: datetime, *, alone: bool = True) -> Job | None:
 def seconds_used(submitter_id: ColumnElement[int | None] | int | None, now: datetime) -> ScalarSelect[int | None]:
     """Return the seconds for which workers have worked on a submitter's jobs that ended in the last hour."""
     ended = jobs.alias("ended")
-    own = ended.c.submitter_id == submitter_id, ended.c.ended > now - BUDGET_TIME
+    own = ended.c.submitter_id == submitter_id, ended.c.ended > now - timedelta(hours=1)
     return select(func.sum(ended.c.seconds)).where(*own).scalar_subquery()
 
 

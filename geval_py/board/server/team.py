@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -35,7 +35,6 @@ from geval_py.text import words
 
 MAX_IN_FEED = 50
 REPORTS_AN_HOUR = 30  # of an account; one takes some seconds
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BY_THE_TEAM = "by its team"  # the reason of a withdrawal
 CHANGES_OF_TEAM = words("leave remove hand-over")
 
@@ -187,7 +186,7 @@ def feed(request: Request) -> Response:
         account=account,
         uploads=own,
         identity=f"{identity(board.settings)}/of/{account.id}",
-        updated=max((one.ended or one.arrived for one in own), default=EPOCH),
+        updated=max((one.ended or one.arrived for one in own), default=now),
         base=server.own_address(request, ""),
     )
     return Response(text, media_type="application/atom+xml")

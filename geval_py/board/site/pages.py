@@ -125,10 +125,10 @@ def _pages_of_test(view: SiteView, addresses: files.Addresses, page: rendering.R
 def _lists(view: SiteView, addresses: files.Addresses, page: rendering.Render) -> Pages:
     """Yield the list of all submissions, and its data; a withdrawn one is without its description of itself."""
     submissions = view.submissions
-    number = max(1, -(-len(submissions) // SUBMISSIONS_OF_A_PAGE))
-    for place in range(1, number + 1):
-        rows = submissions[(place - 1) * SUBMISSIONS_OF_A_PAGE :][:SUBMISSIONS_OF_A_PAGE]
-        values = {"rows": listed(view, rows), "number": place, "pages": number}
+    starts = range(0, max(1, len(submissions)), SUBMISSIONS_OF_A_PAGE)
+    for place, start in enumerate(starts, start=1):
+        rows = listed(view, submissions[start : start + SUBMISSIONS_OF_A_PAGE])
+        values = {"rows": rows, "number": place, "pages": len(starts)}
         yield addresses.submissions(place), page("submissions", title="Submissions", **values)
     told_rows, output_rows = [], []
     for one in submissions:
