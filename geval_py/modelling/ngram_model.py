@@ -306,7 +306,7 @@ class NgramModel:
         return TextScore(**{name: np.concatenate([getattr(score, name) for score in scores]) for name in names})
 
     def token_scores(self, text: bytes, *, bos: bool = True, eos: bool = True) -> TokenScores:
-        """Score a block of whole lines; see :meth:`geval_py.modelling.backoff.BackoffModel.scores`."""
+        """Score whole lines: log10 probabilities, lengths of n-grams (0: unknown words), tokens by line."""
         if len(self.parts) == 1:
             return self.parts[0].scores(text, bos=bos, eos=eos)
         scores = [part.scores(text, bos=bos, eos=eos) for part in self.parts]
