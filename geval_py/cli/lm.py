@@ -401,7 +401,7 @@ def run_surprisal(args: argparse.Namespace) -> None:
     rows = (
         (number, position, word.decode(errors="replace"), bits)
         for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1)
-        for position, (word, bits) in enumerate(zip(line.split(), values, strict=True), 1)
+        for position, (word, bits) in enumerate(zip(corpus.split_as_lmplz(line), values, strict=True), 1)
     )
     columns = [
         Column(name="line", alignment="right", write=str),

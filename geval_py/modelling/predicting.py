@@ -26,6 +26,7 @@ from geval_py.modelling import (
     served_models,
     word_search,
 )
+from geval_py.modelling.texts import line_of
 from geval_py.reading import gap_columns, wordprobs
 from geval_py.reading.items import Item
 from geval_py.scoring import writing
@@ -122,7 +123,7 @@ class Settings(NamedTuple):
     parallel: int = 4
     dtype: str | None = None
     device: str = "auto"
-    template: str = ""
+    template: str | None = None
     samples: int = 0
 
 
@@ -140,10 +141,12 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         why = ", a chat model, sees both contexts: it" if kind == "chat" else ""
         raise UsageError(message=f"`{visible(address)}`{why} takes neither a right context nor candidates")
+    if kind != "hf" and (settings.dtype or settings.device != "auto"):
+        raise UsageError(message="--dtype and --device are for models of transformers: hf:NAME")
     if kind == "chat":
-        chat = chat_models.Chat(rest, settings.parallel, samples=settings.samples, template=settings.template)
-        return GapWords(chat, asked)
-    if settings.samples or settings.template:
+        samples, template = settings.samples, settings.template
+        return GapWords(chat_models.Chat(rest, asked.words, settings.parallel, samples, template), asked)
+    if settings.samples or settings.template is not None:
         raise UsageError(message="--samples and --template are for chat models: chat:URL#MODEL")
     if kind == "hf" and language_models.is_masked(rest):
         if asked.right:
@@ -207,7 +210,7 @@ class NextWords(ngram_model.LanguageModel):
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
-        listed = words.split() if isinstance(words, str) else list(words)
+        listed = [word.decode(errors="replace") for word in corpus.split_as_lmplz(line_of(words)[:-1])]
         return word_search.WordSearch(self.model, 1).surprisals(listed)
 
 
@@ -275,7 +278,7 @@ class GapWords:
                 (line,) = self._baseline.predict([item])
                 candidates = wordprobs.parse_line(line, item.line).words or ()
             shares = search.words(*_contexts(item), candidates)
-            if blank is not None and not shares:
+            if blank is not None and not shares and item.line == len(blank) + 1:  # not where a run goes on
                 blank.append(_line(shares))
                 if len(blank) == FIRST:
                     break

@@ -241,16 +241,15 @@ class WordSearch:
         in windows that overlap by half: half a window of tokens or more stands before each later word.
         """
         model, start = self._model, self._model.encode("")
-        tokens, spaced = (
-            model.encode(" ".join(words))[len(start) :],
-            [*words[:1], *(f" {word}" for word in words[1:])],
-        )
+        tokens = model.encode(" ".join(words))[len(start) :]
+        is_spaced = model.texts[tokens[0]][:1] == b" " if tokens else False  # as SentencePiece begins a text
+        spaced = [f" {word}" if place or is_spaced else word for place, word in enumerate(words)]
         places = {
             size: place for place, size in enumerate(accumulate(len(model.texts[token]) for token in tokens), 1)
         }
         bounds = [0, *(places.get(size, 0) for size in accumulate(len(word.encode()) for word in spaced))]
         if 0 in bounds[1:]:  # a token has parts of two words, or drops some of a word
-            spelt = [model.encode(word)[len(start) :] for word in spaced]
+            spelt = [model.encode(word.lstrip() if is_spaced else word)[len(start) :] for word in spaced]
             tokens, bounds = [*chain.from_iterable(spelt)], [0, *accumulate(map(len, spelt))]
         window = max(2, min(2 * model.max_context - len(start), MAX_PASSAGE // len(model.texts)))
         surprisals: list[float] = []
@@ -260,7 +259,7 @@ class WordSearch:
             logs, masses = self._along(start, tokens[first : bounds[stop]])
             for word in range(place, stop):
                 begin, end = bounds[word] - first, bounds[word + 1] - first
-                before = max(MIN_PROBABILITY, masses[begin, 1 if word else 2])
+                before = max(MIN_PROBABILITY, masses[begin, 1 if word or is_spaced else 2])
                 share = math.exp(logs[begin:end].sum()) * masses[end, 0] / before
                 surprisals.append(-math.log2(max(share, MIN_SHARE)))
         return surprisals

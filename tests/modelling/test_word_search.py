@@ -11,7 +11,7 @@ import pytest
 from tiny_models import PIECES, Markov, word_probability
 
 from geval_py import Item, ModelError, NextTokens, UsageError, predict
-from geval_py.modelling import word_search
+from geval_py.modelling import predicting, word_search
 from geval_py.modelling.word_search import WHITE, TokenContext, WordSearch
 
 SEEDS = range(3)
@@ -127,6 +127,19 @@ def test_surprisals_of_a_text_are_those_of_its_words(seed, words):
     assert WordSearch(short, 1).surprisals(words) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tokenizer_may_put_a_space_before_a_text(seed):
+    """As SentencePiece does: the words behind the first one are spelt as without it."""
+
+    class Spaced(Markov):
+        def encode(self, text):
+            return super().encode(f" {text}") if text else super().encode(text)
+
+    words = ["a", "b", "ab", "ba", "a"]
+    spaced, plain = (WordSearch(kind(seed), 1).surprisals(words) for kind in (Spaced, Markov))
+    assert spaced[2:] == pytest.approx(plain[2:], rel=1e-9)
+
+
 def test_a_right_context_takes_as_many_tokens_behind_each_word():
     model = Markov(0)
     gap = TokenContext(model, "ab")
@@ -192,6 +205,13 @@ def test_a_model_without_words_is_an_error(texts, size, message):
     with pytest.raises(ModelError) as caught:
         list(predict(Markov(0, texts, going_on=1e-9), items, right=5))
     assert str(caught.value) == message
+    if size == 5:  # a run that goes on has listed words already
+        assert list(predict(Markov(0, (b"", b"\n", b"a", b" \xc3"), going_on=1e-9), items[1:], right=5)) == [":1"] * 4
+
+
+def test_a_no_break_space_is_in_a_word():
+    model = Markov(0, [*PIECES, "\xa0".encode()])
+    assert len(predicting.NextWords(model).surprisals("a\xa0b ab")) == 2
 
 
 # What a user's model returns
