@@ -183,8 +183,10 @@ def run_predict(args: argparse.Namespace) -> None:
     challenge, test, output = _located(args, _file_name(args.name, args.model, asked))
     size, most = len(test), args.limit if args.limit is not None else SAMPLE if args.estimate else None
     train = challenge[splits.TRAINING_SET] if splits.TRAINING_SET in list(challenge) else None
-    blocks = blocks_of_files([args.template]) if args.template else ()
-    template = b"".join(block for _, _, block in blocks).decode(errors="replace").strip()
+    template = None
+    if args.template:
+        blocks = blocks_of_files([args.template])
+        template = b"".join(block for _, _, block in blocks).decode(errors="replace").strip()
     settings = predicting.Settings(args.threads, args.parallel, args.dtype, args.device, template, args.samples)
     described = _described(args, train, test, asked, settings)
     os.makedirs(test.directory, exist_ok=True)

@@ -37,14 +37,17 @@ Step = tuple[bytes, float, list[tuple[bytes, float]]]  # a token, its logarithm,
 class Chat(Server):
     """A chat model by its address, URL#MODEL, in OpenAI's protocol, or in TGI's if URL ends in /generate.
 
-    The ``template`` has {left} and {right} in it. With ``samples``, so many answers are counted. Without, SAMPLES are
-    if the server tells no alternatives. ``method`` says which. Raises ModelError and UsageError as Server.
+    At most ``count`` words are listed. The ``template`` has {left} and {right} in it. With ``samples``, so many
+    answers are counted. Without, SAMPLES are if the server tells no alternatives. ``method`` says which. Raises
+    ModelError and UsageError as Server.
     """
 
-    def __init__(self, address: str, parallel: int = 4, *, samples: int = 0, template: str = "") -> None:
+    def __init__(
+        self, address: str, count: int, parallel: int = 4, samples: int = 0, template: str | None = None
+    ) -> None:
         self._is_tgi = address.partition("#")[0].endswith("/generate")
         super().__init__("chat", address, "" if self._is_tgi else "/chat/completions", parallel)
-        self._template, self._after = template or TEMPLATE, ""
+        self._template, self._count, self._after = TEMPLATE if template is None else template, count, ""
         if "{left}" not in self._template:
             raise UsageError(message="the template lacks {left}, which stands for the left context")
         self._samples, self._most, self._takes_many = samples, 0, not self._is_tgi  # many answers to a request
@@ -69,11 +72,15 @@ class Chat(Server):
         prompt = re.sub(r"\{(left|right)\}", lambda match: contexts[match[1]], self._template)
         shares: defaultdict[str, float] = defaultdict(float)
         for text, share in (self._sampled if self._samples else self._listed)(prompt):
-            word = (text.split() or [""])[0].strip(QUOTES)
-            word = word.rstrip(self._after) or word
+            word = self._word(text)
             if is_listable(word) and not SPECIAL.fullmatch(word.encode()):
                 shares[word] += share
-        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])))
+        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
+
+    def _word(self, text: str) -> str:
+        """Return the first word of an answer, without quotation marks and punctuation."""
+        word = (text.split() or [""])[0].strip(QUOTES)
+        return word.rstrip(self._after) or word
 
     def _listed(self, prompt: str) -> Iterator[tuple[str, float]]:
         """Yield the first answer, and others that part from it at a token."""
@@ -99,7 +106,7 @@ class Chat(Server):
                 self._takes_many = False
         more = [self._request(prompt, 0, seed) for seed in range(len(texts), self._samples)]
         texts += [text for answer in self._post(more) for text in self._texts(answer)]
-        counts = Counter((text.split() or [""])[0] for text in texts)
+        counts = Counter(map(self._word, texts))
         rest = (sum(count == 1 for count in counts.values()) + 0.5) / (len(texts) + 1)
         for text, count in counts.items():
             yield text, count / len(texts) * (1 - rest)

@@ -78,7 +78,10 @@ class Server:
                 reason = f"answers {answer.status_code}: {shorten(visible(answer.text.strip()), 200)}"
                 later = _BusyError if answer.status_code in BUSY else ModelError
                 raise self._failed(reason, RefusedError if answer.status_code in {400, 422} else later)
-            return answer.json() if answer.text.lstrip()[:1] in {"{", "["} else None
+            try:
+                return answer.json()
+            except ValueError:
+                return None  # which has no text
 
         try:
             with ThreadPoolExecutor(self._parallel) as pool:

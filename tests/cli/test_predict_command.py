@@ -310,6 +310,9 @@ def test_an_arpa_file_predicts_by_the_left_context(here, geval):
          "unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL"),
         ("--model chat:http://here/v1 --right 5", 2, "`chat:http://here/v1`, a chat model, sees both contexts: it "
          "takes neither a right context nor candidates"),
+        ("--model arpa:m.arpa --device cpu", 2, "--dtype and --device are for models of transformers: hf:NAME"),
+        ("--model chat:http://here/v1 --dtype float16", 2, "--dtype and --device are for models of transformers: "
+         "hf:NAME"),
         ("--model ngram --samples 5", 2, "--samples and --template are for chat models: chat:URL#MODEL"),
         ("--model gguf:no.gguf", 1, "No file with the model: `no.gguf`"),
         ("--model ngram --right 5", 2, "`ngram` takes neither a right context nor candidates"),
