@@ -216,7 +216,7 @@ class Causal(Prefixed):
             if len(tokens) > most:
                 tokens = tokens[shares[tokens].topk(most).indices]
             ended = float((shares @ ends.to(shares.dtype)).clamp(max=1))
-            answers[place] = Expansion(ended, tokens.cpu().numpy(), shares[tokens].double().cpu().numpy())
+            answers[place] = Expansion(ended, tokens.cpu().numpy(), shares[tokens].cpu().double().numpy())
         return [answers[place] for place in range(len(continuations))]
 
     def _array(self, logs: Any) -> Floats:
@@ -309,7 +309,8 @@ def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, A
     if tokens > size:
         message = f"the tokenizer of {named(name)} has {tokens} tokens, and its model {size}"
         raise ModelError(message=f"{message}\n  the tokenizer is that of another model")
-    available = [kind for kind in ("cuda", "mps") if getattr(torch, kind).is_available()]
+    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
+    available = [kind for kind, backend in backends.items() if backend.is_available()]
     if device not in ("auto", "cpu", *available):
         raise ModelError(message=f"torch has no device {device} here: {', '.join(['cpu', *available])}")
     with _loading(adapter):

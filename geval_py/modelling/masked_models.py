@@ -51,8 +51,8 @@ class Masked:
 
     def fit(self, words: Iterable[str], after: str) -> None:
         """Learn how many tokens the answers of a train have. Tokens of what stands ``after`` words are in none."""
-        signs = [text != b"" and text.decode(errors="ignore").strip(f" {after}") == "" for text in self._texts]
-        self._begin, self._go_on = self._begin & ~np.array(signs), self._go_on & ~np.array(signs)
+        others = np.array([text.decode(errors="replace").strip(f" {after}") != "" for text in self._texts])
+        self._begin, self._go_on = self._begin & others, self._go_on & others
         sizes = [min(len(self._spelt(word)), len(LENGTHS)) for word in words]
         total = len(sizes) + len(LENGTHS)
         self._shares = tuple((sizes.count(size) + 1) / total for size in range(1, len(LENGTHS) + 1))
