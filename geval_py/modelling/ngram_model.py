@@ -165,8 +165,9 @@ class NgramModel:
         counts: str | None = None,
         sentence_marks: bool = True,
     ) -> Self:
-        """Estimate a model with interpolated modified Kneser-Ney, as KenLM's lmplz does; or by plain ``counts``.
+        """Estimate a model with interpolated modified Kneser-Ney, as KenLM's lmplz does.
 
+        With ``counts``, "add-one" or "maximum-likelihood", its probabilities are those of plain counts instead.
         ``texts`` are sentences, each a string or a list of words, or the path of a file with a sentence a line. The
         options are those of ``geval lm train``. Raises UsageError for options that are wrong, ModelError if the text
         allows no discounts, MalformedLineError for a mark such as <s> in the text, and otherwise as for any file.
@@ -181,6 +182,8 @@ class NgramModel:
             vocabulary_size=vocab_pad,
             exact_discounts=exact_discounts,
         )
+        if counts and how != estimation.Estimation(order=order, fallback=()):
+            raise errors.UsageError(message="plain counts take no options of Kneser-Ney: leave out counts, or these")
         text = corpus.corpus_of(blocks_of(texts), skip_symbols=skip_symbols, marks=sentence_marks)
         return cls(
             [estimation.plain_model(text, order, counts) if counts else estimation.estimate(text, how).model()]

@@ -18,7 +18,7 @@ TextSource: TypeAlias = str | os.PathLike[str] | Iterable[str | Iterable[str]]
 
 BLOCK_BYTES = 1 << 20
 SENTENCES_AT_A_TIME = 10_000
-_SENTENCE_END = re.compile(rb"""([.?!]["')\]]*)[ \t]+""")
+_SENTENCE_END = re.compile(rb"""([.?!]["')\]]*)[ \t]+(?=[^ \t\r\n])""")
 _WHITE_SPACE = re.compile(rb"[\0\t-\r ]")  # of KenLM: lmplz and query differ in it
 
 
@@ -68,6 +68,8 @@ def prepared(blocks: Iterable[TextBlock], tokenizer: str | None, *, sentences: b
 
     >>> list(prepared([("", 1, b'It rained. "Why?" I do.\n')], "13a", sentences=True))
     [('', 1, b'It rained .\n" Why ? "\nI do .\n')]
+    >>> list(prepared([("", 1, b"It rained. \n")], None, sentences=True))
+    [('', 1, b'It rained. \n')]
     """
     spaced = None if tokenizer is None else find_tokenizer(tokenizer)
     for path, line, block in blocks:

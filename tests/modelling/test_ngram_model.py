@@ -337,6 +337,8 @@ def test_a_binary_file_without_its_words(tmp_path):
     (lambda m: m.perplexity([]), "there is no text: give its sentences, or the path of a file"),
     (lambda m: NgramModel.train([], 2), "there is no text: give its sentences, or the path of a file"),
     (lambda m: NgramModel.train(["a"], counts="plus-one"), "counts are add-one or maximum-likelihood, not plus-one"),
+    (lambda m: NgramModel.train(["a"], counts="add-one", prune=(0, 1)),
+     "plain counts take no options of Kneser-Ney: leave out counts, or these"),
     (lambda m: NgramModel.train(["a"], 0), "the order is a whole number from 1 to 100, not 0"),
 ])  # fmt: skip
 def test_a_call_is_wrong(call, message):
