@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import io
 import json
 import os
 import re
+import struct
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
+from functools import lru_cache
 from importlib import import_module
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -180,7 +183,7 @@ def _log_softmax(logits: Logits) -> Logits:
 
 
 class Causal(Prefixed):
-    """A causal model of transformers, by its name or its folder; raises ModelError."""
+    """A causal model of transformers, by its name, its folder or its GGUF file; raises ModelError."""
 
     def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
         if is_masked(name):
@@ -190,7 +193,7 @@ class Causal(Prefixed):
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
         self.max_context = min(MAX_CONTEXT, max_length(self._model) // 2)  # as much room is left behind it
-        self.is_chat = bool(self._tokenizer.chat_template)
+        self.is_chat, self.is_gguf = bool(self._tokenizer.chat_template), os.path.isfile(name)
         first, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         starts = (first, end, *self._tokenizer("\n", add_special_tokens=False)["input_ids"])
         self._start = [token for token in starts if token is not None][:1]
@@ -267,8 +270,7 @@ def needed(module: str, extra: str) -> Any:
 
 def is_masked(name: str) -> bool:
     """Return whether a model of transformers predicts masks, by the class of its configuration; raises ModelError."""
-    name = _base(name) or name
-    config = _pretrained(name, "AutoConfig")
+    config = _config(_base(name) or name)
     if config.is_encoder_decoder:
         kind = type(config).__name__.removesuffix("Config")
         message = f"{named(name)} is an encoder-decoder model ({kind})\n  choose a causal or a masked model"
@@ -289,8 +291,9 @@ def _base(name: str) -> str | None:
 
 
 def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, Any, Any]:
-    """Return torch, a tokenizer and a model of transformers, by NAME, NAME@REVISION or a folder; raises ModelError.
+    """Return torch, a tokenizer and a model of transformers; raises ModelError.
 
+    The ``name`` is NAME, NAME@REVISION, a folder, or a GGUF file, whose weights are dequantised.
     The ``device`` auto is the first GPU, if there is one. The folder of an adapter stands for its model with it.
     """
     torch = needed("torch", "hf")
@@ -300,7 +303,7 @@ def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, A
     if not tokenizer.is_fast:
         raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
     dtype = getattr(torch, dtype or "float32")
-    model, report = _pretrained(name, kind, dtype=dtype, output_loading_info=True)
+    model, report = _pretrained(name, kind, config=_config(name), dtype=dtype, output_loading_info=True)
     if report["missing_keys"]:
         missing = visible(min(report["missing_keys"]))
         message = f"{named(name)} lacks weights of a {type(model).__name__}, such as {missing}"
@@ -324,13 +327,22 @@ def max_length(model: Any) -> int:
     return getattr(model.config.get_text_config(), "max_position_embeddings", None) or sys.maxsize
 
 
+@lru_cache(maxsize=1)  # that of a GGUF file takes half a minute
+def _config(name: str) -> Any:
+    return _pretrained(name, "AutoConfig")
+
+
 def _pretrained(name: str, kind: str, **settings: Any) -> Any:
     transformers = needed("transformers", "hf")
     transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    place, _, revision = (name, "", "") if os.path.isdir(name) else name.partition("@")
-    with _loading(name):
-        return getattr(transformers, kind).from_pretrained(place, revision=revision or "main", **settings)
+    place, file, revision = name, None, "main"
+    if os.path.isfile(name):
+        needed("gguf", "hf")
+        place, file = os.path.split(os.path.abspath(name))
+    elif not os.path.isdir(name) and "@" in name:
+        place, _, revision = name.partition("@")
+    with _loading(name), redirect_stderr(io.StringIO()):  # progress
+        return getattr(transformers, kind).from_pretrained(place, gguf_file=file, revision=revision, **settings)
 
 
 @contextmanager
@@ -340,7 +352,7 @@ def _loading(name: str) -> Iterator[None]:
     weights = needed("safetensors", "hf").SafetensorError
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, EOFError, weights) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, EOFError, struct.error, weights) as error:
         first = str(error).strip().partition("\n")[0]
         raise ModelError(message=f"transformers cannot load {named(name)}: {visible(first)}") from error
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, suggestion, visible
+from geval_py.version import installs
 
 ADAPTERS = ("gguf", "hf", "openai")
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL", "chat:URL#MODEL")
@@ -176,11 +178,14 @@ def _unknown(address: str, kind: str, rest: str) -> str:
 
 
 def language_model(address: str, settings: Settings = DEFAULTS) -> word_search.TokenModel:
-    """Open a language model: ``gguf:FILE``, ``hf:NAME`` or a folder, or ``openai:URL#MODEL``."""
+    """Open a language model: ``gguf:FILE``, ``hf:NAME`` or a folder, or ``openai:URL#MODEL``.
+
+    Without llama.cpp, transformers computes a GGUF file.
+    """
     kind, _, rest = address.partition(":")
-    if kind == "gguf":
+    if kind == "gguf" and (find_spec("llama_cpp") or not find_spec("transformers") or not os.path.isfile(rest)):
         return language_models.LlamaCpp(rest, settings.threads)
-    if kind == "hf":
+    if kind in ("gguf", "hf"):
         return language_models.Causal(rest, settings.dtype, settings.device)
     return served_models.Served(rest, settings.parallel)
 
@@ -259,6 +264,9 @@ class GapWords:
         """Yield what makes the predictions for items like this one worse."""
         if getattr(self._model, "is_chat", False):
             yield "the model has a chat template: a base model predicts the words of a text better"
+        if getattr(self._model, "is_gguf", False):
+            cause = "transformers computes the GGUF file, in more memory than llama.cpp needs"
+            yield f"{cause}\n  {installs('gguf')}, which has to be compiled"
         if corpus.lacks_spaces(" ".join(_contexts(item))):
             cause = "the contexts have no spaces between words, which a language model is asked for"
             yield f"{cause}\n  split the texts into words"

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -280,14 +281,14 @@ def test_a_revision_is_asked_for(monkeypatch, tiny_gpt2):
     transformers = pytest.importorskip("transformers")
     asked, plain = [], transformers.AutoConfig.from_pretrained
 
-    def from_pretrained(name, revision):
-        asked.append((name, revision))
+    def from_pretrained(name, *, revision, gguf_file):
+        asked.append((name, revision, gguf_file))
         return plain(tiny_gpt2)
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", from_pretrained)
     assert not language_models.is_masked("some/model@v1.0")
     assert not language_models.is_masked("some/model")
-    assert asked == [("some/model", "v1.0"), ("some/model", "main")]
+    assert asked == [("some/model", "v1.0", None), ("some/model", "main", None)]
 
 
 @pytest.mark.long
@@ -399,6 +400,80 @@ def test_a_model_of_llama_cpp(tmp_path):
     with_right = WordSearch(model, 20, right=5).words("steamer Prairie Belle, from the\nhead", "the lake, with flour")
     assert max(with_right.values()) > found["of"]
     assert WordSearch(model, 20).words("steamer Prairie Belle, from the\nhead") == found
+
+
+def write_gguf(path, folder):
+    """Write a GPT-2 in a folder as a GGUF file, as llama.cpp's converter names its tensors."""
+    gguf = pytest.importorskip("gguf")
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    written = json.loads((folder / "tokenizer.json").read_text())["model"]
+    config = model.config
+    writer = gguf.GGUFWriter(path, "gpt2")
+    writer.add_context_length(config.n_positions)
+    writer.add_embedding_length(config.n_embd)
+    writer.add_feed_forward_length(4 * config.n_embd)
+    writer.add_block_count(config.n_layer)
+    writer.add_head_count(config.n_head)
+    writer.add_layer_norm_eps(config.layer_norm_epsilon)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(sorted(written["vocab"], key=written["vocab"].get))
+    writer.add_token_types([gguf.TokenType.NORMAL if token else gguf.TokenType.CONTROL for token in range(500)])
+    writer.add_token_merges([" ".join(merge) for merge in written["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(0)
+    names = {"wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
+        "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}  # fmt: skip
+    for name, weights in model.transformer.state_dict().items():
+        block, part, kind = re.fullmatch(r"(h[.]\d+[.])?(.+)[.](weight|bias)", name).groups()
+        array = (weights.T if weights.dim() == 2 and ".c_" in name else weights).contiguous().numpy()
+        writer.add_tensor(f"{(block or '').replace('h.', 'blk.')}{names[part]}.{kind}", array)
+    for write in (
+        writer.write_header_to_file,
+        writer.write_kv_data_to_file,
+        writer.write_tensors_to_file,
+        writer.close,
+    ):
+        write()
+
+
+@pytest.mark.long
+def test_a_gguf_file_without_llama_cpp(tiny_gpt2, tmp_path, monkeypatch, geval):
+    write_gguf(tmp_path / "tiny.gguf", tiny_gpt2)
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    write_challenge(tmp_path, monkeypatch)
+    status, _, err = geval("predict", "-t", "dev-0", "--model", "gguf:tiny.gguf", "--words", "30")
+    assert status == 0
+    assert err == (
+        "geval: note: transformers computes the GGUF file, in more memory than llama.cpp needs\n"
+        "  pip install 'llama-cpp-python>=0.3.30', which has to be compiled\n"
+    )
+    whole, file = (language_models.Causal(str(path)) for path in (tiny_gpt2, tmp_path / "tiny.gguf"))
+    for left in ("the schooner left", ""):
+        assert file.encode(left) == whole.encode(left)
+        assert WordSearch(file, 50).words(left) == pytest.approx(WordSearch(whole, 50).words(left), rel=1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [
+        (0, "{} does not start with the GGUF magic bytes, so it is not a GGUF file."),
+        (
+            5000,
+            "unpack_from requires a buffer of at least 5010 bytes for unpacking 8 bytes at offset 5002 (actual buffer "
+            "size is 5000)",
+        ),
+        (90_000, "cannot reshape array of size 18628 into shape (500,64)"),
+    ],
+)
+def test_a_damaged_gguf_file_without_llama_cpp(size, reason, tiny_gpt2, tmp_path):
+    path = tmp_path / "bad.gguf"
+    write_gguf(path, tiny_gpt2)
+    path.write_bytes(path.read_bytes()[:size] or b"text")
+    with pytest.raises(ModelError) as caught:
+        language_models.Causal(str(path))
+    assert str(caught.value) == f"transformers cannot load `{path}`: {reason.format(path)}"
 
 
 @pytest.mark.long
