@@ -3,11 +3,14 @@
 import json
 import re
 import shutil
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from examples import ROOT, examples_of
 from jsonschema import Draft202012Validator
+from servers import free_port, served
 
 SCHEMAS = {
     path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob("docs/schemas/*.json"))
@@ -66,6 +69,7 @@ COMMANDS = {
     "rescoring": ["board rescore changed", "board rescore board"],
     "model": ["lm info text.arpa", "lm info text.kenlm"],
     "perplexity": ["lm perplexity text.arpa text.txt", "lm perplexity text.arpa text.txt --bootstrap 20"],
+    "text_perplexity": ["lm perplexity SERVER text.txt", "lm perplexity SERVER text.txt --bootstrap 20"],
     "next_words": ["lm next text.arpa the"],
     "surprisal": ["lm surprisal text.arpa text.txt"],
     "model_mixture": ["lm mix text.arpa other.arpa --on text.txt"],
@@ -139,14 +143,21 @@ def documents(gazette, geval, monkeypatch):
         if kind in OF_MODELS:
             train_models(geval)
         code = make_boards(geval) if kind in OF_BOARDS else ""
+        server = ""
+        if kind == "text_perplexity":
+            Path("text.txt").write_text("to eat\na tea\n")
+            port, command = free_port(), [sys.executable, str(ROOT / "tests" / "modelling" / "letters_server.py")]
+            stack.enter_context(served([*command, str(port)], port))
+            server = f"openai:http://127.0.0.1:{port}/v1#letters"
         for line in COMMANDS[kind]:
-            words = [code if word == "CODE" else word for word in line.split()]
+            words = [{"CODE": code, "SERVER": server}.get(word, word) for word in line.split()]
             status, out, err = geval(*words, "--format", "json")
             assert status in (0, 1), err
             assert out, f"{words}: {err}"
             yield words, json.loads(out)
 
-    return written
+    with ExitStack() as stack:
+        yield written
 
 
 def closed(schema):

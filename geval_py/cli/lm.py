@@ -9,8 +9,10 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import count, tee
+from itertools import count, groupby, tee
+from operator import itemgetter
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
 from geval_py.cli import terminal
 from geval_py.cli.commands import (
@@ -24,7 +26,7 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import UsageError
-from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model
+from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model, passages
 from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
 from geval_py.reading import compression, config, rewriting, sources
 from geval_py.reading.challenge import Challenge
@@ -33,6 +35,9 @@ from geval_py.reading.splits import TRAINING_SET
 from geval_py.tables import numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import named
+
+if TYPE_CHECKING:
+    from geval_py.modelling import predicting
 
 DESCRIPTION = "Train n-gram language models, compute the perplexity of texts, and predict next words."
 EXAMPLES = """\
@@ -234,20 +239,29 @@ def _estimation(args: argparse.Namespace) -> estimation.Estimation:
 
 make_perplexity_parser = parser_maker(
     "lm perplexity",
-    "Show a model's perplexity of texts, including and excluding OOVs, as KenLM's query does.",
+    "Show a model's perplexity of texts: of n-grams including and excluding OOVs, as KenLM's query does; of other\n"
+    "language models per token, word and byte, as lm-evaluation-harness does.",
     """\
   geval lm perplexity text.arpa other.txt
+  geval lm perplexity hf:gpt2 other.txt --whole-texts
   geval lm perplexity text.arpa.xz --challenge gazette -t dev-0 --bootstrap 1000
   geval lm perplexity text.arpa other.txt --sentences | sort -n | head
 """,
-    option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
+    option(
+        "model", nargs="?", metavar="MODEL",
+        help=f"{MIXTURE_HELP}; or gguf:FILE, hf:NAME or openai:URL#MODEL, as in geval predict",
+    ),
     *_text_options(config.DEFAULT_TEST),
     option(
         "--no-sentence-marks", dest="marks", action="store_false",
         help="do not begin a line with <s>, and do not predict </s> at its end",
     ),
+    number_option(
+        "--window", help="tokens that a model sees together, for gguf: and hf: (default: what it takes, 2048 at most)"
+    ),
+    switch("--whole-texts", help="with gguf:, hf: and openai:, score each text as one, not each line"),
     switch(
-        "--sentences", help="print log10 of the probability and the number of OOVs of each sentence"
+        "--sentences", help="print log10 of the probability and the number of OOVs, or of tokens, of each sentence"
     ),
     number_option(
         "-B", "--bootstrap", help="show 95 %% intervals from N resamples of the sentences (1000 is typical)",
@@ -267,16 +281,27 @@ def run_perplexity(args: argparse.Namespace) -> None:
         raise UsageError(message="--seed goes with --bootstrap")
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
-    model = _loaded(args.model)
-    score = model.score_blocks(_blocks(args, config.DEFAULT_TEST), bos=args.marks, eos=args.marks)
-    unknown = int(score.oov.sum())
-    if unknown:
-        has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
-        convention = ", with the probability of <unk>" if has_unknown else ""
-        terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
+    blocks = _blocks(args, config.DEFAULT_TEST)
+    score: ngram_model.TextScore | passages.PassageScores
+    model = _any_model(args.model)
+    if not isinstance(model, ngram_model.NgramModel):
+        if not args.marks:
+            raise UsageError(message="--no-sentence-marks is for n-gram models")
+        score = passages.score_passages(model.model, _texts(blocks, whole=args.whole_texts), args.window)
+        column, counts, shown = "tokens", score.tokens, partial(passages.passages_shown, score)
+    else:
+        if args.window is not None or args.whole_texts:
+            raise UsageError(message="--window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL")
+        score = model.score_blocks(blocks, bos=args.marks, eos=args.marks)
+        column, counts, shown = "OOVs", score.oov, partial(ngram_model.perplexity_shown, score)
+        unknown = int(score.oov.sum())
+        if unknown:
+            has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
+            convention = ", with the probability of <unk>" if has_unknown else ""
+            terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
     if args.sentences:
-        columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name="OOVs")]
-        terminal.write_table(Table(columns, zip(score.logs.tolist(), score.oov.tolist(), strict=True)))
+        columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name=column)]
+        terminal.write_table(Table(columns, zip(score.logs.tolist(), counts.tolist(), strict=True)))
         return
     intervals = None
     if args.bootstrap is not None:
@@ -284,7 +309,15 @@ def run_perplexity(args: argparse.Namespace) -> None:
             intervals = score.intervals(
                 args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress
             )
-    terminal.show(ngram_model.perplexity_shown(score, intervals, args.precision), args)
+    terminal.show(shown(intervals, args.precision), args)
+
+
+def _texts(blocks: Iterator[TextBlock], *, whole: bool) -> Iterator[str]:
+    """Yield the texts that a model over tokens scores: lines, or all that has one path."""
+    for _, of_path in groupby(blocks, key=itemgetter(0)):
+        parts = (block for _, _, block in of_path)
+        texts = [b"".join(parts)] if whole else (line for part in parts for line in part[:-1].split(b"\n"))
+        yield from (text.removesuffix(b"\r").decode(errors="replace") for text in texts)
 
 
 make_count_parser = parser_maker(
@@ -401,7 +434,7 @@ def run_surprisal(args: argparse.Namespace) -> None:
     rows = (
         (number, position, word.decode(errors="replace"), bits)
         for number, (line, values) in enumerate(zip(behind, surprisals, strict=True), 1)
-        for position, (word, bits) in enumerate(zip(corpus.split_as_lmplz(line), values, strict=True), 1)
+        for position, (word, bits) in enumerate(zip(line.split(), values, strict=True), 1)
     )
     columns = [
         Column(name="line", alignment="right", write=str),
@@ -459,10 +492,10 @@ def run_mix(args: argparse.Namespace) -> None:
 _WEIGHTED = re.compile(rf"(.+?)@({_NUMBER})(?:\+|$)")
 
 
-def _any_model(name: str) -> ngram_model.LanguageModel:
+def _any_model(name: str) -> ngram_model.NgramModel | predicting.NextWords:
     """Load n-grams, or open another language model by its address, as for geval predict."""
-    if re.match("(gguf|hf|openai):", name) and not os.path.exists(name):
-        from geval_py.modelling import predicting  # and numpy, which n-grams can do without
+    if re.match("(chat|gguf|hf|openai):", name) and not os.path.exists(name):
+        from geval_py.modelling import predicting  # which n-grams can do without
 
         return predicting.NextWords(predicting.language_model(name))
     return _loaded(name)

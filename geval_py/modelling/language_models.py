@@ -111,6 +111,8 @@ class Prefixed:
 class LlamaCpp(Prefixed):
     """A model in a GGUF file, computed by llama.cpp; raises MissingFileError and ModelError."""
 
+    max_length = MAX_TOKENS
+
     def __init__(self, path: str, threads: int | None = None) -> None:
         if not os.path.isfile(path):
             raise MissingFileError(what="No file with the model", path=path)
@@ -192,7 +194,8 @@ class Causal(Prefixed):
         self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype, device)
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
-        self.max_context = min(MAX_CONTEXT, max_length(self._model) // 2)  # as much room is left behind it
+        self.max_length = max_length(self._model)
+        self.max_context = min(MAX_CONTEXT, self.max_length // 2)  # as much room is left behind it
         self.is_chat, self.is_gguf = bool(self._tokenizer.chat_template), os.path.isfile(name)
         first, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         starts = (first, end, *self._tokenizer("\n", add_special_tokens=False)["input_ids"])

@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial, reduce
-from itertools import islice
+from itertools import islice, zip_longest
 from operator import add
 from typing import Any, Protocol, Self
 
@@ -59,12 +59,12 @@ class TextScore:
     @property
     def perplexity_including_oov(self) -> float:
         """The perplexity of all tokens; NaN if there is none, inf if one has probability 0."""
-        return _perplexity(math.fsum(self.logs), int(self.tokens.sum()))
+        return perplexity_of(math.fsum(self.logs), int(self.tokens.sum()))
 
     @property
     def perplexity_excluding_oov(self) -> float:
         """The perplexity of the tokens in the vocabulary of the model."""
-        return _perplexity(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
+        return perplexity_of(math.fsum(self.known_logs), int((self.tokens - self.oov).sum()))
 
     def intervals(
         self, samples: int, seed: int, progress: Progress | None = None
@@ -73,27 +73,38 @@ class TextScore:
 
         Raises UsageError for fewer than one sample.
         """
-        check_sampling(samples, seed)
-        columns = np.stack([self.logs, self.tokens, self.known_logs, self.tokens - self.oov], axis=1)
-        infinite = np.isinf(columns)
-        finite = np.where(infinite, 0.0, columns)
-        tables = [
-            np.where(weights @ infinite > 0, -np.inf, weights @ finite)
-            for weights in statistics.bootstrap_weights(len(columns), samples, seed, progress)
-        ]
-        sums, tail = np.concatenate(tables), significance.expanded_tail(len(columns))
-        including, excluding = (
-            [_perplexity(log, count) for log, count in sums[:, first : first + 2] if count > 0] or [math.nan]
-            for first in (0, 2)
-        )
-        interval = partial(significance.Interval.of, samples=samples, seed=seed, tail=tail)
-        return interval(including), interval(excluding)
+        pairs = [(self.logs, self.tokens), (self.known_logs, self.tokens - self.oov)]
+        including, excluding = resampled(pairs, samples, seed, progress)
+        return including, excluding
 
 
-def _perplexity(log: float, tokens: float) -> float:
+def resampled(
+    pairs: Sequence[tuple[Doubles, Longs | Doubles]], samples: int, seed: int, progress: Progress | None = None
+) -> list[significance.Interval]:
+    """Return 95 % intervals of perplexities, from resamples of texts: each of log10 probabilities and counts by text.
+
+    Raises UsageError for fewer than one sample.
+    """
+    check_sampling(samples, seed)
+    columns = np.stack([column for pair in pairs for column in pair], axis=1)
+    infinite = np.isinf(columns)
+    finite = np.where(infinite, 0.0, columns)
+    tables = [
+        np.where(weights @ infinite > 0, -np.inf, weights @ finite)
+        for weights in statistics.bootstrap_weights(len(columns), samples, seed, progress)
+    ]
+    sums, tail = np.concatenate(tables), significance.expanded_tail(len(columns))
+    perplexities = (
+        [perplexity_of(log, count) for log, count in sums[:, first : first + 2] if count > 0] or [math.nan]
+        for first in range(0, columns.shape[1], 2)
+    )
+    return [significance.Interval.of(values, samples=samples, seed=seed, tail=tail) for values in perplexities]
+
+
+def perplexity_of(log: float, tokens: float) -> float:
     """Return 10 ^ (-log / tokens).
 
-    >>> _perplexity(-2.0, 1), _perplexity(-1e5, 1), _perplexity(0.0, 0)
+    >>> perplexity_of(-2.0, 1), perplexity_of(-1e5, 1), perplexity_of(0.0, 0)
     (100.0, inf, nan)
     """
     if not tokens:
@@ -370,21 +381,36 @@ def perplexity_shown(
 
     The JSON document also has the convention for <unk>.
     """
-    values = {"including": score.perplexity_including_oov, "excluding": score.perplexity_excluding_oov}
-    oov, tokens = int(score.oov.sum()), int(score.tokens.sum())
-    document: dict[str, Any] = {f"perplexity_{name}_oov": value for name, value in values.items()}
-    document |= {"oov": oov, "tokens": tokens, "sentences": len(score.tokens), "unknown_words": UNKNOWN_CONVENTION}
+    values = {
+        "perplexity_including_oov": ("Perplexity including OOVs:", score.perplexity_including_oov),
+        "perplexity_excluding_oov": ("Perplexity excluding OOVs:", score.perplexity_excluding_oov),
+    }
+    counts = {"oov": int(score.oov.sum()), "tokens": int(score.tokens.sum())}
+    more = {"sentences": len(score.tokens), "unknown_words": UNKNOWN_CONVENTION}
+    return perplexities_shown(values, intervals or (), counts, precision, more)
+
+
+def perplexities_shown(
+    values: Mapping[str, tuple[str, float]],
+    intervals: Sequence[significance.Interval],
+    counts: Mapping[str, int],
+    precision: int | None,
+    more: Mapping[str, object],
+) -> formats.Shown:
+    """Return perplexities with their labels, intervals of the first ones, and counts: a table, and JSON with more."""
+    document: dict[str, Any] = {name: value for name, (_, value) in values.items()}
+    document |= {**counts, **more}
     rows: list[tuple[str, object]] = []
-    for (name, value), interval in zip(values.items(), intervals or (None, None), strict=True):
+    for (name, (label, value)), interval in zip_longest(values.items(), intervals):
         shown = numbers.number(value, precision)
         if interval is not None:
-            document[f"interval_{name}_oov"] = interval.to_dict()
+            document[name.replace("perplexity", "interval")] = interval.to_dict()
             if not math.isnan(interval.middle):
                 shown = numbers.with_half_width(interval.middle, interval.half_width, precision)
-        rows.append((f"Perplexity {name} OOVs:", shown))
+        rows.append((label, shown))
+    rows += [("OOVs:" if name == "oov" else f"{name.capitalize()}:", count) for name, count in counts.items()]
     columns = [table.Column(name="what"), table.Column(name="value")]
-    people = table.Table(columns, [*rows, ("OOVs:", oov), ("Tokens:", tokens)])
-    return formats.Shown(document=document, people=people, as_tabs=True)
+    return formats.Shown(document=document, people=table.Table(columns, rows), as_tabs=True)
 
 
 def mixture_shown(
@@ -402,9 +428,9 @@ def mixture_shown(
         {
             "model": name,
             "weight": weight,
-            "perplexity_excluding_oov": _perplexity(float(own[~absent].sum()), int((~absent).sum())),
+            "perplexity_excluding_oov": perplexity_of(float(own[~absent].sum()), int((~absent).sum())),
             "oov": int(absent.sum()),
-            "perplexity_of_shared_tokens": _perplexity(float(own[shared].sum()), int(shared.sum())),
+            "perplexity_of_shared_tokens": perplexity_of(float(own[shared].sum()), int(shared.sum())),
         }
         for name, weight, own, absent in zip(names, [*map(float, weights), None], logs, unknown, strict=True)
     ]

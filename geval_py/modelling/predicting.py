@@ -183,6 +183,9 @@ def language_model(address: str, settings: Settings = DEFAULTS) -> word_search.T
     Without llama.cpp, transformers computes a GGUF file.
     """
     kind, _, rest = address.partition(":")
+    if kind == "chat":
+        message = f"`{visible(address)}` is a chat model, which does not tell the probabilities of a text"
+        raise UsageError(message=f"{message}\n  geval predict takes it; choose {', '.join(ADAPTERS)} here")
     if kind == "gguf" and (find_spec("llama_cpp") or not find_spec("transformers") or not os.path.isfile(rest)):
         return language_models.LlamaCpp(rest, settings.threads)
     if kind in ("gguf", "hf"):
@@ -215,7 +218,7 @@ class NextWords(ngram_model.LanguageModel):
 
     def surprisals(self, words: str | Iterable[str]) -> list[float]:
         """Return the surprisal of each word of a text in bits; white space separates the words of a string."""
-        listed = [word.decode(errors="replace") for word in corpus.split_as_lmplz(line_of(words)[:-1])]
+        listed = [word.decode(errors="replace") for word in line_of(words).split()]
         return word_search.WordSearch(self.model, 1).surprisals(listed)
 
 

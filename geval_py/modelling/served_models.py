@@ -139,20 +139,31 @@ class Served(Server):
         """Return the natural logarithm of the probability of each token of each continuation."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
-        logs_of_prompts = self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts)
         answers = []
-        for logs, tokens in zip(logs_of_prompts, continuations, strict=True):
-            try:
-                pairs = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
-                echoed = [(int(offset), float(log)) for offset, log in pairs if log is not None]
-            except (LookupError, TypeError, ValueError):
-                echoed = []
+        for echoed, tokens in zip(self._echoed(prompts), continuations, strict=True):
             bounds = [len(before + self._text(tokens[:size])) for size in range(len(tokens) + 1)]
             parts = [[log for offset, log in echoed if start <= offset < stop] for start, stop in pairwise(bounds)]
             if not all(parts):
                 raise self._failed(NO_ECHO)
             answers.append(np.array([math.fsum(part) for part in parts]))
         return answers
+
+    def text_logs(self, text: str) -> list[float]:
+        """Return the natural logarithm of the probability of each token of a text, as the server divides it."""
+        (echoed,) = self._echoed([EMPTY + text]) if text else [[]]
+        logs = [log for offset, log in echoed if len(EMPTY) <= offset < len(EMPTY + text)]
+        if text and not logs:
+            raise self._failed(NO_ECHO)
+        return logs
+
+    def _echoed(self, prompts: Sequence[str]) -> Iterator[list[tuple[int, float]]]:
+        """Yield the places and the logarithms of the tokens of each prompt."""
+        for logs in self._all({"max_tokens": 1, "logprobs": 1, "echo": True}, prompts):
+            try:
+                pairs = zip(logs["text_offset"], logs["token_logprobs"], strict=False)
+                yield [(int(offset), float(log)) for offset, log in pairs if log is not None]
+            except (LookupError, TypeError, ValueError):
+                yield []
 
     def _number(self, text: bytes) -> int:
         if text not in self._numbers:
