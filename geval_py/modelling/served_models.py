@@ -58,6 +58,27 @@ class Server:
         self._client = needed("httpx", "openai").Client(headers=headers, timeout=PATIENCE)
         weakref.finalize(self, self._client.close)
         self._url, self._parallel = url.rstrip("/") + path, parallel
+        self._numbers: dict[bytes, int] = {b"": 0}
+        self.texts: list[bytes] = [b""]  # of the tokens that were seen
+        self.ends = frozenset({0})
+
+    def encode(self, text: str) -> list[int]:
+        """Return the text as one token; the server divides it."""
+        return [self._number(text.encode(errors="replace"))] if text else []
+
+    def _number(self, text: bytes) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return b"".join(self.texts[token] for token in tokens).decode(errors="replace")
+
+    def _next_tokens(self, alternatives: Sequence[tuple[bytes, float]]) -> NextTokens:
+        """Return alternatives, with the logarithms of their probabilities, as the next tokens."""
+        tokens = np.array([self._number(text) for text, _ in alternatives], np.int64)
+        return NextTokens(tokens, np.exp([log for _, log in alternatives], dtype=np.float64))
 
     def _post(self, requests: Sequence[dict[str, Any]], tries: int | None = None) -> Iterator[Any]:
         """Yield the server's answer to each request, of which several are sent at once.
@@ -98,9 +119,6 @@ class Served(Server):
 
     def __init__(self, address: str, parallel: int = 4) -> None:
         super().__init__("openai", address, "/completions", parallel)
-        self._numbers: dict[bytes, int] = {b"": 0}
-        self.texts: list[bytes] = [b""]
-        self.ends = frozenset({0})
         self._alternatives = 0
         self._at_a_time = 1  # prompts of a request
         refusal: ModelError | None = None
@@ -119,21 +137,12 @@ class Served(Server):
             return
         raise refusal or self._failed("tells no alternatives")
 
-    def encode(self, text: str) -> list[int]:
-        """Return the text as one token; the server divides it."""
-        return [self._number(text.encode(errors="replace"))] if text else []
-
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return the likeliest tokens behind a prefix with each continuation."""
         before = self._text(prefix) or EMPTY
         prompts = [before + self._text(tokens) for tokens in continuations]
         logs_of_prompts = self._all({"max_tokens": 1, "logprobs": self._alternatives}, prompts)
-        answers = []
-        for logs in logs_of_prompts:
-            pairs = [(self._number(text), math.exp(log)) for text, log in self._alternatives_of(logs)]
-            tokens = np.array([token for token, _ in pairs], np.int64)
-            answers.append(NextTokens(tokens, np.array([share for _, share in pairs], np.float64)))
-        return answers
+        return [self._next_tokens(self._alternatives_of(logs)) for logs in logs_of_prompts]
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each token of each continuation."""
@@ -164,15 +173,6 @@ class Served(Server):
                 yield [(int(offset), float(log)) for offset, log in pairs if log is not None]
             except (LookupError, TypeError, ValueError):
                 yield []
-
-    def _number(self, text: bytes) -> int:
-        if text not in self._numbers:
-            self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self._numbers[text]
-
-    def _text(self, tokens: Sequence[int]) -> str:
-        return b"".join(self.texts[token] for token in tokens).decode(errors="replace")
 
     def _alternatives_of(self, logs: dict[str, Any]) -> list[tuple[bytes, float]]:
         """Return the texts of the first token's alternatives, and the logarithms of their probabilities.

@@ -202,11 +202,13 @@ class WordSearch:
 
     ``count`` words are wanted. With ``right``, so many tokens of the right context judge the likeliest words and the
     candidates, too. The characters ``after`` words end them as white space does: punctuation, where it
-    is no part of words.
+    is no part of words. Beginnings that are not as likely as ``least`` are not continued.
     """
 
-    def __init__(self, model: TokenModel, count: int, *, right: int = 0, after: str = "") -> None:
-        self._model, self._count, self._right = CheckedModel(model), count, right
+    def __init__(
+        self, model: TokenModel, count: int, *, right: int = 0, after: str = "", least: float = MIN_PROBABILITY
+    ) -> None:
+        self._model, self._count, self._right, self._least = CheckedModel(model), count, right, least
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
 
@@ -302,7 +304,7 @@ class WordSearch:
     def _search(self, gap: TokenContext) -> tuple[dict[str, float], float]:
         """Return the words found with their probabilities, and the probability that a word follows."""
         words: defaultdict[bytes, float] = defaultdict(float)
-        steps, least, total = MAX_STEPS * self._count + 1, MIN_PROBABILITY, 0.0
+        steps, least, total = MAX_STEPS * self._count + 1, self._least, 0.0
         batch: list[Beginning] = [(1.0, (), b"")]
         parents: list[Beginning] = []  # all that were continued
         pool = np.empty((3, 0))  # beginnings: their probabilities, the likeliest first, their parents and last tokens
