@@ -49,7 +49,7 @@ from geval_py.board.intake.identity import (
     submitter_of,
     unopened_digest,
 )
-from geval_py.board.intake.sandbox import process_source
+from geval_py.board.intake.sandbox import process_parcel, process_source
 from geval_py.board.operations import receipts
 from geval_py.board.operations.receipts import (
     WITHDRAWN,
@@ -130,10 +130,9 @@ def prepare(
     scored; RejectedError for a given submitter's name that is not allowed; and as :func:`check_source` for what is
     no source.
     """
-    settings = board.settings
+    settings, refusal = board.settings, ""
     check_source(attempt.source, settings.transports)
     name = submitter_of(attempt.source) if attempt.submitter is None else attempt.submitter
-    refusal = ""
     try:
         check_name(name)
     except RejectedError as error:
@@ -146,9 +145,9 @@ def prepare(
     left = None
     with board.reading() as connection:
         submitter = find_submitter(connection, name)
-        own = None if submitter is None else int(submitter.id)
+        own = submitter and int(submitter.id)
         team = team_settings(connection, settings, own)
-        phase = team.at(attempt.arrived)
+        phase = within(team.at(attempt.arrived), seconds)
         has_failed = Submissions.state == FAILED, Submissions.checked_with == check_digest(settings, references)
         query = select(*pick(Submissions, "digest submitter_id reason")).where(*has_failed)
         failures = [] if attempt.again else connection.execute(query).all()
@@ -172,9 +171,7 @@ def prepare(
         result = Result(state=FAILED, reason=failure)
     else:
         earlier |= reasons.keys()
-        result = process_source(
-            attempt.source, place, within(phase, seconds), settings.metrics, earlier=earlier, left=left
-        )
+        result = process_source(attempt.source, place, phase, settings.metrics, earlier=earlier, left=left)
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     attempt = replace(attempt, result=result)
@@ -183,9 +180,14 @@ def prepare(
     if is_same or result.parcel is None:
         return replace(attempt, same=other.id if is_same else None)
     if result.state == SCORED and not result.scored:
-        failure = reasons.get(attempt.parcel.digest, "another run has changed the submission in the meantime")
-        attempt = replace(attempt, result=replace(result, state=FAILED, reason=failure))
-    new = [file for file in result.parcel.files if file.sha256 != attempt.stored]
+        failure = reasons.get(result.parcel.digest)
+        if failure is None:  # what failed before is tried again even if the quota is used up by now
+            missing = [(output.test, output.file, settings.metrics) for output in result.parcel.outputs]
+            result = process_parcel(result.parcel, place, phase, missing)
+        else:
+            result = replace(result, state=FAILED, reason=failure)
+        attempt = replace(attempt, result=result)
+    new = [file for file in attempt.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
 
 
@@ -207,7 +209,7 @@ def find_earlier(connection: Connection, settings: BoardSettings, attempt: Attem
     Without any, the row is None, and the quota is checked; raises QuotaError.
     """
     submitter = find_submitter(connection, attempt.name)
-    own, digest = None if submitter is None else int(submitter.id), attempt.parcel.digest
+    own, digest = submitter and int(submitter.id), attempt.parcel.digest
     is_same, other = Submissions.digest == digest, Submissions.code == attempt.code
     if attempt.result.parcel is not None:
         retried = (FAILED, REJECTED) if os.path.isfile(attempt.source) else (FAILED,)

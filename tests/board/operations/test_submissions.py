@@ -148,6 +148,17 @@ def test_what_failed_costs_nothing_and_is_tried_again(board, submission, sandbox
     assert [count(board, table) for table in (submissions, files, disclosures)] == [1, 1, 2]
 
 
+def test_what_failed_is_tried_again_even_if_the_quota_was_used_up_since(board, submission, sandbox_jobs):
+    board = with_quota(board, 1)
+    sandbox_jobs.unscored.add("Ann")
+    source = str(submission("Ann"))
+    code = add(board, source, now=NOW).code
+    sandbox_jobs.unscored.clear()
+    assert add(board, str(submission("Ann", seed=2, folder="later")), now=NOW).state == "scored"
+    again = add(board, source, now=NOW)
+    assert (again.code, again.state, again.reason, again.cost) == (code, "scored", "", 1)
+
+
 def test_what_was_received_and_cannot_be_received_any_more_is_known(board, submission, sandbox_jobs, tmp_path):
     """Its code is from before it was received; a new submission would have the same."""
     source = shutil.make_archive(str(tmp_path / "Ann"), "zip", submission("Ann"))
@@ -231,7 +242,7 @@ def test_what_was_withdrawn_and_is_sent_again_is_told_to_be_withdrawn(sqlite_boa
     receipt = add(sqlite_board, str(submission("Ann")), now=NOW)
     moderating.withdraw(sqlite_board, receipt.code, "it used the answers", NOW)
     again = add(sqlite_board, str(submission("Ann")), now=NOW)
-    assert (again.code, again.state, again.reason, again.is_fine) == (receipt.code, "withdrawn", "", False)
+    assert (again.code, again.state, again.reason) == (receipt.code, "withdrawn", "")
     assert again.note == "the same content was added before, and withdrawn by the organiser: it is not ranked"
     assert "it used the answers" not in str(again)
     assert len(stored(sqlite_board)) == 1
