@@ -50,13 +50,14 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         finals: dict[int, list[str]] = {}
         for row in connection.execute(named.order_by(Submissions.final, Submissions.id)):
             finals.setdefault(row.submitter_id, []).append(row.code)
-        ids = {row.key: row.id for row in connection.execute(select(Submitters.key, Submitters.id))}
+        here = {row.key: (row.id, row.name) for row in connection.execute(select(submitters))}
         alone = select(Submitters.name, literal("").label("email"), Submitters.name.label("team"), Submitters.key)
         without_people = Submitters.key.not_in({one.key for one in people})
         people += connection.execute(alone.where(is_graded, without_people)).all()
     rows, until = [], bounds(settings, shown.phase)[1]
     for one in sorted(people, key=lambda one: (natural_order(one.team), natural_order(one.name))):
-        team_id, entry, after_all = ids.get(one.key, 0), results.get(one.team), late.get(one.team)
+        team_id, name = here.get(one.key, (0, ""))
+        entry, after_all = results.get(name), late.get(name)
         late_by = "late" if entry is None and after_all is not None else ""
         if entry is not None and entry.arrived > until:
             late_by = "extended"
