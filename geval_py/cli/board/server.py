@@ -63,6 +63,7 @@ def run_serve(args: argparse.Namespace) -> None:
 
     with workspace() as place:
         local = f"http://{args.host}:{args.port}"
+        Board.open_accounts(args.board)  # one of several boards is served with the others
         server = ServerContext(args.board, place, url=args.url, local=local)
         if not args.shared and sys.platform != "win32" and os.stat(args.board).st_mode & 0o007:
             hint = f"chmod 700 {visible(args.board)}, or allow it with --shared"

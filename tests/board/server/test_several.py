@@ -42,6 +42,21 @@ def rows(board, query):
         return connection.execute(query).all()
 
 
+def test_one_of_several_boards_is_not_served_alone(folder, geval):
+    (folder / "boards.yaml").write_text("title: Course\n")
+    status, _, err = geval("board", "serve", str(folder / "gap"), "--shared")
+    assert (status, err) == (2, f"geval: the boards in `{folder}` share their accounts: name that folder\n")
+
+
+def test_the_organiser_sees_an_error_in_board_yaml(several):
+    olga = several.signed_in("olga", role="organiser")
+    path = f"{several.folder}/gap/board.yaml"
+    with open(path, "a") as file:
+        file.write("colour: red\n")
+    assert "The settings or the pages were not updated: " in olga.get("/course/gap/organiser").text
+    assert "not updated" not in olga.get("/course/bible/organiser").text
+
+
 def test_the_front_page_lists_the_boards(several):
     page = Browser(several.app).get("/course/").text
     assert re.findall(r'<h2><a href="([^"]*)">(\w+)</a></h2>', page) == [
