@@ -408,3 +408,4 @@ def pick(columns: Any, names: str) -> list[Any]:
 # The columns of the tables, for queries.
 Submissions, Outputs, Files, Submitters, Jobs = submissions.c, outputs.c, files.c, submitters.c, jobs.c
 Evaluations, Scores, Disclosures, Blobs, Notices = evaluations.c, scores.c, disclosures.c, blobs.c, notices.c
+COUNTED = Submissions.state == SCORED, Submissions.withdrawn.is_(None)  # submissions that may be ranked

@@ -215,11 +215,6 @@ class Receipt:
     arrived: datetime
     files: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def is_fine(self) -> bool:
-        """Whether it is scored, and not withdrawn."""
-        return self.state == SCORED
-
     def document(self) -> dict[str, Any]:
         """Return it as a JSON document."""
         return asdict(self) | {"arrived": moment_text(self.arrived), "charged": self.cost > 0}

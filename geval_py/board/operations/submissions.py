@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from geval_py.board.database.schema import FAILED, SCORED, Outputs, Submissions, scanned
+from geval_py.board.database.schema import COUNTED, FAILED, SCORED, Outputs, Submissions, scanned
 from geval_py.board.database.store import Board, mark_changed
 from geval_py.board.intake.identity import casefolded, fingerprint, own_name, submissions_in, submitter_of
 from geval_py.board.intake.workspace import workspace
@@ -287,7 +287,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
             change_submission(connection, number, final=None if undo else row.final or now)
         theirs = select(Submissions.submitter_id).where(Submissions.id.in_(list(rows)))
         query = SUBMISSIONS.where(Submissions.final.is_not(None), Submissions.submitter_id.in_(theirs))
-        query = query.where(Submissions.state == SCORED, Submissions.withdrawn.is_(None))
+        query = query.where(*COUNTED)
         own: dict[tuple[str, str], list[str]] = {}
         for row in connection.execute(query.order_by(Submissions.final, Submissions.id)).all():
             for test in _decided_tests(connection, settings, row):
@@ -295,7 +295,7 @@ def name_final(board: Board, codes: Sequence[str], now: datetime, *, undo: bool 
         for (submitter, test), named in own.items():
             if len(named) > settings.finals:
                 most = f"{visible(submitter)} may name {settings.finals} final submissions for {visible(test)}"
-                more = f"{', '.join(named)} are {len(named)}\n  geval board final --undo takes one back"
+                more = f"{', '.join(named)} are {len(named)}\n  take one back first"
                 raise UsageError(message=f"{most}: {more}")
         mark_changed(connection)
         return [receipt_of(connection, number, UNNAMED if undo else NAMED) for number in rows]

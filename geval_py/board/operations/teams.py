@@ -123,7 +123,9 @@ def extend(
         if shown and not confirmed:
             are_shown = "have been shown since" if own < now else "will be shown from"
             public = f"the private scores of {visible(', '.join(shown))} {are_shown} {moment_text(own)}"
-            raise UsageError(message=f"{public}, so the team may use them\n  to extend its deadline anyway: --yes")
+            raise UsageError(
+                message=f"{public}, so the team may use them\n  to extend its deadline anyway, confirm (--yes)"
+            )
     with board.shared().reading() as connection:
         row = find_submitter(connection, team)  # which may not have come to this board yet
     with board.writing() as connection:

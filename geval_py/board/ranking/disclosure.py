@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from sqlalchemy import Connection, Row, and_, bindparam, case, delete, insert, select, update
 
 from geval_py.board.database.schema import (
-    SCORED,
+    COUNTED,
     Disclosures,
     Evaluations,
     Outputs,
@@ -124,11 +124,9 @@ def disclosed(opened: Board, now: datetime) -> Iterator[Connection]:
     written, in the connection's copy of it.
     """
     with opened.reading() as connection:
-        is_current = order.is_disclosed(connection, opened.settings, now)
-        if not is_current and is_copy(connection):
+        if is_copy(connection) and not order.is_disclosed(connection, opened.settings, now):
             refresh(connection, opened.settings, now)
-            is_current = True
-        if is_current:
+        if order.is_disclosed(connection, opened.settings, now):
             yield connection
             return
     with opened.writing() as connection:
@@ -289,7 +287,7 @@ def scored_outputs(
         .join(submissions, Submissions.id == Outputs.submission_id)
         .join(evaluations, Evaluations.id == Scores.evaluation_id)
         .where(Outputs.test == test.name, Scores.metric.in_(settings.metrics))
-        .where(Submissions.state == SCORED, Submissions.withdrawn.is_(None), is_in_phase)
+        .where(*COUNTED, is_in_phase)
         .order_by(Submissions.arrived, Submissions.id, Scores.output_id)
     )
     floor = None if test.visible else uninformed_score(settings.metric)

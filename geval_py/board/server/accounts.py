@@ -41,7 +41,7 @@ from geval_py.board.operations.teams import find_submitter, submitter_id
 from geval_py.board.ranking.disclosure import refresh
 from geval_py.board.submission import ReasonError
 from geval_py.errors import UsageError
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Table, plain_table
 from geval_py.text import named, visible, words
 
 SECRET_BYTES = 32
@@ -196,16 +196,13 @@ def all_accounts(connection: Connection, *conditions: ColumnElement[bool], close
     """Return the accounts that fulfil some conditions, by name; ``closed`` ones, too."""
     makers = accounts.alias("makers")
     columns = [A[one.name] for one in fields(Account) if one.name in A]
-    query = select(*columns, _or_empty(Submitters.name, "team"), _or_empty(makers.c.name, "maker"))
+    names = {"team": Submitters.name, "maker": makers.c.name}
+    query = select(*columns, *(func.coalesce(column, "").label(name) for name, column in names.items()))
     query = query.outerjoin(submitters, Submitters.id == A.submitter_id)
     query = query.outerjoin(makers, makers.c.id == A.made_by).order_by(A.key, A.id)
     if not closed:
         query = query.where(A.disabled.is_(None))
     return [Account(**dict(row)) for row in connection.execute(query.where(*conditions)).mappings()]
-
-
-def _or_empty(column: ColumnElement[str], name: str) -> ColumnElement[str]:
-    return func.coalesce(column, "").label(name)
 
 
 def close(connection: Connection, account_id: int, now: datetime) -> list[Account]:
@@ -218,6 +215,7 @@ def close(connection: Connection, account_id: int, now: datetime) -> list[Accoun
     connection.execute(own.values(disabled=now))
     closed = select(A.id).where(A.disabled.is_not(None))
     connection.execute(delete(secrets).where(S.account_id.in_(closed)))
+    _keep_owned(connection, connection.scalar(select(A.submitter_id).where(A.id == account_id)))
     return all_accounts(connection, A.made_by == account_id)
 
 
@@ -246,10 +244,15 @@ def move(connection: Connection, one: Account, team: str) -> None:
         _check_free(connection, one.name, scope, team_id, one.id)
     own = update(accounts).where(A.id == one.id)
     connection.execute(own.values(submitter_id=team_id, scope=scope, owner=False))
-    for changed in filter(None, (one.submitter_id, team_id)):  # somebody is to own each
-        members = all_accounts(connection, A.submitter_id == changed)
-        if members and not any(member.owner for member in members):
-            hand_over(connection, min(member.id for member in members))
+    _keep_owned(connection, one.submitter_id)
+    _keep_owned(connection, team_id)
+
+
+def _keep_owned(connection: Connection, team_id: int | None) -> None:
+    """Let the oldest account of a team own it, if nobody does."""
+    members = all_accounts(connection, A.submitter_id == (team_id or 0))
+    if members and not any(member.owner for member in members):
+        hand_over(connection, min(member.id for member in members))
 
 
 def hand_over(connection: Connection, new: int, old: int = 0) -> None:
@@ -290,7 +293,9 @@ def change_team(boards: Iterable[Board], name: str, new: str, now: datetime, *, 
             if other is None:
                 connection.execute(update(submitters).where(Submitters.id == old.id).values(_named(new)))
             else:
-                for one in all_accounts(connection, (A.submitter_id == old.id) | (A.scope == old.id), closed=True):
+                # On a board that shares accounts, a copied scope is an id of the shared database.
+                own_scope = (A.submitter_id == old.id) | (A.scope == old.id)
+                for one in all_accounts(connection, own_scope, closed=True) if board is pairs[0][0] else ():
                     scope = other.id if one.scope == old.id else one.scope
                     _check_free(connection, one.name, scope, other.id, one.id)
                     connection.execute(update(accounts).where(A.id == one.id).values(scope=scope))
@@ -384,7 +389,7 @@ def invite(
     ]
     differing = [what for what, differs in differences if differs]
     if differing and not change:
-        ways = "give another person another name, or change the account with --update"
+        ways = "give another person another name, or choose to change the account (--update)"
         raise RefusedError(f"{own}\n  different from yours: {', '.join(differing)}; {ways}")
     if differing:
         if {"e-mail address", "maker"}.intersection(differing):  # it may become another person's
@@ -409,7 +414,7 @@ def links_table(invitations: Iterable[Invitation], address: str) -> Table:
     """Return the links of invitations with the people, for a program that sends mail."""
     people = ((one.account, f"{address}/invitation/{one.secret}") for one in invitations)
     rows = [(one.name, one.email, one.team, one.role, link) for one, link in people]
-    return Table([Column(name=name) for name in words("name email team role link")], rows)
+    return plain_table(words("name email team role link"), rows)
 
 
 def invite_member(connection: Connection, owner: Account, name: str, now: datetime) -> Invitation:
@@ -445,7 +450,7 @@ def _team_id(connection: Connection, team: str, name: str) -> int:
         members = all_accounts(connection, A.submitter_id == submitter.id, closed=True)
         if members:
             names = ", ".join(f"`{visible(one.label)}`" for one in members)
-            raise RefusedError(f"there is a team `{visible(name)}` already, with {names}; name a team with --team")
+            raise RefusedError(f"there is a team `{visible(name)}` already, with {names}; give another team")
     check_name(team or name)
     return submitter_id(connection, team or name)
 

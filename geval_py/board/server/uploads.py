@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import Connection, Row, Select, case, delete, exists, func, select
 
 from geval_py.board.database.schema import (
-    SCORED,
+    COUNTED,
     Blobs,
     Files,
     Jobs,
@@ -205,5 +205,5 @@ def outputs_of(connection: Connection, code: str, tests: Sequence[str]) -> list[
     """Return the outputs for some tests that a submission was scored with: ``id``, ``test``, ``name``, ``sha256``."""
     query = select(Outputs.id, Outputs.test, Files.name, Files.sha256).join_from(outputs, files)
     query = query.join(submissions, Submissions.id == Outputs.submission_id)
-    own = Submissions.code == code, Submissions.state == SCORED, Submissions.withdrawn.is_(None)
-    return list(connection.execute(query.where(*own, Outputs.test.in_(tests)).order_by(Outputs.id)))
+    own = query.where(Submissions.code == code, *COUNTED, Outputs.test.in_(tests))
+    return list(connection.execute(own.order_by(Outputs.id)))

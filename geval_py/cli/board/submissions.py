@@ -13,6 +13,7 @@ from geval_py.board.operations.notices import announce, take_back
 from geval_py.board.operations.receipts import ARRIVED, NOW, REFUSED, WAYS, Receipt
 from geval_py.board.operations.submissions import add, name_final, note, restore, scan, withdraw
 from geval_py.board.settings import moment_of, moment_text
+from geval_py.board.submission import SCORED
 from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, CODE, now
 from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
@@ -64,7 +65,7 @@ def run_add(args: argparse.Namespace) -> int:
         except DataError as error:
             terminal.show_error(error)
     _show_receipts(receipts, args)
-    return int(len(receipts) < len(args.submissions) or not all(receipt.is_fine for receipt in receipts))
+    return int(len(receipts) < len(args.submissions) or not all(receipt.state == SCORED for receipt in receipts))
 
 
 make_scan_parser = parser_maker(

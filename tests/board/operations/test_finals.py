@@ -81,8 +81,7 @@ def test_too_many_are_refused_and_none_of_them_is_named(rows, four):
     with pytest.raises(UsageError) as caught:
         final(rows, four[1], four[2])
     assert str(caught.value) == (
-        f"ann may name 2 final submissions for test-A: {four[0]}, {four[1]}, {four[2]} are 3\n"
-        "  geval board final --undo takes one back"
+        f"ann may name 2 final submissions for test-A: {four[0]}, {four[1]}, {four[2]} are 3\n  take one back first"
     )
     assert [row.code for row in rows.rows(submissions) if row.final] == [four[0]]
     final(rows, four[0], four[1])  # one that is named counts once

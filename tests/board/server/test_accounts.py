@@ -94,7 +94,9 @@ def test_the_organiser_is_told_of_an_account_and_changes_it_only_on_request(serv
     older = served.invite("anna")
     account = "`anna` has an account: submitter, team `anna`, made by the organiser on 2027-01-10"
     differing = ["--team", "Team 7", "--email", "anna@uni.example", "--role", "reader"]
-    refused = "e-mail address, role, team; give another person another name, or change the account with --update\n"
+    refused = (
+        "e-mail address, role, team; give another person another name, or choose to change the account (--update)\n"
+    )
     assert invite("Anna", *differing) == (1, "", f"geval: {account}\n  different from yours: {refused}")
     assert served.browser().get(older).status_code == 200
     status, link, told = invite("anna")
@@ -121,7 +123,7 @@ def test_who_has_the_account_of_another_address_keeps_nothing_of_it(served, invi
 def test_nobody_joins_a_team_by_the_name_alone(served, invite):
     """Else whoever has taken the name of a team sees the uploads of the person with this name."""
     served.signed_in("mallory", team="That Name")
-    reason = "there is a team `That Name` already, with `mallory`; name a team with --team"
+    reason = "there is a team `That Name` already, with `mallory`; give another team"
     assert invite("That Name") == (1, "", f"geval: {reason}\n")
     assert invite("That Name", "--team", "Team 7")[0] == 0
     reason = "the team `Tearn 7` looks like the team `Team 7`; give the same name, or one that differs more"
@@ -156,7 +158,7 @@ geval: nobody in `{path}` was invited
   line 7: the e-mail address `EWA@uni.example` is in line 4 already
   line 8: the team `Team rn` looks like `Team m` in line 4
   line 9: `anna` has an account: submitter, team `anna`, made by the organiser on 2027-01-10; different from yours: \
-e-mail address; give another person another name, or change the account with --update
+e-mail address; give another person another name, or choose to change the account (--update)
 """
     before = served.rows(select(accounts))
     assert invite("--list", str(path)) == (1, "", message)

@@ -13,14 +13,14 @@ from test_several import folder, several
 
 from geval_py.board.database.schema import accounts, audit, exceptions, jobs, submitters
 from geval_py.board.database.store import Board
-from geval_py.board.operations.teams import extend
+from geval_py.board.operations.teams import extend, submitter_id
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.server import accounts as people
 
 assert folder, several  # fixtures
 GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
 SURE = {"sure": "yes"}
-ASKED = "only the owner of a team can do this, to a member who does not own it"
+ASKED = "only the owner of a team can do this, to another member"
 
 
 @pytest.fixture(autouse=True)
@@ -308,7 +308,43 @@ def test_a_team_is_renamed_and_merged_on_all_boards(several, geval):
     assert {one.get("/course/gap/api/me").json()["team"] for one in browsers.values()} == {"Seven"}
 
 
+def test_namesakes_in_other_teams_do_not_hinder_a_merge(several, geval):
+    """A board numbers its teams in another order than the database of the accounts."""
+    owners = [several.signed_in(name, team=team) for name, team in zip("abc", ("Red", "Blue", "Green"), strict=True)]
+    browsers = [owners[1], owners[0], owners[2]]
+    with Board.open_accounts(several.folder).writing() as connection:
+        inviting = [people.account_named(connection, name) for name in "bc"]
+        made = [people.invite_member(connection, one, "Jan", several.clock()) for one in inviting]
+    for one in made:
+        browsers.append(Browser(several.app))
+        assert browsers[-1].post(f"/course/invitation/{one.secret}").status_code == 303
+    for browser in browsers:
+        assert browser.get("/course/gap/me").status_code == 200
+    assert geval("board", "team", several.folder, "Red", "--merge-into", "Green") == (0, "", "")
+    assert [one.get("/course/gap/api/me").json()["team"] for one in browsers] == [
+        "Blue", "Green", "Green", "Blue", "Green",
+    ]  # fmt: skip
+
+
+def test_a_change_locks_the_accounts_before_a_board(several, monkeypatch):
+    """As a change of teams does, so neither waits for the other for ever."""
+    anna, locked = several.signed_in("anna", team="Team 7"), []
+    writing = Board.writing
+    monkeypatch.setattr(Board, "writing", lambda board, *more: locked.append(board) or writing(board, *more))
+    assert anna.post("/course/gap/me/mail", data={"on": "yes"}).status_code == 303
+    assert [board.shared().place == board.place for board in locked[-2:]] == [True, False]
+
+
+@ON_BOTH
+def test_a_team_whose_owner_is_closed_has_another(served, geval):
+    a_team(served)
+    assert geval("board", "close", served.board.folder, "anna")[0] == 0
+    assert owners(served)[0] >= {"bob"}
+
+
 def test_grades_have_all_people_of_a_folder(several, geval):
+    with several.server.boards[1].board().writing() as connection:
+        submitter_id(connection, "team 7")  # as from an earlier scan, with another spelling
     anna = several.signed_in("anna", team="Team 7")
     several.signed_in("bob", team="Team 7", email="bob@uni.example")
     several.signed_in("olga", role="organiser")
