@@ -60,9 +60,8 @@ def receive(
         if len(contents[name]) > gonito.MAX_BYTES:
             raise refused(name, f"is larger than {gonito.MAX_BYTES} bytes")
     tops, around = {name.partition("/")[:2] for name in names if not name.startswith(LITTER)}, ""
-    if (
-        opened.strips and len(tops) == 1
-    ):  # the only folder, with its slash, in which all lie, unless it is that of a set
+    # Strip the only folder in which all members lie, unless it is that of a set.
+    if opened.strips and len(tops) == 1:
         top, slash = tops.pop()
         around = top + slash if slash and top not in tests and not top.startswith((*TEST_SETS, "train")) else ""
     inner = {name.removeprefix(around): name for name in names if name.startswith(around)}

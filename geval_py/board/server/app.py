@@ -114,7 +114,8 @@ def site_file(path: str) -> Response:
 
 def health(request: Request) -> Response:
     """Return whether the database can be read; 503 if not."""
-    server, waiting, fine = server_of(request), 0, True
+    server, waiting = server_of(request), 0
+    fine = not server.live.error
     try:
         for one in server.boards or [server]:
             with one.board().reading() as connection:

@@ -26,6 +26,7 @@ from geval_py.board.server.accounts import Account
 from geval_py.board.server.live import LiveBoard, LiveSite
 from geval_py.board.site.files import Addresses
 from geval_py.board.site.rendering import render
+from geval_py.tables.table import Table
 
 PAGE_POLICY = (  # in the pages themselves, where frame-ancestors has no meaning
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -81,7 +82,7 @@ class ServerContext:
             accounts.check_shares(self.boards[-1].board(), self.board())
         if not self.boards:
             address = self.url if "://" in self.url else local + self.url
-            self.site = LiveSite(self.live, place, self.clock, address=address, several=front is not None)
+            self.site = LiveSite(self.live, place, self.clock, address=address)
             self.key = signed_receipts.signing_key(folder)
         self.receiving: Counter[int] = Counter()  # uploads by the id of their account
         self.accepting = asyncio.Semaphore(ACCEPTED_AT_ONCE)
@@ -179,7 +180,7 @@ class ServerContext:
             "root": f"{self.path}/",
             "front": f"{self.front.path}/",
             "several": self.front is not self,
-            "providers": self.front.board().settings.server.sign_in,
+            "accounts": self.front.board().settings.server,
             "settings": settings,
             "links_of": lambda _: links,
             "updated": None,
@@ -208,6 +209,12 @@ def server_of(request: Request) -> ServerContext:
     """Return the server that a request came to."""
     server: ServerContext = request.app.state.server
     return server
+
+
+def download(content: str | Table, name: str, media_type: str = "text/csv") -> Response:
+    """Return a file that a browser stores."""
+    content = content if isinstance(content, str) else "".join(content.csv())
+    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
 # Pages of accounts, and changes
@@ -243,7 +250,7 @@ class Visit(NamedTuple):
 def visited(
     answer: Callable[[Visit], Response | None], role: str = "", back: str = "/me", scope: str = ""
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Make an endpoint of a function of a visit, for a ``role`` or, by default, for anybody who is signed in.
+    """Return the endpoint that calls ``answer``, for a ``role`` or, by default, for anybody who is signed in.
 
     Programs have access only where there is a ``scope``, with a token of that scope.
 
@@ -259,12 +266,10 @@ def visited(
         def run() -> Response:
             board, now = server.board(), server.clock()
             with ExitStack() as stack:
-                enter = stack.enter_context
-                connection = enter(board.writing() if changes else board.reading())
-                front = server.front.board()
-                shared = (
-                    connection if server.front is server else enter(front.writing() if changes else front.reading())
-                )
+                enter, front = stack.enter_context, server.front.board()
+                shared = connection = enter(front.writing() if changes else front.reading())  # as change_team locks
+                if server.front is not server:
+                    connection = enter(board.writing() if changes else board.reading())
                 person = accounts.account(shared, account.id)  # who may have been closed or removed meanwhile
                 own = person and server.own(person)
                 if person is None or own is None or role not in ("", own.role):

@@ -32,9 +32,9 @@ from datetime import datetime
 from geval_py.board.database.store import Board
 from geval_py.board.site import build
 from geval_py.errors import GevalError
-board, folder, now, address, *several = sys.argv[1:]
+board, folder, now, address = sys.argv[1:]
 try:
-    build(Board.open(board), folder, now=datetime.fromisoformat(now), served=address, several=bool(several))
+    build(Board.open(board), folder, now=datetime.fromisoformat(now), served=address)
 except GevalError as error:
     sys.exit(f"geval: {error}")
 """
@@ -86,18 +86,16 @@ SiteState: TypeAlias = "tuple[str, int, tuple[int, int], tuple[int, int]]"
 class LiveSite:
     """The site of a live board, in a folder: a thread builds it again, in another folder, whenever it is out of date.
 
-    ``address`` is the public one, and ``several`` whether the server has other boards too.
+    ``address`` is the public one.
 
     A site of an earlier phase is never shown: who asks after a deadline waits for the new one.
     """
 
-    def __init__(
-        self, live: LiveBoard, place: str, clock: Callable[[], datetime], *, address: str, several: bool
-    ) -> None:
+    def __init__(self, live: LiveBoard, place: str, clock: Callable[[], datetime], *, address: str) -> None:
         self.folder = os.path.join(place, "site")
         self.error = ""
         self._live, self._place, self._clock = live, place, clock
-        self._words = [address, *(["several"] if several else [])]
+        self._address = address
         self._built: SiteState | None = None
         self._number, self._before = 0, ""  # of the sites that were built; the folder that readers may still read
         self._seconds = 0.0  # that the last look took, if it built one
@@ -158,7 +156,7 @@ class LiveSite:
             return
         self._number += 1
         folder = os.path.join(self._place, f"site-{self._number}")
-        words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat(), *self._words]
+        words = [sys.executable, "-I", "-c", BUILDER, board.folder, folder, now.isoformat(), self._address]
         quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=pipe, text=True) as run:
             self._building = run

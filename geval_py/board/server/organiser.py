@@ -19,12 +19,12 @@ from geval_py.board.ranking.grades import grades
 from geval_py.board.ranking.likeness import likenesses
 from geval_py.board.server import accounts, queue
 from geval_py.board.server.accounts import Invitation
-from geval_py.board.server.context import NOT_FOUND, Visit
+from geval_py.board.server.context import NOT_FOUND, Visit, download
 from geval_py.board.server.delivery import undelivered
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.board.site.view import announcements_of
 from geval_py.errors import UsageError
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import plain_table
 from geval_py.text import natural_order, visible, words
 
 HOME = "/organiser"
@@ -39,7 +39,7 @@ BACK |= dict.fromkeys(words("close open move merge rename"), PEOPLE)
 
 
 def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
-    """Cut a page out of rows that are searched in some columns, and sorted naturally by one, as the address says.
+    """Return a page of the rows, searched and sorted by the query parameters q, sort and page.
 
     It has the ``rows``, of ``total`` that have the searched ``words``, and an ``address`` of other pages.
     """
@@ -53,12 +53,17 @@ def listed(visit: Visit, rows: Sequence[Any], *columns: str) -> dict[str, Any]:
     if by in columns:
         rows.sort(key=lambda row: natural_order(text(row, by)))
     parts = [rows[start : start + PAGE_ROWS] for start in range(0, len(rows), PAGE_ROWS)] or [[]]
-    number = min(int(page) if page.isdecimal() and len(page) < 10 else 1, len(parts)) or 1
+    number = min(number_in(page) or 1, len(parts))
     told = {"rows": parts[number - 1], "total": len(rows), "words": words, "by": by, "number": number}
     return told | {
         "pages": len(parts),
         "address": lambda n=1, by=by: f"?{urlencode({'q': words, 'sort': by, 'page': n})}",
     }
+
+
+def number_in(text: str) -> int | None:
+    """Return a whole number that a form or an address has; None for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def home(visit: Visit) -> Response:
@@ -69,6 +74,7 @@ def home(visit: Visit) -> Response:
         "organiser",
         "Organiser",
         account=visit.account,
+        error=visit.server.live.error or visit.server.site.error,
         queue=queue.queue_status(connection, visit.now),
         undelivered=undelivered(connection),
         rescorings=connection.execute(rescorings),
@@ -109,19 +115,14 @@ def log(visit: Visit) -> Response:
 def log_file(visit: Visit) -> Response:
     """Return the whole audit log as CSV."""
     rows = ((moment_text(row.moment), *row[2:]) for row in visit.connection.execute(LOG).all())
-    return _download("log.csv", Table([Column(name=name) for name in LOG_COLUMNS], rows))
+    return download(plain_table(LOG_COLUMNS, rows), "log.csv")
 
 
 def grades_file(visit: Visit) -> Response:
     """Return the grades of a test and phase as CSV."""
     asked = visit.request.query_params
     table = grades(visit.board, asked.get("test") or None, phase=asked.get("phase") or None, now=visit.now)
-    return _download("grades.csv", table)
-
-
-def _download(name: str, table: Table) -> Response:
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response("".join(table.csv()), media_type="text/csv", headers=headers)
+    return download(table, "grades.csv")
 
 
 def alike(visit: Visit) -> Response:
@@ -155,7 +156,7 @@ def invite_again(visit: Visit) -> Response | None:
     if has_mail:
         return None
     links = [accounts.new_link(shared, one.id, visit.now) for one in people]
-    return _download("links.csv", accounts.links_table(links, address))
+    return download(accounts.links_table(links, address), "links.csv")
 
 
 def invited(visit: Visit, made: Invitation, back: str = "") -> Response:
@@ -190,22 +191,22 @@ def change(visit: Visit) -> Response:
             subject, detail = str(notices.announce(board, form["text"], now)), form["text"]
         case "take-back":
             subject = form["number"]
-            notices.take_back(board, int(subject) if subject.isdecimal() and len(subject) < 10 else 0)
+            notices.take_back(board, number_in(subject) or 0)
         case "withdraw":
             detail = form["reason"]
             operations.withdraw(board, subject, detail, now)
         case "restore":
             operations.restore(board, subject, now)
         case "extend":
-            subject, more, sure = form["team"], form["more"] or "0", form["sure"] == "yes"
-            if not more.isdecimal() or len(more) > 9:
-                raise UsageError(message=f"`{visible(more)}` is no number of submissions")
+            subject, more, sure = form["team"], number_in(form["more"] or "0"), form["sure"] == "yes"
+            if more is None:
+                raise UsageError(message=f"`{visible(form['more'])}` is no number of submissions")
             try:
                 until = moment_of(form["until"]) if form["until"] else None
             except ValueError as error:
                 raise UsageError(message=str(error)) from None
             values = {"phase": form["phase"], "reason": form["reason"]}
-            detail = str(extend(board, subject, until=until, more=int(more), **values, now=now, confirmed=sure))
+            detail = str(extend(board, subject, until=until, more=more, **values, now=now, confirmed=sure))
         case "note":
             detail = form["remark"]
             operations.note(board, subject, detail)

@@ -221,5 +221,5 @@ def queue_status(connection: Connection, now: datetime) -> QueueStatus:
         failed=failed,
         oldest_seconds=max(0.0, (now - oldest).total_seconds()),
         expired=connection.execute(expired).scalar_one(),
-        failures={row[0]: row[1] for row in connection.execute(failures.order_by(Jobs.reason))},
+        failures={row[0]: row[1] for row in connection.execute(failures)},
     )

@@ -25,7 +25,7 @@ from geval_py.board.ranking import order
 from geval_py.board.references import are_public
 from geval_py.board.server import accounts, uploads
 from geval_py.board.server.accounts import Account, RefusedError
-from geval_py.board.server.context import NOT_FOUND, Visit, server_of
+from geval_py.board.server.context import NOT_FOUND, Visit, download, server_of
 from geval_py.board.server.organiser import invited
 from geval_py.board.settings import BoardSettings, moment_text
 from geval_py.board.site.files import identity
@@ -85,7 +85,8 @@ def scores_of(visit: Visit, own: Sequence[Row[Any]]) -> dict[str, list[dict[str,
     @cache
     def places(test: str, phase: str) -> dict[str, str]:
         rows = order.entries(visit.connection, settings, test, phase, order.GROUPINGS[settings.entries])
-        return {row["code"]: f"{row['place']}{'=' * row['shared']}" for row in rows if row["place"]}
+        tie = "=" if settings.ties == "shared" else ""
+        return {row["code"]: f"{row['place']}{tie * row['shared']}" for row in rows if row["place"]}
 
     scores = shown_scores(visit.connection, settings, own_settings, arrivals, visit.now)
     for code, shown in scores.items():
@@ -108,10 +109,11 @@ def own_upload(visit: Visit) -> tuple[Row[Any], list[Row[Any]]]:
 
     Raises HTTPException.
     """
-    settings, number = visit.board.settings, visit.request.path_params["number"]
+    number = visit.request.path_params["number"]
     own = uploads.uploads_of(visit.connection, visit.account.submitter_id, number=number)
     if not own:
         raise HTTPException(404, "Your team has no such upload.")
+    settings = visit.board.settings
     tests = [test.name for test in settings.tests if are_public(settings, test)]
     return own[0], uploads.outputs_of(visit.connection, own[0].code, tests)
 
@@ -130,25 +132,21 @@ def upload_page(visit: Visit) -> Response:
 def receipt(visit: Visit) -> Response:
     """Return the signed receipt of an upload, as a file."""
     upload, _ = own_upload(visit)
-    headers = {"Content-Disposition": f'attachment; filename="receipt-{upload.number}.json"'}
-    return Response(upload.receipt, media_type="application/json", headers=headers)
+    return download(upload.receipt, f"receipt-{upload.number}.json", "application/json")
 
 
 def upload_state(visit: Visit) -> Response:
     """Return the state of an upload as JSON, for ``geval submit`` and the page's script.
 
-    Of scores, it has what the site shows to everybody.
+    Of scores and places, it has what the site shows to everybody.
     """
-    (upload, _), settings, connection = own_upload(visit), visit.board.settings, visit.connection
-    own = team_settings(connection, settings, visit.account.submitter_id)
-    arrivals = {upload.code: upload.arrived}
-    scores = shown_scores(connection, settings, own, arrivals, visit.now).get(upload.code, [])
-    quota = quota_of(connection, settings, visit.account, visit.now)
+    upload, _ = own_upload(visit)
+    quota = quota_of(visit.connection, visit.board.settings, visit.account, visit.now)
     names = words("number name test sha256 bytes dry state reason code cost charge")
     document = {name: getattr(upload, name) for name in names}
     document |= {"settled": upload.is_settled, "arrived": moment_text(upload.arrived), "problems": upload.problems}
     del quota["next_day"]
-    return JSONResponse(document | {"scores": scores, "quota": quota})
+    return JSONResponse(document | {"scores": scores_of(visit, [upload]).get(upload.code, []), "quota": quota})
 
 
 def report(visit: Visit) -> Response:
@@ -164,8 +162,7 @@ def report(visit: Visit) -> Response:
         write_content(visit.connection, row.sha256, path)
         with open(report_in_sandbox(path, row.test, board.settings, place), encoding="utf-8") as page:
             text = page.read()
-    name = f"report-{upload.number}-{row.test}.html"
-    return Response(text, media_type="text/html", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return download(text, f"report-{upload.number}-{row.test}.html", "text/html")
 
 
 def feed(request: Request) -> Response:
@@ -232,7 +229,7 @@ def change_members(visit: Visit, name: str) -> Response | None:
     chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
     other = next((one for one in members if str(one.id) == chosen), None)
     if other is None or (name != "leave" and (other.id == own.id or (name == "remove" and other.owner))):
-        raise RefusedError("only the owner of a team can do this, to a member who does not own it")
+        raise RefusedError("only the owner of a team can do this, to another member")
     if form["sure"] != "yes":
         return visit.ask(f"me/{name}", "/me", own.team if name == "leave" else other.name)
     if name == "hand-over":

@@ -49,8 +49,8 @@ OUTPUT_NAMES = words("code submitter arrived test variant params metric score lo
 RECORD_NAMES = words("arrived code submitter variant score low high")
 
 
-def pages(view: SiteView, *, served: str = "", several: bool = False) -> Pages:
-    """Yield all files of a site, as :func:`geval_py.board.site.build` writes them."""
+def pages(view: SiteView, *, served: str = "", **frame: Any) -> Pages:
+    """Yield all files of a site, as :func:`geval_py.board.site.build` writes them; ``frame`` is for a served one."""
     addresses = files.Addresses(view.settings, view.front())
     front = view.settings.in_phase(view.front()).tests[0].name
 
@@ -65,9 +65,8 @@ def pages(view: SiteView, *, served: str = "", several: bool = False) -> Pages:
         "addresses": addresses,
         "links_of": links_of,
         "served": served,
-        "several": several,
         "updated": view.updated,
-    }
+    } | frame
 
     def page(section: str, *, title: str, root: str = "", **values: Any) -> str:
         """Render the page of a section."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from sqlalchemy import ColumnElement, Connection, Row, select
 
 from geval_py.board.database.schema import (
+    COUNTED,
     SCORED,
     Disclosures,
     Evaluations,
@@ -277,8 +278,7 @@ def shown_outputs(
     connection: Connection, settings: BoardSettings, codes: Iterable[str]
 ) -> dict[str, list[OutputView]]:
     """Read the outputs of submissions that may be ranked, by code, with what anyone may see of their scores."""
-    is_ranked = Submissions.state == SCORED, Submissions.withdrawn.is_(None)
-    own = select(Submissions.id, Submissions.code).where(Submissions.code.in_(codes), *is_ranked)
+    own = select(Submissions.id, Submissions.code).where(Submissions.code.in_(codes), *COUNTED)
     code_of = {row.id: row.code for row in connection.execute(own)}
     by_submission = _outputs(connection, settings, Outputs.submission_id.in_(code_of))
     return {code_of[number]: views for number, views in by_submission.items()}

@@ -122,7 +122,7 @@ class Several:
     def build(self):
         for one in self.server.boards:
             one.site.is_current = lambda: True
-            build(one.board(), one.site.folder, now=self.clock(), served=one.url, several=True)
+            build(one.board(), one.site.folder, now=self.clock(), served=one.url)
         site_file.cache_clear()
 
     def signed_in(self, name, **more):

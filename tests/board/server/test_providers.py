@@ -166,9 +166,7 @@ def test_a_name_that_somebody_took_by_signing_in_is_free_for_the_organiser(schoo
     taken.post("/sign-in/name", data={"name": "Anna Kowalska"})
     with pytest.raises(accounts.RefusedError) as caught:
         school.invite("Anna Kowalska", email="anna@uni.example")
-    reason = (
-        "there is a team `Anna Kowalska` already, with `Anna Kowalska (ann@uni.example)`; name a team with --team"
-    )
+    reason = "there is a team `Anna Kowalska` already, with `Anna Kowalska (ann@uni.example)`; give another team"
     assert str(caught.value) == reason
     other = school.signed_in("Anna Kowalska", email="anna@uni.example", team="Team 7")
     assert "team Team 7" in other.get("/me").text
