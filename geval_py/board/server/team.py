@@ -228,8 +228,8 @@ def change_members(visit: Visit, name: str) -> Response | None:
     members = accounts.all_accounts(visit.shared, accounts.A.submitter_id == (own.submitter_id or 0))
     chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
     other = next((one for one in members if str(one.id) == chosen), None)
-    if other is None or (name != "leave" and (other.id == own.id or (name == "remove" and other.owner))):
-        raise RefusedError("only the owner of a team can do this, to another member")
+    if other is None or (name != "leave" and other.owner):
+        raise RefusedError("only the owner of a team can do this, to a member who does not own it")
     if form["sure"] != "yes":
         return visit.ask(f"me/{name}", "/me", own.team if name == "leave" else other.name)
     if name == "hand-over":

@@ -20,7 +20,7 @@ from geval_py.board.server import accounts as people
 assert folder, several  # fixtures
 GOOD, BETTER = output("test-A", 0.5), output("test-A", 0.8)
 SURE = {"sure": "yes"}
-ASKED = "only the owner of a team can do this, to another member"
+ASKED = "only the owner of a team can do this, to a member who does not own it"
 
 
 @pytest.fixture(autouse=True)
