@@ -205,6 +205,11 @@ def all_accounts(connection: Connection, *conditions: ColumnElement[bool], close
     return [Account(**dict(row)) for row in connection.execute(query.where(*conditions)).mappings()]
 
 
+def members_of(connection: Connection, team_id: int | None) -> list[Account]:
+    """Return the accounts of a team, by name."""
+    return all_accounts(connection, A.submitter_id == (team_id or 0))
+
+
 def close(connection: Connection, account_id: int, now: datetime) -> list[Account]:
     """Close an account, and those that it invited and nobody has used; return the others that it invited.
 
@@ -250,7 +255,7 @@ def move(connection: Connection, one: Account, team: str) -> None:
 
 def _keep_owned(connection: Connection, team_id: int | None) -> None:
     """Let the oldest account of a team own it, if nobody does."""
-    members = all_accounts(connection, A.submitter_id == (team_id or 0))
+    members = members_of(connection, team_id)
     if members and not any(member.owner for member in members):
         hand_over(connection, min(member.id for member in members))
 

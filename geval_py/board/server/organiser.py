@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from sqlalchemy import select
+from sqlalchemy import Row, select
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
@@ -106,16 +106,21 @@ def settings(visit: Visit) -> Response:
     return visit.server.page("organiser_settings", "Settings", 200, extensions=extensions(visit.connection), **values)
 
 
+def log_lines(visit: Visit) -> list[Row[Any]]:
+    """Return the lines of the audit logs of the board and of its accounts, the latest first."""
+    lines = [line for connection in {visit.connection, visit.shared} for line in connection.execute(LOG)]
+    return sorted(lines, key=lambda line: line.moment, reverse=True)
+
+
 def log(visit: Visit) -> Response:
     """Show the audit log, the latest lines first."""
-    shown = listed(visit, visit.connection.execute(LOG).all(), "who", "action", "subject", "detail")
-    return visit.server.page("organiser_log", "Audit log", listed=shown)
+    return visit.server.page("organiser_log", "Audit log", listed=listed(visit, log_lines(visit), *LOG_COLUMNS[1:]))
 
 
 def log_file(visit: Visit) -> Response:
     """Return the whole audit log as CSV."""
-    rows = ((moment_text(row.moment), *row[2:]) for row in visit.connection.execute(LOG).all())
-    return download(plain_table(LOG_COLUMNS, rows), "log.csv")
+    lines = ((moment_text(line.moment), *line[2:]) for line in log_lines(visit))
+    return download(plain_table(LOG_COLUMNS, lines), "log.csv")
 
 
 def grades_file(visit: Visit) -> Response:

@@ -59,9 +59,8 @@ def me(visit: Visit) -> Response:
             row = find_submission(connection, one.code)
             if not operations.final_problem(connection, settings, row, visit.now, undo=one.is_final):
                 nameable.add(one.code)
-    own_tokens = secrets.c.account_id == account.id, secrets.c.kind == accounts.TOKEN
-    tokens = select(secrets).where(*own_tokens, secrets.c.expires >= visit.now)
-    is_member = accounts.A.submitter_id == (visit.person.submitter_id or 0)
+    own_tokens = accounts.S.account_id == account.id, accounts.S.kind == accounts.TOKEN
+    tokens = select(secrets).where(*own_tokens, accounts.S.expires >= visit.now)
     return visit.server.page(
         "my_page",
         "My page",
@@ -69,8 +68,8 @@ def me(visit: Visit) -> Response:
         uploads=own,
         scores=scores_of(visit, own),
         nameable=nameable,
-        tokens=visit.shared.execute(tokens.order_by(secrets.c.id.desc())).all(),
-        members=accounts.all_accounts(visit.shared, is_member),
+        tokens=visit.shared.execute(tokens.order_by(accounts.S.id.desc())),
+        members=accounts.members_of(visit.shared, visit.person.submitter_id),
         quota=quota_of(connection, settings, account, visit.now),
         phase=next((one for one in phases if visit.now <= one.until), None),
         endings=uploads.OUTPUT_ENDINGS,
@@ -125,8 +124,15 @@ def upload_page(visit: Visit) -> Response:
     if upload.code:
         row = find_submission(visit.connection, upload.code)
         kept = operations.withdrawal_problem(visit.connection, visit.board.settings, row, visit.now)
-    values: dict[str, Any] = {"account": visit.account, "upload": upload, "explained": explained, "kept": kept}
-    return visit.server.page("upload", f"Upload {upload.number}", scores=scores_of(visit, [upload]), **values)
+    return visit.server.page(
+        "upload",
+        f"Upload {upload.number}",
+        account=visit.account,
+        upload=upload,
+        explained=explained,
+        kept=kept,
+        scores=scores_of(visit, [upload]),
+    )
 
 
 def receipt(visit: Visit) -> Response:
@@ -210,9 +216,8 @@ def new_token(visit: Visit) -> Response:
 
 def end_token(visit: Visit) -> None:
     """End a token."""
-    number, account_id = visit.request.path_params["number"], visit.account.id
-    own = secrets.c.id == number, secrets.c.account_id == account_id, secrets.c.kind == accounts.TOKEN
-    visit.shared.execute(delete(secrets).where(*own))
+    own_tokens = accounts.S.account_id == visit.account.id, accounts.S.kind == accounts.TOKEN
+    visit.shared.execute(delete(secrets).where(accounts.S.id == visit.request.path_params["number"], *own_tokens))
     visit.log("ended a token")
 
 
@@ -225,7 +230,7 @@ def invite(visit: Visit) -> Response:
 def change_members(visit: Visit, name: str) -> Response | None:
     """Leave a team, or, by its owner, remove a member or hand the team over; after a question."""
     form, own = visit.form, visit.person
-    members = accounts.all_accounts(visit.shared, accounts.A.submitter_id == (own.submitter_id or 0))
+    members = accounts.members_of(visit.shared, own.submitter_id)
     chosen = str(own.id) if name == "leave" else form["member"] if own.owner else ""
     other = next((one for one in members if str(one.id) == chosen), None)
     if other is None or (name != "leave" and other.owner):

@@ -93,6 +93,8 @@ def test_one_sign_in_is_for_all_boards(several):
         assert page.count('class="state scored"') == 1
         assert "team Team 7" in page
     assert browser.post("/course/sign-out").headers["location"] == "/course/"
+    log = several.signed_in("olga", role="organiser").get("/course/gap/organiser/log.csv").text
+    assert [line.split(",", 1)[1] for line in log.splitlines() if "anna" in line] == ["anna,signed in,,"]
     assert browser.get("/course/gap/me").headers["location"] == "/course/sign-in"
 
 
