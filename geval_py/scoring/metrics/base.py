@@ -242,11 +242,13 @@ class Metric(NamedTuple):
 
     def line_scores(self, statistics: LineStatistics) -> Iterator[float]:
         """Compute the score of each line alone; NaN where a single line has none."""
-        if self.measure.corpus_score is not None:
-            import numpy as np
+        import numpy as np
 
+        if self.measure.corpus_score is not None:
             score = self.measure.corpus_score([statistics])
-            return (score(np.array([n])) for n in range(statistics.lines))
+            return (float(score(np.array([n]))) for n in range(statistics.lines))
+        if self.measure.of_losses:
+            return iter(self.measure.formula(list(map(np.array, statistics.columns)), 1).tolist())
         return map(self.of_line, *statistics.columns)
 
 
@@ -265,7 +267,12 @@ def exp(exponent: Number) -> Number:
     import numpy as np
 
     # NumPy's own function has other last digits on processors with AVX-512.
-    return np.array([exp(each) for each in exponent.ravel().tolist()]).reshape(exponent.shape)
+    exponents = exponent.ravel().tolist()
+    try:
+        powers = list(map(math.exp, exponents))
+    except OverflowError:
+        powers = list(map(exp, exponents))
+    return np.array(powers).reshape(exponent.shape)
 
 
 def mean(totals: Sequence[Number], lines: Number) -> Number:
