@@ -19,7 +19,6 @@ from geval_py.explaining import line_by_line
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.config import FEATURES, Settings, Task
 from geval_py.reading.features import FeatureKinds, Fields, parse_filter, read_references, tokens_of
-from geval_py.reading.items import ScoredItem
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
 from geval_py.reading.sources import STANDARD_INPUT
@@ -154,11 +153,13 @@ def show_lines(task: Task, settings: Settings) -> None:
         rows = compress(rows, evaluation.select(parse_filter(settings.filters, fields, kinds_of(task, settings))))
     if others:
         rows = (row for row in rows if row.differs)
+    top, below, greatest_first = _top(settings), "", None
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
-        rows = line_by_line.sort_lines(rows, greatest_first=greatest_first)
-    below = ""
-    if (top := _top(settings)) is not None:
+        if top is not None or settings.format != "text":  # else they are sorted as texts, which takes less time
+            figure = "difference" if others else "score"
+            rows = line_by_line.sort_lines(rows, figure, greatest_first=greatest_first)
+    if top is not None:
         rest = iter(rows)
         rows = list(islice(rest, top))
         below = _more(settings, len(rows) + sum(1 for _ in rest), "lines") if settings.top is None else ""
@@ -167,7 +168,11 @@ def show_lines(task: Task, settings: Settings) -> None:
     if not first and settings.top != 0:
         note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
-        evaluations=evaluations, lines=chain(first, lines), for_terminal=_escapes(settings), below=below
+        evaluations=evaluations,
+        lines=chain(first, lines),
+        for_terminal=_escapes(settings),
+        below=below,
+        greatest_first=greatest_first,
     )
     if settings.mark_worst_features:
         if settings.format != "text":
@@ -260,8 +265,7 @@ def _preparation(
     of_input: Callable[[str], str] = preparation_of(scheme._replace(flags=flags, tokenizer=task.tokenizer)) or str
 
     def prepared(line: line_by_line.ScoredLine) -> line_by_line.ScoredLine:
-        text, expected, output = line.item
-        item = ScoredItem(of_input(text), of_answers(expected), of_answers(output))
-        return line._replace(item=item, other=None if line.other is None else prepared(line.other))
+        expected, output, other_output = map(of_answers, (line.expected, line.output, line.other_output))
+        return line._replace(input=of_input(line.input), expected=expected, output=output, other_output=other_output)
 
     return prepared

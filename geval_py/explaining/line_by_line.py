@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat
-from operator import attrgetter
+from io import BytesIO
+from itertools import repeat, tee
+from operator import attrgetter, itemgetter
 from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
@@ -23,36 +24,38 @@ from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
 MAX_SHOWN = 1000  # characters of a text that a terminal's row may show
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
-# The columns of JSON and CSV, and where a line has them; then those beside another output.
-FIGURES = {"line": "number", "score": "score", "loss": "loss"}
-TEXTS = {"expected": "item.expected", "output": "item.output"}
-OTHER_FIGURES = {
-    "line": "number", "difference": "difference", "score": "score", "loss": "loss",
-    "other_score": "other.score", "other_loss": "other.loss",
-}  # fmt: skip
-OTHER_TEXTS = TEXTS | {"other_output": "other.item.output"}
+RUN_BYTES = 1 << 24  # of lines that are sorted in memory at once
+RUN_PARTS = 32  # that are read one after another
+PAIR_BYTES = 160  # of a text's key and objects in memory
+# The columns of JSON and CSV that are not of the input, alone and beside another output.
+FIGURES, TEXTS = ("line", "score", "loss"), ("expected", "output")
+OTHER_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
+OTHER_TEXTS = (*TEXTS, "other_output")
 
 
 class ScoredLine(NamedTuple):
     """A scored line: its number in the file, from 1, the first metric's score and loss, its texts.
 
-    The loss is None for a metric of other statistics. ``other`` is the line in another output, and ``difference`` the
-    score minus its score; NaN if both are infinite, or if a single line has no score.
+    The loss is None for a metric of other statistics. Beside another output, ``difference`` is the score minus the
+    other's; NaN if both are infinite, or if a single line has no score.
     """
 
-    number: int
+    line: int
     score: float
     loss: float | None
-    item: items.ScoredItem
+    input: str
+    expected: str
+    output: str
     difference: float = 0.0
-    other: ScoredLine | None = None
+    other_score: float = 0.0
+    other_loss: float | None = None
+    other_output: str = ""
 
     @property
     def differs(self) -> bool:
         """Whether both the output and the score differ; as in GEval, lines without a score differ in it."""
-        other = self.other or self
-        scores_differ = self.difference != 0 and self.score != other.score
-        return scores_differ and self.item.output != other.item.output
+        scores_differ = self.difference != 0 and self.score != self.other_score
+        return scores_differ and self.output != self.other_output
 
 
 def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> Iterator[ScoredLine]:
@@ -60,55 +63,67 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
 
     Raises as :meth:`ScoredOutput.read_items` and :meth:`ScoredOutput.check_same_lines`.
     """
-    lines = map(
-        ScoredLine,
-        evaluation.line_numbers or range(1, evaluation.line_count + 1),
-        evaluation.line_scores(),
-        evaluation.line_losses if evaluation.scores[0].metric.measure.of_losses else repeat(None),
-        evaluation.read_items(),
-    )
+    numbers = evaluation.line_numbers or range(1, evaluation.line_count + 1)
+    own = (numbers, *_figures(evaluation), *evaluation.scored_sides())
     if other is None:
-        return lines
-    differences, others = evaluation.score_differences(other), read_lines(other)
-    return (
-        line._replace(difference=difference, other=beside)
-        for line, difference, beside in zip(lines, differences, others, strict=True)
-    )
+        return map(ScoredLine, *own)
+    outputs = other.scored_lines(other.kept_texts().outputs.lines())
+    return map(ScoredLine, *own, evaluation.score_differences(other), *_figures(other), outputs)
 
 
-def sort_lines(lines: Iterable[ScoredLine], *, greatest_first: bool) -> Iterator[ScoredLine]:
-    """Yield lines by their score or, beside another output, by the difference; equals in order, and NaN last.
+def _figures(one: ScoredOutput) -> tuple[Iterable[float], Iterable[float | None]]:
+    """Return the score and the loss of each line."""
+    return one.line_scores(), one.line_losses if one.scores[0].metric.measure.of_losses else repeat(None)
 
-    Meanwhile their texts are in a temporary file: a million lines would take a gigabyte of memory.
+
+def sort_lines(lines: Iterable[ScoredLine], by: str, *, greatest_first: bool) -> Iterator[ScoredLine]:
+    """Yield lines by a field, ``score`` or ``difference``; equals in order, and NaN last."""
+    keyed = ((getattr(line, by), f"{json.dumps(line)}\n") for line in lines)
+    return map(ScoredLine._make, map(json.loads, sort_texts(keyed, greatest_first=greatest_first)))
+
+
+def sort_texts(keyed: Iterable[tuple[float, str]], *, greatest_first: bool) -> Iterator[str]:
+    """Yield texts, each ended by LF, by their keys; equals in order, and NaN last.
+
+    Meanwhile they are in a temporary file, since those of a million lines would take a gigabyte of memory: in sorted
+    runs, of which a small part each is in memory when they are merged.
     """
     import numpy as np
 
-    figures, starts = array("d"), array("q", [0])
-    numbers, scores, losses = array("q"), array("d"), array("d")  # each beside the other output's
+    def order(keys: Sequence[float]) -> Any:
+        return np.argsort(np.negative(keys) if greatest_first else np.asarray(keys), kind="stable")
+
+    keys, numbers, runs = array("d"), array("q"), list[Iterator[str]]()
     with TemporaryFile() as file:
-        for line in lines:
-            other = line.other
-            figures.append(line.score if other is None else line.difference)
-            for number, score, loss, *_ in (line,) if other is None else (line, other):
-                numbers.append(number)
-                scores.append(score)
-                losses.append(math.nan if loss is None else loss)
-            text = "\n".join(line.item if other is None else (*line.item, *other.item))
-            starts.append(starts[-1] + file.write(text.encode()))
-        file.flush()
 
-        def side(at: int, texts: Sequence[str]) -> ScoredLine:
-            loss = None if math.isnan(losses[at]) else losses[at]
-            return ScoredLine(numbers[at], scores[at], loss, items.ScoredItem(*texts))
+        def read(start: int, sizes: Sequence[int]) -> Iterator[str]:
+            for size in sizes:
+                file.seek(start)
+                yield from map(bytes.decode, BytesIO(file.read(size)))
+                start += size
 
-        for place in np.argsort(np.negative(figures) if greatest_first else figures, kind="stable").tolist():
-            file.raw.seek(starts[place])
-            texts = file.raw.read(starts[place + 1] - starts[place]).decode().split("\n")
-            if len(texts) == 3:
-                yield side(place, texts)
-            else:
-                line, other = side(2 * place, texts[:3]), side(2 * place + 1, texts[3:])
-                yield line._replace(difference=figures[place], other=other)
+        for block in _blocks(keyed):
+            own, texts = zip(*(block[place] for place in order([key for key, _ in block])), strict=True)
+            keys.extend(own)
+            numbers.extend([len(runs)] * len(own))
+            start, step = file.tell(), len(own) // RUN_PARTS + 1
+            parts = ("".join(texts[place : place + step]).encode() for place in range(0, len(own), step))
+            runs.append(read(start, list(map(file.write, parts))))
+        for number in np.asarray(numbers)[order(keys)].tolist():
+            yield next(runs[number])
+
+
+def _blocks(keyed: Iterable[tuple[float, str]]) -> Iterator[list[tuple[float, str]]]:
+    """Yield lists of texts with their keys that take about RUN_BYTES of memory."""
+    block, size = list[tuple[float, str]](), 0
+    for pair in keyed:
+        block.append(pair)
+        size += len(pair[1]) + PAIR_BYTES
+        if size > RUN_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,26 +155,23 @@ class LineListing(EvaluationListing):
     """Lines of an evaluation, a row each, in any order, alone or beside those of a second one.
 
     Alone: score, input, expected, output; else: difference, input, expected, other output, output. With a ``marker``,
-    words are marked.
+    words are marked. With ``greatest_first``, text for a pipe is sorted by the first column, either way.
     """
 
     name = "lines"
     lines: Iterable[ScoredLine]
     marker: Marker | None = None
+    greatest_first: bool | None = None
 
     def table(self) -> Table:
         write = escapes.terminal_text if self.for_terminal and self.marker is None else str
-        names = ("input", "expected", *(["other output"] if len(self.evaluations) > 1 else []), "output")
+        fields = ["score", "input", "expected", "output"]
+        if len(self.evaluations) > 1:
+            fields = ["difference", "input", "expected", "other_output", "output"]
         columns = [Column(name="score", alignment="right", write=numbers.plain)]
-        columns += [Column(name=name, write=write) for name in names]
-
-        def cells(line: ScoredLine) -> Sequence[object]:
-            if line.other is None:
-                return line.score, *(line.item if self.marker is None else self.marker.item(line.item))
-            text, expected, output = line.item
-            return line.difference, text, expected, line.other.item.output, output
-
-        return Table(columns, map(cells, self.lines))
+        columns += [Column(name=name.replace("_", " "), write=write) for name in fields[1:]]
+        lines = self.lines if self.marker is None else map(self.marker.line, self.lines)
+        return Table(columns, map(attrgetter(*fields), lines))
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but for a terminal's ``width``, each line shows its number, and the gap in its context.
@@ -168,7 +180,12 @@ class LineListing(EvaluationListing):
         distributions, whole texts stand in place of the context and the guesses.
         """
         if width is None:
-            return formats.Listing.text(self)
+            table = self.table()
+            if self.greatest_first is None:
+                return table.tabs()
+            rows, table.rows = tee(table.rows)
+            keyed = zip(map(itemgetter(0), rows), table.tabs(), strict=True)
+            return sort_texts(keyed, greatest_first=self.greatest_first)
         evaluation, has_other = self.evaluations[0], len(self.evaluations) > 1
         metric, header = evaluation.scores[0].metric, evaluation.split.in_header
         of_words, fields = metric.is_of_words or metric.has_entries, features.Fields(header)
@@ -185,20 +202,19 @@ class LineListing(EvaluationListing):
         has_gap = max(left, right) >= 0
 
         def cells(line: ScoredLine) -> Iterator[object]:
-            yield line.number
-            yield line.score if line.other is None else line.difference
+            yield line.line
+            yield line.difference if has_other else line.score
             texts = [  # the part of a text that a row may show
                 mark(fields.column(n), text[-MAX_SHOWN:] if n == left else text[:MAX_SHOWN])
-                for n, text in enumerate(line.item.input.split("\t"))
+                for n, text in enumerate(line.input.split("\t"))
             ]
             if has_gap and len(texts) > max(left, right):
                 yield GAP_MARK.join(texts[n] if n >= 0 else "" for n in (left, right))
             else:
                 yield "<tab>".join(texts) + (GAP_MARK if has_gap else "")
-            yield mark(features.EXPECTED, line.item.expected[:MAX_SHOWN])
-            for one in (line,) if line.other is None else (line, line.other):
-                output = best_guess(one.item.output) if of_words else one.item.output
-                yield mark(features.OUTPUT, output[:MAX_SHOWN])
+            yield mark(features.EXPECTED, line.expected[:MAX_SHOWN])
+            for output in (line.output, line.other_output)[: 1 + has_other]:
+                yield mark(features.OUTPUT, (best_guess(output) if of_words else output)[:MAX_SHOWN])
 
         names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
         columns = [
@@ -213,24 +229,27 @@ class LineListing(EvaluationListing):
     def records(self) -> Table:
         own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
         columns = items.column_names(self.evaluations[0].input_width(), self.evaluations[0].split.in_header, own)
-        figures, texts = (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
+        figures, texts = self._fields
 
         def rows() -> Iterator[Sequence[object]]:
             for line in self.lines:
-                cells: list[str | None] = list(line.item.input.split("\t")) if columns else []
+                cells: list[str | None] = list(line.input.split("\t")) if columns else []
                 cells += [None] * (len(columns) - len(cells))
-                yield *attrgetter(*figures.values())(line), *cells, *attrgetter(*texts.values())(line)
+                yield *attrgetter(*figures)(line), *cells, *attrgetter(*texts)(line)
 
         return plain_table([*figures, *columns, *texts], rows())
 
     def documents(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluations[0].split.in_header)
-        figures, texts = (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
+        figures, texts = self._fields
         for line in self.lines:
-            columns = enumerate(line.item.input.split("\t"))
-            cells = {fields.column(n).name: cell for n, cell in columns}
-            own = [dict(zip(names, attrgetter(*names.values())(line), strict=True)) for names in (figures, texts)]
+            cells = {fields.column(n).name: cell for n, cell in enumerate(line.input.split("\t"))}
+            own = [{name: getattr(line, name) for name in names} for names in (figures, texts)]
             yield {**own[0], "input": cells, **own[1]}
+
+    @property
+    def _fields(self) -> tuple[Sequence[str], Sequence[str]]:
+        return (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
 
 
 def best_guess(output: str) -> str:
@@ -268,10 +287,11 @@ class Marker:
         }
         self._fields, self._tokens = fields, tokens
 
-    def item(self, item: items.ScoredItem) -> Sequence[str]:
-        """Return an item's input, expected and output, marked; a TAB as ``<tab>``."""
+    def line(self, line: ScoredLine) -> ScoredLine:
+        """Return a line with its input, expected and output marked; a TAB as ``<tab>``."""
+        item = items.ScoredItem(line.input, line.expected, line.output)
         expected, output, *columns = (self.marked(field, text) for field, text in self._fields.split(item))
-        return "<tab>".join(columns), expected, output
+        return line._replace(input="<tab>".join(columns), expected=expected, output=output)
 
     def marked(self, field: features.Field, text: str) -> str:
         """Return a field's text, marked."""

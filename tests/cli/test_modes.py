@@ -11,10 +11,9 @@ import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
 from geval_py.explaining.feature_ranking import Names
-from geval_py.explaining.line_by_line import Marker
+from geval_py.explaining.line_by_line import Marker, ScoredLine
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
-from geval_py.reading.items import ScoredItem
 from geval_py.tables.formats import FORMATS
 from geval_py.tables.numbers import p_value, shorter
 
@@ -502,10 +501,14 @@ STYLES = {
 }  # fmt: skip
 
 
+def line(*texts):
+    return ScoredLine(1, 1.0, 0.5, *texts)
+
+
 @pytest.mark.parametrize(("p", "style"), STYLES.items())
 def test_styles(p, style):
     marker = Marker({"exp:b": p}, Fields(), split_tokens)
-    assert marker.item(ScoredItem("b", "b", "b")) == ("b", marked("b", style) if style else "b", "b")
+    assert marker.line(line("b", "b", "b")) == line("b", marked("b", style) if style else "b", "b")
 
 
 MARKED = {
@@ -523,7 +526,7 @@ MARKED = {
 def test_whole_words_are_marked(text, shown):
     marker = Marker({"exp:b": 0.0}, Fields(), split_tokens)
     shown = shown.replace("\\x1b[31mb", "ESCAPE").replace("[", BOLD_RED).replace("]", PLAIN)
-    assert marker.item(ScoredItem("", text, ""))[1] == shown.replace("ESCAPE", "\\x1b[31mb")
+    assert marker.line(line("", text, "")).expected == shown.replace("ESCAPE", "\\x1b[31mb")
 
 
 B = marked("b", BOLD_RED)
@@ -543,7 +546,7 @@ MARKED_IN = {
 
 @pytest.mark.parametrize(("features", "fields", "tokens", "item", "shown"), MARKED_IN.values(), ids=MARKED_IN)
 def test_words_are_marked_where_the_feature_is(features, fields, tokens, item, shown):
-    assert Marker(dict.fromkeys(features, 0.0), fields, tokens).item(ScoredItem(*item)) == shown
+    assert Marker(dict.fromkeys(features, 0.0), fields, tokens).line(line(*item)) == line(*shown)
 
 
 # What is refused
