@@ -135,7 +135,7 @@ def run_tune(args: argparse.Namespace) -> None:
             folder = challenge[test].directory
             outputs = [output for name in names for output in splits.outputs_named(folder, name)]
             sources[test] = [only_output(outputs).path]
-        show_written(_write_tuned(challenge, sources, parameters, kept, force=args.force), "text")
+        show_written(_write_tuned(challenge, sources, {}, parameters, kept, force=args.force), "text")
         return
     with score.blaming_config(task):
         split = splits.locate(task)
@@ -145,8 +145,10 @@ def run_tune(args: argparse.Namespace) -> None:
         (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=signed))
     # A target that is not there is found before the search.
     sources = _sources_of(challenge, args.apply, [evaluation.output], task.test_name)
+    counts = {evaluation.output.path: evaluation.file_lines}
     for test, paths in sources.items():
-        derived.Derived(sources=tuple(paths), path="", header=split.output_header).check_lines(challenge[test])
+        new = derived.Derived(sources=tuple(paths), path="", header=split.output_header)
+        new.check_lines(challenge[test], counts)
     with terminal.ProgressBar(evaluation.output.name) as progress:
         result = tuning.tune(
             evaluation,
@@ -164,7 +166,7 @@ def run_tune(args: argparse.Namespace) -> None:
     if is_text:  # at once; a document names the files, too
         score.show_of_task(task, result, settings)
     if args.apply and result.taken:
-        written = _write_tuned(challenge, sources, result.parameters, result.kept(), force=args.force)
+        written = _write_tuned(challenge, sources, counts, result.parameters, result.kept(), force=args.force)
     elif args.apply and is_text:
         terminal.note("nothing is written, since no parameter makes the output significantly better")
     elif result.taken and is_text:
@@ -199,7 +201,8 @@ def run_mix(args: argparse.Namespace) -> None:
         test: derived.mixed_output(paths, challenge[test].directory, split.output_header, more)
         for test, paths in sources.items()
     }
-    plans = _planned(challenge, mixed, force=args.force)
+    counts = {evaluation.output.path: evaluation.file_lines for evaluation in evaluations}
+    plans = _planned(challenge, mixed, counts, force=args.force)
     mixture = mixing.mix(
         evaluations, words=args.words, documents=settings.documents_by, seed=settings.seed, force=args.force
     )
@@ -236,8 +239,10 @@ def _sources_of(
     }
 
 
-def _planned(challenge: Challenge, new_outputs: Mapping[str, derived.Derived], *, force: bool) -> Plans:
-    """Return the new outputs, by test sets, with their numbers of lines.
+def _planned(
+    challenge: Challenge, new_outputs: Mapping[str, derived.Derived], counts: Mapping[str, int], *, force: bool
+) -> Plans:
+    """Return the new outputs, by test sets, with their numbers of lines; ``counts`` are those of files read before.
 
     Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
     """
@@ -248,13 +253,14 @@ def _planned(challenge: Challenge, new_outputs: Mapping[str, derived.Derived], *
         except ExistingFileError as error:
             hint = "" if force else "\n  --force writes over it"
             raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
-        plans.append((new, new.check_lines(challenge[test])))
+        plans.append((new, new.check_lines(challenge[test], counts)))
     return plans
 
 
 def _write_tuned(
     challenge: Challenge,
     sources: Mapping[str, Sequence[str]],
+    counts: Mapping[str, int],
     parameters: Parameters,
     kept: Mapping[str, Any],
     *,
@@ -264,7 +270,7 @@ def _write_tuned(
         test: derived.tuned_output(parameters, path, challenge[test].directory, kept.get("header"))
         for test, (path,) in sources.items()
     }
-    return _write(_planned(challenge, tuned, force=force), parameters, kept)
+    return _write(_planned(challenge, tuned, counts, force=force), parameters, kept)
 
 
 def _write(plans: Plans, recipe: Recipe, kept: Mapping[str, Any]) -> list[str]:

@@ -77,17 +77,18 @@ class Derived(NamedTuple):
                 raise errors.ExistingFileError(path=path)
         check_reread(self.sources)
 
-    def check_lines(self, test: challenge.DataSet | None = None) -> int:
-        """Return the number of lines.
+    def check_lines(self, test: challenge.DataSet | None = None, counts: Mapping[str, int] | None = None) -> int:
+        """Return the number of lines; ``counts`` are those of files that were read before.
 
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
         headers = {path: next(iter(names), None) for path, names in beside if path is not None}
-        counts = {}
+        counts = dict(counts or {})
         for path, header in (headers | dict.fromkeys(self.sources, self.header)).items():
-            with LineReader(path, header=header) as reader:
-                counts[path] = reader.count_rest()
+            if path not in counts:
+                with LineReader(path, header=header) as reader:
+                    counts[path] = reader.count_rest()
         first = self.sources[0]
         for path in (*headers, first):
             for source in self.sources:
