@@ -203,7 +203,7 @@ class Causal(Prefixed):
         size = self._model.get_output_embeddings().weight.shape[0]
         texts = token_texts(self._tokenizer.backend_tokenizer)
         super().__init__(texts[:size] + [b""] * (size - len(texts)), frozenset({first, end} - {None}))
-        self._use_cache = self._cache_is_exact()
+        self.is_cached = self._use_cache = self._cache_is_exact()
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""

@@ -270,6 +270,8 @@ class GapWords:
         if getattr(self._model, "is_gguf", False):
             cause = "transformers computes the GGUF file, in more memory than llama.cpp needs"
             yield f"{cause}\n  {installs('gguf')}, which has to be compiled"
+        if not getattr(self._model, "is_cached", True):
+            yield "the model has no exact cache: each text is computed as a whole, which is slower"
         if corpus.lacks_spaces(" ".join(_contexts(item))):
             cause = "the contexts have no spaces between words, which a language model is asked for"
             yield f"{cause}\n  split the texts into words"

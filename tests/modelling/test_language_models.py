@@ -13,9 +13,10 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from geval_py.errors import MissingFileError, ModelError
 from geval_py.modelling import language_models, masked_models
 from geval_py.modelling.language_models import token_texts
-from geval_py.modelling.predicting import NextWords
+from geval_py.modelling.predicting import Asked, GapWords, NextWords
 from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import WordSearch
+from geval_py.reading.items import Item
 
 TEXT = (Path(__file__).parents[2] / "challenges" / "gazette" / "gazette.txt").read_text(encoding="utf-8")
 SAMPLES = ["the head of the lake", "Har-\nbor Island, with a cargo of corn;", "à Zoë 5 £", "  two  spaces"]
@@ -93,6 +94,9 @@ ARCHITECTURES = {
 }  # fmt: skip
 
 
+WITHOUT_CACHE = ("bamba", "mamba", "rwkv")  # none that is exact behind copies of a text
+
+
 def write_model(folder, kind, tokenizer, special=None, of="AutoModelForCausalLM", **settings):
     """Write a small model of random weights, and its tokenizer; returns the folder's name."""
     torch = pytest.importorskip("torch")
@@ -157,6 +161,9 @@ def test_words_have_the_probability_of_all_their_spellings(kind, tmp_path):
             rows = next_to(tokens)[len(prefix) - 1 :]
             exact += math.prod(rows[place][token] for place, token in enumerate(tokens)) * rows[-1][end].sum()
         assert 0.97 < shares[word] * total / exact < 1 + 1e-4
+    note = "the model has no exact cache: each text is computed as a whole, which is slower"
+    item = Item(1, {"LeftContext": "the schooner", "RightContext": "Harbor"}, None)
+    assert list(GapWords(model, Asked()).notes(item)) == [note] * (kind in WITHOUT_CACHE)
 
 
 def bert(folder, of="AutoModelForMaskedLM", **config):
