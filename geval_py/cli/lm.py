@@ -52,6 +52,7 @@ DEFAULT_ORDER = 5
 ROWS_LOOKED_AT = 100
 MODEL_HELP = "a model: an ARPA file, which may be compressed, or a binary file of KenLM"
 TEXT_HELP = "a text with one sentence per line, which may be compressed (-: standard input)"
+TOKENIZER_HELP = f"split lines into tokens: {', '.join(TOKENIZERS)}"
 MIXTURE_HELP = f"{MODEL_HELP}; or a mixture with its weights, such as a.arpa@0.7+b.arpa@0.3"
 _NUMBER = r"[0-9]{0,9}\.?[0-9]{1,17}"
 WEIGHT = config.argument_type(config.matched(_NUMBER, "a weight, a number from 0 to 1", float))
@@ -82,7 +83,7 @@ def _text_options(default: str) -> tuple[OptionAdder, ...]:
         table_options(test_name=f"with --challenge: the set that is read (default: {default})"),
         *CONTEXTS,
         switch("--split-sentences", help="also end a sentence after . ? or ! before white space"),
-        table_options(tokenizer=f"split lines into tokens: {', '.join(TOKENIZERS)}"),
+        table_options(tokenizer=TOKENIZER_HELP),
     )
 
 
@@ -328,13 +329,15 @@ make_count_parser = parser_maker(
 """,
     option("text", nargs="?", metavar="TEXT", help=TEXT_HELP),
     option("ngrams", nargs="*", metavar="NGRAM", help="one or more words, separated by spaces"),
-    table_options("precision"),
+    table_options("precision", tokenizer=TOKENIZER_HELP),
 )  # fmt: skip
 
 
 def run_count(args: argparse.Namespace) -> None:
     """Run the command; raises GevalError."""
-    ngrams = [(ngram, corpus.split_as_lmplz(ngram.encode(errors="surrogateescape"))) for ngram in args.ngrams]
+    lines = (("", 1, ngram.encode(errors="surrogateescape") + b"\n") for ngram in args.ngrams)
+    split = (corpus.split_as_lmplz(line[:-1]) for _, _, line in prepared(lines, args.tokenizer, sentences=False))
+    ngrams = list(zip(args.ngrams, split, strict=True))
     if not ngrams or [] in dict(ngrams).values():
         raise UsageError(message='a text or an n-gram is missing\n  for example geval lm count text.txt "in the"')
     patterns = []  # of each n-gram, and of its beginning with any word behind
@@ -342,7 +345,7 @@ def run_count(args: argparse.Namespace) -> None:
         *before, last = (re.escape(word) + b" " for word in words)
         patterns += [re.compile(b"(?= " + b"".join([*before, end]) + b")") for end in (last, rb"[^ \n]")]
     counts = [0] * len(patterns)
-    for path, line, block in blocks_of_files([args.text]):
+    for path, line, block in prepared(blocks_of_files([args.text]), args.tokenizer, sentences=False):
         if line == 1 and block.lstrip().startswith((b"\\data\\", kenlm_models.MAGIC)):
             raise UsageError(
                 message=f"{named(path)} is a model, which has no counts: count in the text of its training"
