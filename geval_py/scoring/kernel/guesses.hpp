@@ -35,9 +35,9 @@ class GuessList {
         const std::size_t before = masses.size();
         const Normalisation normalisation = line.normalisation(vector);
         for (std::size_t i = 0; i < line.values_.size(); ++i) {
-            if (!vector && line.entries_[i] == Entry::REST) continue;
+            if (!vector && !line.listed_[i].word.size()) continue;
             masses.push_back(normalisation.mass(line.values_[i]));
-            hits.push_back(vector ? i == line.bucket_ : line.entries_[i] == Entry::HIT);
+            hits.push_back((vector ? i : line.listed_[i].hash & line.mask_) == line.bucket_);
         }
         rests.push_back(normalisation.rest);
         counts.push_back(static_cast<std::int64_t>(masses.size() - before));

@@ -142,9 +142,6 @@ inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 // losses under several seeds.
 enum class Purpose { losses, rules, profiles, entries, seeds };
 
-// What an entry is.
-enum class Entry : char { OTHER, HIT, REST };
-
 // A word of a line and its hash.
 struct Hashed {
     Text word;
@@ -235,7 +232,7 @@ class Line {
             }
             for (Numbers& of_lane : hits) of_lane.clear();
             for (std::size_t i = 0; i < listed_.size(); ++i)
-                if (listed_[i].size() && hash(listed_[i], seed, buckets, mask_, hashes))
+                if (listed_[i].word.size() && hash(listed_[i].word, seed, buckets, mask_, hashes))
                     for (std::size_t lane = 0; lane < lanes; ++lane)
                         if (!((hashes[lane] ^ buckets[lane]) & mask_)) hits[lane].add(values_[i]);
             // Under most seeds the bucket has no word, or no other than the expected one: their loss is the same.
@@ -263,7 +260,7 @@ class Line {
     const Numbers& rests() const { return rests_; }
     const std::vector<std::uint32_t>& numbers() const { return numbers_; }
     const std::vector<Hashed>& words() const { return distinct_; }
-    const std::vector<Text>& listed() const { return listed_; }  // of all entries; for entries and seeds
+    const std::vector<Hashed>& listed() const { return listed_; }  // of all entries; for entries and seeds
     std::uint32_t expected_word() const { return expected_word_; }
 
     // How the values of the line read last become masses: the twin of distribution_of.
@@ -316,14 +313,13 @@ class Line {
     template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
-        constexpr bool marking = purpose == Purpose::entries, keeping = purpose == Purpose::seeds;
+        constexpr bool keeping = purpose == Purpose::entries || purpose == Purpose::seeds;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
         if (thorough || whole) words_.clear();
         if (whole) numbers_.clear(), distinct_.clear(), expected_word_ = NO_WORD;
-        if (marking) entries_.clear();
-        if (marking || keeping) listed_.clear();
+        if (keeping) listed_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -336,7 +332,7 @@ class Line {
             }
             if (std::isinf(value)) return false;
             values_.add(value);
-            if (marking || keeping) listed_.push_back(word);
+            if (keeping) listed_.push_back({word, 0});
             least = std::min(least, value), most = std::max(most, value);
             total += value;
             if (thorough) {
@@ -346,14 +342,13 @@ class Line {
             if (word.begin == word.end) {
                 rests_.add(value);
                 if (whole) numbers_.push_back(NO_WORD);
-                if (marking) entries_.push_back(Entry::REST);
             } else {
                 zero |= value == 0;
                 const std::uint32_t hash = murmur3(word, seed);
                 if ((hash & mask) == bucket) hits_.add(value);
                 if (thorough && words_.size() != words_.add(word, hash)) flags |= REPEATED;
                 if (whole) add_word({word, hash});
-                if (marking) entries_.push_back((hash & mask) == bucket ? Entry::HIT : Entry::OTHER);
+                if (keeping) listed_.back().hash = hash;
             }
             if (p == line.end) break;
             ++p;
@@ -483,8 +478,7 @@ class Line {
     std::vector<std::uint32_t> numbers_;
     Hashed expected_{};
     std::uint32_t expected_word_ = NO_WORD;
-    std::vector<Entry> entries_;
-    std::vector<Text> listed_;
+    std::vector<Hashed> listed_;
     Numbers values_, hits_, rests_;
     std::array<Numbers, SEED_LANES> hits_under_;
     double total_ = 0, rounding_ = 0;

@@ -158,7 +158,7 @@ struct ReadRows {
             if (values.empty()) probabilities = line.are_probabilities();
             if (line.are_probabilities() != probabilities) return false;
             for (std::size_t i = 0; i < line.listed().size(); ++i) {
-                const Text word = line.listed()[i];
+                const Text word = line.listed()[i].word;
                 text.insert(text.end(), word.begin, word.end);
                 starts.push_back(static_cast<std::uint32_t>(text.size()));
                 values.push_back(line.values()[i]);

@@ -51,7 +51,7 @@ class Rewriter {
             guesses.add(*lines_[i], false);
             double of_line = guesses.rests[0], to_words = 0;
             if (recipe_.tuning) to_words = tune(guesses.masses, of_line);
-            if (!add(lines_[i]->listed(), guesses.masses, seed, recipe_.tuning ? 1 : recipe_.weights[i])) return false;
+            if (!add(lines_[i]->listed(), guesses.masses, recipe_.tuning ? 1 : recipe_.weights[i])) return false;
             if (recipe_.tuning && to_words != 0 && !add_frequent(to_words, seed)) return false;
             rest += recipe_.tuning ? of_line - to_words * shared_ : recipe_.weights[i] * of_line;
         }
@@ -67,8 +67,6 @@ class Rewriter {
     struct Sum {
         Text word;
         double mass, part;  // in all, and of the line that is being added
-        char digits[MAX_DIGITS + PADDING];
-        std::size_t length;
     };
 
     // Tunes the masses of entries and the rest; returns the mass that goes to the frequent words.
@@ -101,12 +99,12 @@ class Rewriter {
     }
 
     // Adds the masses of a line's entries, those of equal words first, by a weight.
-    bool add(const std::vector<Text>& words, const std::vector<double>& masses, std::uint32_t seed, double weight) {
+    bool add(const std::vector<Hashed>& words, const std::vector<double>& masses, double weight) {
         touched_.clear();
         std::size_t i = 0;
-        for (Text word : words) {
-            if (!word.size()) continue;
-            Sum* sum = sum_of(word, seed);
+        for (const Hashed& word : words) {
+            if (!word.word.size()) continue;
+            Sum* sum = sum_of(word);
             if (!sum) return false;
             if (sum->part < 0) sum->part = 0, touched_.push_back(static_cast<std::size_t>(sum - sums_.data()));
             sum->part += masses[i++];
@@ -117,7 +115,7 @@ class Rewriter {
 
     bool add_frequent(double mass, std::uint32_t seed) {
         for (std::size_t i = 0; i < frequent_.size(); ++i) {
-            Sum* sum = sum_of(frequent_[i], seed);
+            Sum* sum = sum_of({frequent_[i], murmur3(frequent_[i], seed)});
             if (!sum) return false;
             sum->mass += mass * recipe_.shares[i];
         }
@@ -125,39 +123,39 @@ class Rewriter {
     }
 
     // The sum of a word; null if another word seems to be the same.
-    Sum* sum_of(Text word, std::uint32_t seed) {
-        const std::uint32_t number = words_.add(word, murmur3(word, seed));
-        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0, -1, {}, 0});
+    Sum* sum_of(const Hashed& hashed) {
+        const Text word = hashed.word;
+        const std::uint32_t number = words_.add(word, hashed.hash);
+        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0, -1});
         const Text other = sums_[number].word;
         return std::equal(word.begin, word.end, other.begin, other.end) ? &sums_[number] : nullptr;
     }
 
     // The twin of wordprobs.line_of_masses.
     bool write(double rest, std::string& to) {
-        sums_.push_back({{nullptr, nullptr}, rest, 0, {}, 0});
+        sums_.push_back({{nullptr, nullptr}, rest, 0});
+        std::size_t size = PADDING;
+        for (const Sum& sum : sums_) size += sum.word.size() + MAX_DIGITS + 2;
+        if (line_.size() < size) line_.resize(2 * size);
         Expansion rounded;
-        Sum* largest = nullptr;
-        double of_largest = 0;
-        for (Sum& sum : sums_) {
-            sum.length = 0;
-            if (!(sum.mass > 0)) continue;
-            double value = 0;
-            char* const end = write_short(sum.digits, sum.mass, 6, &value);
-            sum.length = static_cast<std::size_t>(end - sum.digits);
-            *end = '\0';
-            if (!value) read_number(sum.digits, value);
-            rounded.add(value);
-            if (!largest || sum.mass > largest->mass) largest = &sum, of_largest = value;
-        }
-        if (!largest) return false;
-        char* const end = write_number(largest->digits, 1 - (rounded.rounded() - of_largest), 12);
-        largest->length = static_cast<std::size_t>(end - largest->digits);
+        double largest = 0, of_largest = 0;
+        char *end = line_.data(), *from = end, *until = end;  // the digits of the largest mass
         for (const Sum& sum : sums_) {
-            if (!sum.length) continue;
-            if (sum.word.size()) to.append(sum.word.begin, sum.word.size());
-            (to += ':').append(sum.digits, sum.length) += ' ';
+            if (!(sum.mass > 0)) continue;
+            char* const digits = std::copy(sum.word.begin, sum.word.end, end) + 1;
+            digits[-1] = ':';
+            double value = 0;
+            end = write_short(digits, sum.mass, 6, &value);
+            *end++ = ' ';
+            if (!value) read_number(digits, value);
+            rounded.add(value);
+            if (sum.mass > largest) largest = sum.mass, of_largest = value, from = digits, until = end - 1;
         }
-        to.back() = '\n';
+        if (end == line_.data()) return false;
+        end[-1] = '\n';
+        char digits[MAX_DIGITS];
+        char* const last = write_number(digits, 1 - (rounded.rounded() - of_largest), 12);
+        to.append(line_.data(), from).append(digits, last).append(until, end);
         return true;
     }
 
@@ -169,6 +167,7 @@ class Rewriter {
     WordSet words_;
     std::vector<Sum> sums_;
     std::vector<std::size_t> touched_;
+    std::vector<char> line_;
 };
 
 }  // namespace
