@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, compress, islice, zip_longest
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -91,9 +91,11 @@ class Occurrences:
         places = np.arange(self.count, self.count + len(items), dtype=np.int32)
         self._add(EXPECTED, places, expected)
         self._add(OUTPUT, places, outputs)
-        for column, texts in enumerate(zip_longest(*(text.split("\t") for text in inputs))):
-            there = [text is not None for text in texts]
-            self._add(self.fields.column(column), places[there], list(compress(texts, there)))
+        cells, widths = "\t".join(inputs).split("\t"), np.array([text.count("\t") + 1 for text in inputs])
+        starts = np.cumsum(widths) - widths
+        for column in range(int(widths.max())):
+            there = np.flatnonzero(widths > column)
+            self._add(self.fields.column(column), places[there], [cells[n] for n in (starts[there] + column).tolist()])
         self.count += len(items)
 
     def _add(self, where: Field, items: Places, texts: Sequence[str]) -> None:
