@@ -309,7 +309,7 @@ class Evaluation(ScoredOutput):
         *,
         other: Evaluation | None = None,
         best: bool = False,
-        min_frequency: int = 1,
+        min_frequency: int | None = None,
         bigrams: bool = False,
         word_shapes: bool = False,
         numerical_features: bool = False,
@@ -336,8 +336,9 @@ class Evaluation(ScoredOutput):
         few features that together explain the bad lines, the most telling first, with the share of the losses'
         variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are ranked. ``best``
         ranks features that go with good scores. The workers of a ``cluster``, a Dask client, count the features. The
-        other arguments are those of the command line. Raises UsageError for an unknown column, and for distinct pairs
-        of features.
+        other arguments are those of the command line: of more than 200,000 lines, ``min_frequency`` is by default as
+        great as it can be without leaving out a feature that can be significant. Raises UsageError for an unknown
+        column, and for distinct pairs of features.
         """
         from geval_py.explaining.worst_features import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of

@@ -61,11 +61,16 @@ def show_features(task: Task, settings: Settings) -> None:
         note("no feature is shown: none explains a significant part of the variance between lines")
     elif lines < 2:
         note(f"no feature is shown: there {'is 1 line' if lines else 'are 0 lines'} to rank, and it takes 2")
-    elif settings.min_frequency > 1:
-        least = f"at least {settings.min_frequency} of {lines} lines"
+    elif features.least > 1:
+        least = f"at least {features.least} of {lines} lines"
         note(f"no feature is shown: none is on {least}, and missing from as many (--min-frequency)")
     else:
         note(f"no feature is shown: each is on all {lines} lines")
+    if settings.min_frequency is None and features.least > 1:
+        note(
+            f"a feature needs {features.least} lines to be significant: rarer ones are left out "
+            "(--min-frequency 1 shows them)"
+        )
     top, total = _top(settings), len(features)
     for_people = settings.format in FOR_PEOPLE and _escapes(settings)
     if for_people and not settings.all_features:

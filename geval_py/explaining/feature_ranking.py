@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
-P_VALUES_AT_ONCE = 1 << 16
 MIN_SCORE = 1e-12  # a smaller score counts as 0
 
 
@@ -161,12 +160,14 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     kinds: list[tuple[str, TokenTable, Places]] = []
     all_items, all_features = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     most = total - (1 if occurrences.kinds.cartesian else least)
-    fields = [(where, occurrences.by_field[where]) for where in sorted(occurrences.by_field)]
+    fields = sorted(occurrences.by_field.items())
     for _, own in fields:
         for of_kind in own.kinds:
-            tokens, items, features = _frequent(of_kind, least, most, singles)
-            all_items.append(items)
-            all_features.append(features)
+            tokens = _take_frequent(of_kind, least, most, singles)
+            all_items += of_kind.items
+            all_features += of_kind.numbers
+            of_kind.items.clear()
+            of_kind.numbers.clear()
             kinds.append((of_kind.prefix, of_kind.table, tokens))
             singles += len(tokens)
     for where, own in fields:
@@ -177,15 +178,18 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             others.append(name)
             p_of_numbers.append(p)
     pairs = singles + len(others)  # the first pair
-    items, features = np.concatenate(all_items), np.concatenate(all_features)
-    del all_items, all_features  # as large as these
+    items = np.concatenate(all_items)
+    del all_items  # as large as these
+    features = np.concatenate(all_features)
+    del all_features
 
     def test(rank_sums: Array | Integers, counts: Integers) -> Array:
         """Return p of features; NaN if it is not defined, or if they are on too few items, or too many."""
         enough = (counts >= least) & (total - counts >= least)
         return np.where(enough, p_of(rank_sum_z(counts, rank_sums, total)), np.nan)
 
-    counts = np.bincount(features, minlength=pairs)
+    counts = np.zeros(pairs, np.int64)
+    np.add.at(counts, features, 1)
     # Most features are on one item: p is computed once for each item.
     item = np.zeros(pairs, np.int32)
     item[features] = items
@@ -201,7 +205,7 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             p = test(np.bincount(pair, ranks[owners], len(number)), number)
             return (p < bound[first]) & (p < bound[second])
 
-        in_pairs = (features < singles) & (counts[features] >= (least if least_of_pair is None else least_of_pair))
+        in_pairs = (features < singles) & (counts[features] >= (least_of_pair or least))
         all_items, all_features = [items], [features]
         names = Names(kinds, (), np.arange(singles)).texts()
         for first, second, owners, pair in each_pairs(items[in_pairs], features[in_pairs], keep):
@@ -213,33 +217,26 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
         counts = np.bincount(features, minlength=singles + len(others))
         of_pairs = test(sums_of(features, ranks, items, len(counts))[pairs:], counts[pairs:])
         p_values = np.concatenate([p_values, of_pairs])
-    order = np.argsort(p_values, kind="stable")[: len(counts) - int(np.isnan(p_values).sum())].astype(np.int32)
-    names_of_all = Names(kinds, others, order)
-    return Ranked(names_of_all, p_values[order], items, features, counts, range(singles, pairs))
+    order = np.argsort(p_values, kind="stable")[: np.count_nonzero(p_values >= 0)].astype(np.int32)
+    return Ranked(Names(kinds, others, order), p_values[order], items, features, counts, range(singles, pairs))
 
 
-def _frequent(of_kind: KindFeatures, least: int, most: int, first: int) -> tuple[Places, Places, Places]:
-    """Return the features on ``least`` to ``most`` items, by name, and their occurrences, from which they are taken.
+def _take_frequent(of_kind: KindFeatures, least: int, most: int, first: int) -> Places:
+    """Return the features on ``least`` to ``most`` items, by name, and leave only their occurrences.
 
-    The occurrences are aligned items and features, which are numbered from ``first`` in the order of names.
+    There, features are numbered from ``first`` in the order of names.
     """
-    table, none = of_kind.table, np.zeros(0, np.int32)
-    numbers = np.concatenate([none, *of_kind.numbers])
-    of_kind.numbers.clear()
-    counts = np.bincount(numbers, minlength=len(table))
-    frequent = array("q", np.flatnonzero((least <= counts) & (counts <= most)).tobytes())
-    del counts
-    tokens = np.array(table.sorted(frequent), np.int32)
-    del frequent
-    items = np.concatenate([none, *of_kind.items])
-    of_kind.items.clear()
-    place = np.full(len(table), -1, np.int32)
+    counts = of_kind.counts()
+    frequent = np.flatnonzero((least <= counts) & (counts <= most))
+    tokens = np.array(of_kind.table.sorted(array("q", frequent.tobytes())), np.int32)
+    del counts, frequent
+    place = np.full(len(of_kind.table), -1, np.int32)
     place[tokens] = np.arange(first, first + len(tokens), dtype=np.int32)
-    numbers = place[numbers]
-    if len(tokens) < len(table):
-        kept = np.flatnonzero(numbers >= 0)
-        items, numbers = items[kept], numbers[kept]
-    return tokens, items, numbers
+    for part, numbers in enumerate(of_kind.numbers):
+        numbers = place[numbers]
+        kept = np.flatnonzero(numbers >= 0)  # which, unlike a choice by flags, has no branch to predict
+        of_kind.items[part], of_kind.numbers[part] = of_kind.items[part][kept], numbers[kept]
+    return tokens
 
 
 def _number(where: Field, own: FieldFeatures, ranks: Array) -> tuple[str, float, Places]:
@@ -339,24 +336,41 @@ def rank_sum_z(counts: Integers | Array, rank_sums: Integers | Array, items: int
 
 def tied_p_values(ranked: Ranked, ranks: Array) -> Array:
     """Return p corrected for tied ranks, where not all are tied."""
+    growth = tied_growth(ranks)
+    if growth == 1:
+        return ranked.p_values
+    z = rank_sum_z(ranked.counts(), ranked.sums(ranks), len(ranks)) * growth
+    return np.where(ranked.are_numbers, ranked.p_values, p_of(z))
+
+
+def tied_growth(ranks: Array) -> float:
+    """Return by what factor all z grow when they are corrected for tied ranks; 1 if all ranks tie, and z are 0."""
     items = len(ranks)
     tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
     left = items + 1 - float((tied**3 - tied).sum()) / max(items * (items - 1), 1)
-    if left == items + 1:
-        return ranked.p_values
-    untied = rank_sum_z(ranked.counts(), ranked.sums(ranks), items)
-    with np.errstate(invalid="ignore"):  # all scores tie
-        z = untied * (math.sqrt((items + 1) / left) if left > 1e-9 * items else np.inf)
-    return np.where(ranked.are_numbers, ranked.p_values, p_of(np.where(np.isnan(z), untied, z)))
+    return math.sqrt((items + 1) / left) if left > 1e-9 * items else 1.0
+
+
+def least_significant(occurrences: Occurrences, ranks: Array) -> int:
+    """Return on how many items a token must be, and not be, so that it can be significant.
+
+    The least p of a token on k items is that of the first k in rank, corrected for ties. It is significant if, times
+    the number of tokens that are on k items or more and not on k or more, it is at most LEVEL. Rarer tokens are not
+    tested, so no p is corrected for their number (Tarone, "A modified Bonferroni method for discrete data",
+    Biometrics 46, 1990).
+    """
+    sizes = np.arange(1, len(ranks) + 1)
+    of_kinds = [of_kind.counts() for own in occurrences.by_field.values() for of_kind in own.kinds]
+    counts = np.concatenate([sizes[:0], *of_kinds])
+    tested = len(counts) - np.searchsorted(np.sort(np.minimum(counts, len(ranks) - counts)), sizes)
+    p_values = p_of(rank_sum_z(sizes, np.cumsum(np.sort(ranks)), len(ranks)) * tied_growth(ranks))
+    return int(np.append(p_values * tested <= LEVEL, True).argmax()) + 1
 
 
 def p_of(z: Array) -> Array:
     """Return the probability that z is at most as great, for each z."""
-    p_values = np.empty(len(z))
-    for start in range(0, len(z), P_VALUES_AT_ONCE):  # a list of millions would take much memory
-        places = -z[start : start + P_VALUES_AT_ONCE] / math.sqrt(2)
-        p_values[start : start + len(places)] = list(map(math.erfc, places.tolist()))  # as normal_cdf
-    return p_values / 2
+    # As normal_cdf; a buffer has its numbers one by one, where a list of millions would take much memory.
+    return np.fromiter(map(math.erfc, (-z / math.sqrt(2)).data), np.float64, len(z)) / 2
 
 
 # The items of documents

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     Places = NDArray[np.int32]
 
 ITEMS_AT_ONCE = 4096
+MAX_LINES = 200_000  # of more lines, features are counted before they are collected, and a report is of a sample
+SEEN_PER_LINE = 32  # bytes in which the tokens are counted
+UNSEEN = bytearray(), 0
 
 
 class KindFeatures(NamedTuple):
@@ -54,6 +57,13 @@ class KindFeatures(NamedTuple):
     table: TokenTable
     items: list[Places]
     numbers: list[Places]
+
+    def counts(self) -> Integers:
+        """Count the items of each feature; numpy.bincount would make eight bytes of each number first."""
+        counts = np.zeros(len(self.table), np.int64)
+        for part in self.numbers:
+            np.add.at(counts, part, 1)
+        return counts
 
 
 class FieldFeatures(NamedTuple):
@@ -69,10 +79,14 @@ class FieldFeatures(NamedTuple):
 
 @dataclass(slots=True)
 class Occurrences:
-    """The features of items by field, collected in the order of items, which are numbered from 0."""
+    """The features of items by field, collected in the order of items, which are numbered from 0.
+
+    ``seen`` counts the tokens, or says which are on so few items that most of them are left out.
+    """
 
     kinds: FeatureKinds
     fields: Fields
+    seen: tuple[bytearray, int] = UNSEEN
     by_field: dict[Field, FieldFeatures] = field(default_factory=dict)
     count: int = 0
 
@@ -91,11 +105,12 @@ class Occurrences:
         places = np.arange(self.count, self.count + len(items), dtype=np.int32)
         self._add(EXPECTED, places, expected)
         self._add(OUTPUT, places, outputs)
-        cells, widths = "\t".join(inputs).split("\t"), np.array([text.count("\t") + 1 for text in inputs])
+        cells = np.array("\t".join(inputs).split("\t"), object)
+        widths = np.array([text.count("\t") for text in inputs]) + 1
         starts = np.cumsum(widths) - widths
-        for column in range(int(widths.max())):
-            there = np.flatnonzero(widths > column)
-            self._add(self.fields.column(column), places[there], [cells[n] for n in (starts[there] + column).tolist()])
+        for column in range(widths.max()):
+            there = widths > column
+            self._add(self.fields.column(column), places[there], cells[starts[there] + column].tolist())
         self.count += len(items)
 
     def _add(self, where: Field, items: Places, texts: Sequence[str]) -> None:
@@ -107,16 +122,17 @@ class Occurrences:
             own.texts.append((items, np.array(list(map(len, plain)), np.int64), values))
         if kinds.are_in_kernel:
             lines = "\n".join(texts) + "\n"
-            numbered = [own.kinds[0].table.number(lines.encode(), SEPARATORS.encode())]
+            tokens = [(items, lines.encode(), SEPARATORS.encode())]
             if kinds.word_shapes:
-                numbered.append(own.kinds[1].table.number(text_shapes(lines), b"\t"))
+                tokens.append((items, text_shapes(lines), b"\t"))
         else:
-            numbered = [
-                (array("q", map(len, features)), of_kind.table.number(lines_of([*chain(*features)]), b"")[1])
-                for of_kind, features in zip(own.kinds, zip(*map(kinds.of_text, texts), strict=True), strict=True)
+            tokens = [
+                (np.repeat(items, list(map(len, features))), lines_of([*chain(*features)]), b"")
+                for features in zip(*map(kinds.of_text, texts), strict=True)
             ]
-        for of_kind, (counts, numbers) in zip(own.kinds, numbered, strict=False):
-            of_kind.items.append(np.repeat(items, np.frombuffer(counts, np.int64)))
+        for of_kind, (owners, text, separators) in zip(own.kinds, tokens, strict=False):
+            counts, numbers = of_kind.table.number(text, separators, *self.seen)
+            of_kind.items.append(np.repeat(owners, np.frombuffer(counts, np.int64)))
             of_kind.numbers.append(np.frombuffer(numbers, np.int64).astype(np.int32))
 
     def extend(self, later: Occurrences) -> None:
@@ -136,12 +152,11 @@ class Occurrences:
 
 def collect(
     items: Iterable[tuple[str, str, str]],
-    fields: Fields,
-    kinds: FeatureKinds,
+    occurrences: Occurrences,
     progress: Callable[[int], None] | None = None,
 ) -> Occurrences:
-    """Collect the features of items; ``progress`` is called with the number of items so far."""
-    occurrences, items = Occurrences(kinds, fields), iter(items)
+    """Add the features of items to occurrences; ``progress`` is called with the number of items so far."""
+    items = iter(items)
     while chunk := list(islice(items, ITEMS_AT_ONCE)):
         occurrences.add(chunk)
         if progress is not None:
@@ -189,7 +204,7 @@ def _collect_block(parts: Iterable[blocks.Block], *, fields: Fields, kinds: Feat
     others, known = first.beside
     outputs = (output for part in chain((first,), parts) for output in decode_lines(part.outputs))
     items = ((*texts, output) for texts, output in zip(others, outputs, strict=True))
-    return collect(compress(items, known), fields, kinds)
+    return collect(compress(items, known), Occurrences(kinds, fields))
 
 
 _CLASSES = np.zeros(0x110000, np.uint8)  # of each character in a shape, as far as it occurred; else 0

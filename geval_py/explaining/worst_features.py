@@ -16,7 +16,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining import feature_ranking, significance
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
-from geval_py.explaining.features import Occurrences, collect, collect_on
+from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect, collect_on
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 FEATURES_AT_ONCE = 1 << 15  # whose names and figures are made at once
+COUNTED = 5  # items that significant features are on in nearly all data
 HIDDEN = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
 
 
@@ -46,12 +47,13 @@ class WorstFeatures:
 
     Further columns are ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses in nats
     (:mod:`geval_py.explaining.feature_ranking`), ``documents`` if asked for, and ``explained`` of distinct features.
-    Unknown figures are NaN.
+    Unknown figures are NaN. Features are on at least ``least`` items.
     """
 
     named: feature_ranking.Names
     columns: dict[str, Array | Integers]
     notes: tuple[str, ...] = ()
+    least: int = 1
 
     def __len__(self) -> int:
         return len(self.named)
@@ -93,7 +95,7 @@ def rank_features(
     other: ScoredOutput | None = None,
     scores: Sequence[float] | None = None,
     best: bool = False,
-    least: int = 1,
+    least: int | None = None,
     least_of_pair: int | None = None,
     costs: bool = False,
     documents: DocumentsBy = None,
@@ -113,15 +115,21 @@ def rank_features(
     if scores is None:
         scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
     values = () if other is None else (np.array(scores, np.float64),)
+    if least is None and len(scores) <= MAX_LINES:
+        least = 1
     of_file, dependence = choose_documents([evaluation], documents, values=values)
     grouped = of_file and of_file.of_score(score)
 
-    def collected(known: Flags) -> Occurrences:
+    def collected(known: Flags, least: int) -> Occurrences:
         progress_of = None if progress is None else lambda done: progress(done, int(known.sum()))
-        if workers is None or workers.is_local:
+        if workers is not None and not workers.is_local:
+            return collect_on(workers, evaluation, known, kinds, progress_of)
+        fields = Fields(evaluation.split.in_header)
+        seen = bytearray(SEEN_PER_LINE * len(known) * (least > 1 and len(known) > MAX_LINES))
+        for now_least in (0, least) if seen else (0,):
             items = compress(zip(*evaluation.scored_sides(), strict=False), known.tolist())
-            return collect(items, Fields(evaluation.split.in_header), kinds, progress_of)
-        return collect_on(workers, evaluation, known, kinds, progress_of)
+            occurrences = collect(items, Occurrences(kinds, fields, (seen, now_least)), progress_of)
+        return occurrences
 
     features = ranked_features(
         collected,
@@ -141,11 +149,11 @@ def rank_features(
 
 
 def ranked_features(
-    collected: Callable[[Flags], Occurrences],
+    collected: Callable[[Flags, int], Occurrences],
     scores: Sequence[float] | Array,
     *,
     worst_is_greatest: bool,
-    least: int = 1,
+    least: int | None = 1,
     least_of_pair: int | None = None,
     losses: Sequence[float] | Array | None = None,
     documents: Documents | None = None,
@@ -156,11 +164,13 @@ def ranked_features(
 ) -> WorstFeatures:
     """Rank the features of items by how surely they go with bad scores, the smallest p first.
 
-    Items with score NaN are left out: ``collected`` returns the features of the others, from a flag for each item.
-    ``worst_is_greatest`` is whether great scores are bad. Features, also of pairs, are on ``least`` items and not on
-    as many, and single features of pairs on ``least_of_pair`` items (as many by default). A feature of all items,
-    whose p is not defined, is left out. Features with equal p are sorted by field (expected, output, then the columns
-    of the input), then by token, character by character.
+    Items with score NaN are left out: ``collected`` returns the features of the others, from a flag for each item,
+    and may leave out tokens on fewer items than a number. ``worst_is_greatest`` is whether great scores are bad.
+    Features, also of pairs, are on ``least`` items and not on as many, and single features of pairs on
+    ``least_of_pair`` items (as many by default). If ``least`` is None, it is the greatest that leaves out no token
+    that can be significant (:func:`feature_ranking.least_significant`). A feature of all items, whose p is not
+    defined, is left out. Features with equal p are sorted by field (expected, output, then the columns of the input),
+    then by token, character by character.
 
     ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
     documents with it, and for q and intervals by documents; ``distinct``, for only the few features, at most ``most``
@@ -176,10 +186,14 @@ def ranked_features(
     if documents is not None and not known.all():
         documents = documents.only(np.flatnonzero(known))
     ranks = feature_ranking.rank_scores(figures, greatest_first=worst_is_greatest)
-    occurrences = collected(known)
+    for counted in (COUNTED, 1) if least is None else (least,):
+        occurrences = collected(known, counted)
+        needed = feature_ranking.least_significant(occurrences, ranks) if least is None else least
+        if needed > occurrences.seen[1]:  # else rarer features, of which some are left out, can be significant
+            break
     if distinct and occurrences.kinds.cartesian:
         raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
-    ranked = feature_ranking.rank(occurrences, ranks, least, least_of_pair)
+    ranked = feature_ranking.rank(occurrences, ranks, needed, least_of_pair)
     several = None if documents is None or documents.are_lines or documents.count == 1 else documents
     with_q = with_q or distinct
     explained: list[float] = []
@@ -218,7 +232,7 @@ def ranked_features(
     named = ranked.names
     if distinct:  # few, so that their names take less memory than the tables with all
         named = feature_ranking.Names((), named.texts(), np.arange(len(named)))
-    return WorstFeatures(named=named, columns=columns)
+    return WorstFeatures(named=named, columns=columns, least=needed)
 
 
 # The table

@@ -384,10 +384,11 @@ class Settings(OptionValues):
     just_tokenize: bool = _option(
         "-j --just-tokenize", OF_FEATURES, "only split standard input into tokens, with -T", mode=True
     )
-    min_frequency: int = _option(
+    min_frequency: int | None = _option(
         "--min-frequency N", OF_FEATURES,
-        "only features that at least N items have and at least N items lack (default: 1)",
-        read=natural_number, default=1, goes_with=(*FEATURES, "line_by_line"),
+        "only features that at least N items have and at least N items lack (default: 1; above 200,000 lines: "
+        "as many as it takes to be significant)",
+        read=natural_number, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
     all_features: bool = _option(
         "--all-features", OF_FEATURES, "also show ids of lines and documents, and numbers of the output",

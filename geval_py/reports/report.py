@@ -23,7 +23,7 @@ from geval_py.explaining.calibration import (
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
-from geval_py.explaining.features import Occurrences
+from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
-MAX_LINES = 200_000  # of more lines, most charts are of a sample
 SAMPLED_LINES = 100_000
 MIN_DOCUMENTS = 30  # of a sample
 LINES_AT_ONCE = 1024
@@ -299,7 +298,7 @@ class Report:
             split=own.split, output=own.output, input=own.input, scores=scores, file_lines=own.file_lines
         )
         features = ranked_features(
-            lambda _: occurrences,
+            lambda *_: occurrences,
             values[self.sample],
             worst_is_greatest=self.worst_is_greatest,
             least=MIN_LINES,

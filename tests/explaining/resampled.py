@@ -3,7 +3,7 @@
 from array import array
 from itertools import compress
 
-from geval_py.explaining.features import collect
+from geval_py.explaining.features import Occurrences, collect
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.explaining.worst_features import ranked_features
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -26,5 +26,5 @@ def worst_features(items, scores, *, header=(), kinds=None, **how):
     """The ranking of the features of items, aligned with their scores."""
     kinds = kinds or FeatureKinds()
     return ranked_features(
-        lambda known: collect(compress(items, known.tolist()), Fields(header), kinds), scores, **how
+        lambda known, _: collect(compress(items, known.tolist()), Occurrences(kinds, Fields(header))), scores, **how
     )

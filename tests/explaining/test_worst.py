@@ -1,8 +1,10 @@
 """Which features go with bad scores: against a naive ranking, scipy, and brute force."""
 
 import math
+import random
 import warnings
-from itertools import combinations, pairwise
+from collections import Counter
+from itertools import chain, combinations, pairwise
 
 import numpy as np
 import pytest
@@ -215,6 +217,80 @@ def tied_p(name, items, scores):
     return scipy.stats.mannwhitneyu(on, off, alternative="greater", method="asymptotic", use_continuity=False).pvalue
 
 
+# How many lines a token needs to be significant
+
+
+def naive_least(tokens_of, scores):
+    """Tarone's number, by loops and scipy: how many items a token must be on, and not be on, to be tested."""
+    number = len(scores)
+    counts = Counter(chain.from_iterable(tokens_of))
+    worst_first = sorted(scores, reverse=True)
+    for least in range(1, number):
+        tested = sum(min(count, number - count) >= least for count in counts.values())
+        if tested * scipy_p(worst_first[:least], worst_first[least:]) <= 0.05:
+            return least
+    return number + 1
+
+
+def scipy_p(worse, better):
+    if len({*worse, *better}) == 1:
+        return 0.5
+    how = {"alternative": "greater", "use_continuity": False, "method": "asymptotic"}
+    return scipy.stats.mannwhitneyu(worse, better, **how).pvalue
+
+
+@pytest.mark.parametrize("seed", range(examples(40)))
+def test_tokens_that_cannot_be_significant_are_left_out(seed):
+    rng = random.Random(seed)
+    number, distinct_scores = rng.choice([1, 2, 5, 20, 60]), rng.choice([1, 2, 3, 10**6])
+    scores = [float(rng.randrange(distinct_scores)) for _ in range(number)]
+    tokens_of = [set() for _ in scores]
+    for token in range(rng.choice([1, 5, 40, 400])):
+        for item in rng.sample(range(number), min(number, int(rng.paretovariate(0.8)))):
+            tokens_of[item].add(f"w{token}")
+    items = [("", " ".join(sorted(tokens)), "") for tokens in tokens_of]
+    shown = worst_features(items, scores, worst_is_greatest=True, least=None)
+    assert shown.least == naive_least(tokens_of, scores)
+    some = worst_features(items, scores, worst_is_greatest=True, least=shown.least)
+    assert (shown.names, shown.columns["p"].tolist()) == (some.names, some.columns["p"].tolist())
+
+
+@settings(PROPERTY, max_examples=examples(30))
+@given(st.lists(st.sampled_from([1.0, 2.0, 3.0]) | st.floats(-9, 9), min_size=2, max_size=7))
+def test_the_least_p_is_that_of_the_worst_items(scores):
+    worst_first = sorted(scores, reverse=True)
+    for number in range(1, len(scores)):
+        least = scipy_p(worst_first[:number], worst_first[number:])
+        for which in combinations(range(len(scores)), number):
+            others = [score for item, score in enumerate(scores) if item not in which]
+            assert scipy_p([scores[item] for item in which], others) >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("lines_of_rare", "least"), [(3, 4), (7, 8)])
+def test_rare_tokens_of_very_many_lines_are_left_out(lines_of_rare, least, tmp_path, monkeypatch, geval):
+    """Of 200,001 lines. One of about 100 tokens can be significant on 4 lines (p 0.00027), and one of 28,672 on 8
+    (p 4.8e-7), but not on 7; the rarest are counted before they are numbered, unless they can be significant."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dev-0").mkdir()
+    numbers = range(200_001)
+    files = {
+        "in.tsv": (f"rare{n // lines_of_rare} {n % 100}" for n in numbers),
+        "expected.tsv": map(str, numbers),
+        "out.tsv": ("0" for _ in numbers),
+    }
+    for name, lines in files.items():
+        (tmp_path / "dev-0" / name).write_text("".join(f"{line}\n" for line in lines))
+    words = ["-t", "dev-0", "-m", "MSE", "-w"]
+    needs = f"geval: note: a feature needs {least} lines to be significant"
+    note = f"{needs}: rarer ones are left out (--min-frequency 1 shows them)\n"
+    status, out, err = geval(*words)
+    assert (status, err, out.count("\n")) == (0, note, 100)
+    _, every, err = geval(*words, "--min-frequency", "1")
+    rows = every.splitlines(keepends=True)
+    assert (err, len(rows)) == ("", 100 + 200_001 + math.ceil(200_001 / lines_of_rare))
+    assert out == "".join(row for row in rows if int(row.split("\t")[1]) >= least)
+
+
 def test_a_table_without_a_row():
     frame = ranked([]).to_frame()
     assert list(frame.columns) == ["feature", "count", "score", "p", "q"]
@@ -402,7 +478,7 @@ def test_progress_of_several_chunks(monkeypatch):
     monkeypatch.setattr(features, "ITEMS_AT_ONCE", 3)
     items = [(f"c{n}\t" + "d" * (n == 6), "the" if n % 2 else "a", "x") for n in range(8)]
     seen = []
-    occurrences = features.collect(items, Fields(), FeatureKinds(), seen.append)
+    occurrences = features.collect(items, features.Occurrences(FeatureKinds(), Fields()), seen.append)
     assert sorted(map(str, occurrences.by_field)) == ["exp", "in<1>", "in<2>", "out"]
     assert seen == [3, 6, 8]
 

@@ -2,6 +2,8 @@
 
 import pickle
 from array import array
+from collections import Counter
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -59,6 +61,38 @@ def test_many_tokens(table):
     _, numbers = table.number("".join(f"{token}\n" for token in tokens * 2).encode(), b"")
     assert numbers.tolist() == [*range(3000)] * 2
     assert table.names(table.sorted(numbers[:3000])) == sorted(tokens)
+
+
+@settings(deadline=None, max_examples=examples(200))
+@given(st.sampled_from([native, reference]), BLOCKS, st.integers(1, 3), st.sampled_from([1, 3, 1 << 16]))
+def test_tokens_that_were_seen_often_enough_are_numbered(kernel, blocks, least, places):
+    """All of them; the native table numbers rarer ones only if they share a byte with others, the reference all."""
+    seen, tables = bytearray(places), [kernel.TokenTable() for _ in range(3)]
+    blocks = [("".join(f"{line}\n" for line in lines).encode(), separators.encode()) for lines, separators in blocks]
+    lines_with = Counter()
+    for block in blocks:
+        counted = tables[0].number(*block, seen, 0)
+        counts, numbers = tables[1].number(*block)
+        assert kernel is reference or counted == (array("q", [0] * len(counts)), array("q"))
+        lines_with.update(tables[1].names(numbers))
+    for block in blocks:
+        (counts, numbers), (kept_counts, kept) = tables[1].number(*block), tables[2].number(*block, seen, least)
+        names, kept_names = iter(tables[1].names(numbers)), iter(tables[2].names(kept))
+        for count, kept_count in zip(counts, kept_counts, strict=True):
+            of_line = list(islice(names, count))
+            kept_of_line = set(islice(kept_names, kept_count))
+            assert {name for name in of_line if lines_with[name] >= least} <= kept_of_line <= set(of_line)
+
+
+def test_most_rare_tokens_are_left_out_of_the_native_table():
+    table, seen = native.TokenTable(), bytearray(1 << 16)
+    text = "".join(f"{n // 2}\n{n % 7}\n" for n in range(300)).encode()  # 143 of 150 tokens are on two lines
+    table.number(text, b"", seen, 0)
+    assert len(table) == 0
+    numbers = table.number(text, b"", seen, 3)[1]
+    assert 7 <= len(set(numbers)) == len(table) < 75  # tokens may share a byte
+    with pytest.raises(TypeError):
+        table.number(text, b"", b"not to be written", 3)
 
 
 def test_numbers_of_another_size(table):

@@ -93,8 +93,8 @@ class TokenTable:
     def __reduce__(self) -> tuple[type[TokenTable], tuple[list[str]]]:
         return TokenTable, (self.names(array("q", range(len(self)))),)
 
-    def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
-        return _native.number_tokens(self._table, text, separators)
+    def number(self, text: bytes, separators: bytes, *seen: Any) -> tuple[array[int], array[int]]:
+        return _native.number_tokens(self._table, text, separators, *seen)
 
     def names(self, numbers: array[int]) -> list[str]:
         return _native.token_names(self._table, numbers).decode().split("\n")[:-1]

@@ -28,12 +28,14 @@ PyObject* token_table(PyObject*, PyObject*) {
 
 PyObject* number_tokens(PyObject*, PyObject* arguments) {
     PyObject* capsule;
-    Buffer text, separators;
-    if (!PyArg_ParseTuple(arguments, "Oy*y*", &capsule, &text.view, &separators.view)) return nullptr;
+    Buffer text, separators, seen;
+    int least = 0;
+    if (!PyArg_ParseTuple(arguments, "Oy*y*|w*i", &capsule, &text.view, &separators.view, &seen.view, &least)) return nullptr;
     TokenTable* table = table_in(capsule);
     if (!table) return nullptr;
+    const Sightings sightings{static_cast<unsigned char*>(seen.view.buf), length_of<unsigned char>(seen), least};
     std::vector<std::int64_t> counts, numbers;
-    if (!without_gil([&] { table->number(text.text(), separators.text(), counts, numbers); })) return nullptr;
+    if (!without_gil([&] { table->number(text.text(), separators.text(), sightings, counts, numbers); })) return nullptr;
     return Py_BuildValue("(NN)", array_of(counts), array_of(numbers));
 }
 

@@ -75,19 +75,27 @@ void split_lines(Text text, Separators separators, Token token, EndLine end_line
     if (text.begin != text.end && text.end[-1] != '\n') end_line();
 }
 
+// How often tokens were seen, up to 255, by their hashes: tokens with the same place are counted together.
+struct Sightings {
+    unsigned char* counts;
+    std::uint64_t size;
+    int least;  // 0 to count tokens; else only those seen as often are numbered
+    unsigned char& at(std::uint32_t hash) const { return counts[hash * size >> 32]; }
+    bool is_numbered(std::uint32_t hash) { return least ? at(hash) >= std::min(least, 255) : (at(hash) += at(hash) < 255, false); }
+};
+
 // Distinct tokens, numbered from 0 in the order in which they appear.
 class TokenTable {
   public:
     // The number of distinct tokens of each line, and their numbers, line by line. Tokens stand between separators;
     // without any, each line is one token.
-    void number(Text text, Text separators, std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
+    void number(Text text, Text separators, Sightings seen, std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        limit_ = text.end, line_tokens_.clear(), ++line_;  // a line that memory did not suffice for is over
-        if (separators.begin == separators.end) {
+        seen_ = seen, limit_ = text.end, line_tokens_.clear(), ++line_;  // a line that memory did not suffice for is over
+        if (separators.begin == separators.end)
             while (text.begin != text.end) keep(line_token(take_line(text))), end_line(counts, numbers);
-        } else {
+        else
             split_lines(text, Separators(separators), [&](Text token) { keep(line_token(token)); }, [&] { end_line(counts, numbers); });
-        }
     }
 
     std::size_t size() const {
@@ -196,18 +204,18 @@ class TokenTable {
     // Keeps a token of the line until all are found. Meanwhile its slot, which may be anywhere, is fetched from memory.
     void keep(const LineToken& token) {
         line_tokens_.push_back(token);
-        if (!slots_.empty()) prefetch(slots_.data() + (token.hash & (slots_.size() - 1)));
+        prefetch(seen_.size ? &seen_.at(token.hash) : static_cast<void*>(&slots_[token.hash & (slots_.size() - 1)]));
     }
 
     // Numbers the tokens of a line. The tokens that are known, which may be anywhere too, are fetched from memory first.
     void end_line(std::vector<std::int64_t>& counts, std::vector<std::int64_t>& numbers) {
         const std::size_t before = numbers.size();
         for (const LineToken& token : line_tokens_) {
-            if (slots_.empty()) break;
             const Slot& slot = slots_[token.hash & (slots_.size() - 1)];
             if (slot.number) prefetch(&tokens_[slot.number - 1]);
         }
-        for (const LineToken& token : line_tokens_) add(token, numbers);
+        for (const LineToken& token : line_tokens_)
+            if (!seen_.size || seen_.is_numbered(token.hash)) add(token, numbers);
         counts.push_back(static_cast<std::int64_t>(numbers.size() - before));
         line_tokens_.clear();
         ++line_;
@@ -218,7 +226,7 @@ class TokenTable {
         const std::size_t mask = slots_.size() - 1;
         for (std::size_t i = fresh.hash & mask;; i = (i + 1) & mask) {
             if (!slots_[i].number) {
-                if (tokens_.size() >= MAX_TOKENS) throw std::bad_alloc();
+                if (tokens_.size() >= std::numeric_limits<std::uint32_t>::max() - 1) throw std::bad_alloc();
                 numbers.push_back(static_cast<std::int64_t>(tokens_.size()));
                 // The text comes first: if memory ends here, no token is left without its text.
                 const std::uint64_t start = texts_.size();
@@ -241,7 +249,7 @@ class TokenTable {
     }
 
     void grow() {
-        std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
+        std::vector<Slot> old(2 * slots_.size());
         old.swap(slots_);
         const std::size_t mask = slots_.size() - 1;
         for (const Slot& slot : old) {
@@ -252,13 +260,12 @@ class TokenTable {
         }
     }
 
-    static constexpr std::size_t MAX_TOKENS = std::numeric_limits<std::uint32_t>::max() - 1;
-
     mutable std::mutex mutex_;
     std::string texts_;
     std::vector<Token> tokens_;
-    std::vector<Slot> slots_;
+    std::vector<Slot> slots_ = std::vector<Slot>(64);
     std::vector<LineToken> line_tokens_;  // on a line
+    Sightings seen_{};
     const char* limit_ = nullptr;  // where the text that is read ends
     std::uint32_t line_ = 1;
 };

@@ -27,11 +27,15 @@ class TokenTable:
     def __len__(self) -> int:
         return len(self._names)
 
-    def number(self, text: bytes, separators: bytes) -> tuple[array[int], array[int]]:
+    def number(self, text: bytes, separators: bytes, *_seen: bytearray | int) -> tuple[array[int], array[int]]:
         """Return the number of distinct tokens of each line, and their numbers, line by line.
 
         ``text`` is in UTF-8, each line ended by LF. Tokens stand between ``separators``, which are ASCII characters;
         without any, each line is one token, even an empty one.
+
+        With a bytearray and a number, the native table may leave out rare tokens; this one does not. With 0 it counts
+        tokens, up to 255, in bytes that hashes choose, and numbers none; else it numbers only those whose byte is at
+        least the number.
         """
         counts, numbers = array("q"), array("q")
         splitter = re.compile(f"[{re.escape(separators.decode())}]" if separators else "\n")
