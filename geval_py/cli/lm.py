@@ -7,7 +7,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, groupby, tee
 from operator import itemgetter
@@ -26,6 +26,7 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import UsageError
+from geval_py.explaining.significance import Interval
 from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model, passages
 from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
 from geval_py.reading import compression, config, rewriting, sources
@@ -283,18 +284,21 @@ def run_perplexity(args: argparse.Namespace) -> None:
     if args.sentences and (args.bootstrap is not None or args.format != "text"):
         raise UsageError(message="--sentences has neither intervals nor another format")
     blocks = _blocks(args, config.DEFAULT_TEST)
-    score: ngram_model.TextScore | passages.PassageScores
+    resampled: Callable[..., Sequence[Interval]]
     model = _any_model(args.model)
     if not isinstance(model, ngram_model.NgramModel):
         if not args.marks:
             raise UsageError(message="--no-sentence-marks is for n-gram models")
-        score = passages.score_passages(model.model, _texts(blocks, whole=args.whole_texts), args.window)
-        column, counts, shown = "tokens", score.tokens, partial(passages.passages_shown, score)
+        scores = passages.score_passages(model.model, _texts(blocks, whole=args.whole_texts), args.window)
+        column, logs, counts = "tokens", *scores[:, :2].T
+        pairs = [(logs, of_unit) for of_unit in scores[:, 1:].T]
+        resampled, shown = partial(ngram_model.resampled, pairs), partial(passages.passages_shown, scores)
     else:
         if args.window is not None or args.whole_texts:
             raise UsageError(message="--window and --whole-texts are for gguf:FILE, hf:NAME and openai:URL#MODEL")
         score = model.score_blocks(blocks, bos=args.marks, eos=args.marks)
-        column, counts, shown = "OOVs", score.oov, partial(ngram_model.perplexity_shown, score)
+        column, logs, counts = "OOVs", score.logs, score.oov
+        resampled, shown = score.intervals, partial(ngram_model.perplexity_shown, score)
         unknown = int(score.oov.sum())
         if unknown:
             has_unknown = not any(b"<unk>" in part.missing for part in model.parts)
@@ -302,14 +306,12 @@ def run_perplexity(args: argparse.Namespace) -> None:
             terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
     if args.sentences:
         columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name=column)]
-        terminal.write_table(Table(columns, zip(score.logs.tolist(), counts.tolist(), strict=True)))
+        terminal.write_table(Table(columns, zip(logs.tolist(), map(int, counts), strict=True)))
         return
     intervals = None
     if args.bootstrap is not None:
         with terminal.ProgressBar("samples", unit="items") as progress:
-            intervals = score.intervals(
-                args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress
-            )
+            intervals = resampled(args.bootstrap, config.DEFAULT_SEED if args.seed is None else args.seed, progress)
     terminal.show(shown(intervals, args.precision), args)
 
 

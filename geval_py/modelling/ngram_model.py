@@ -21,7 +21,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial, reduce
-from itertools import islice, zip_longest
+from itertools import islice
 from operator import add
 from typing import Any, Protocol, Self
 
@@ -382,8 +382,8 @@ def perplexity_shown(
     The JSON document also has the convention for <unk>.
     """
     values = {
-        "perplexity_including_oov": ("Perplexity including OOVs:", score.perplexity_including_oov),
-        "perplexity_excluding_oov": ("Perplexity excluding OOVs:", score.perplexity_excluding_oov),
+        "perplexity_including_oov": score.perplexity_including_oov,
+        "perplexity_excluding_oov": score.perplexity_excluding_oov,
     }
     counts = {"oov": int(score.oov.sum()), "tokens": int(score.tokens.sum())}
     more = {"sentences": len(score.tokens), "unknown_words": UNKNOWN_CONVENTION}
@@ -391,26 +391,24 @@ def perplexity_shown(
 
 
 def perplexities_shown(
-    values: Mapping[str, tuple[str, float]],
+    values: Mapping[str, float],
     intervals: Sequence[significance.Interval],
     counts: Mapping[str, int],
     precision: int | None,
     more: Mapping[str, object],
 ) -> formats.Shown:
-    """Return perplexities with their labels, intervals of the first ones, and counts: a table, and JSON with more."""
-    document: dict[str, Any] = {name: value for name, (_, value) in values.items()}
-    document |= {**counts, **more}
-    rows: list[tuple[str, object]] = []
-    for (name, (label, value)), interval in zip_longest(values.items(), intervals):
-        shown = numbers.number(value, precision)
-        if interval is not None:
-            document[name.replace("perplexity", "interval")] = interval.to_dict()
-            if not math.isnan(interval.middle):
-                shown = numbers.with_half_width(interval.middle, interval.half_width, precision)
-        rows.append((label, shown))
-    rows += [("OOVs:" if name == "oov" else f"{name.capitalize()}:", count) for name, count in counts.items()]
+    """Return perplexities by their names, intervals of the first ones, and counts: a table, and JSON with more."""
+    document: dict[str, Any] = {**values, **counts, **more}
+    rows: dict[str, object] = {name: numbers.number(value, precision) for name, value in values.items()}
+    rows |= counts
+    for name, interval in zip(values, intervals, strict=False):
+        document[name.replace("perplexity", "interval")] = interval.to_dict()
+        if not math.isnan(interval.middle):
+            rows[name] = numbers.with_half_width(interval.middle, interval.half_width, precision)
+    labels = [name.replace("_", " ").replace("oov", "OOVs") for name in rows]
+    people = [(f"{label[0].upper()}{label[1:]}:", shown) for label, shown in zip(labels, rows.values(), strict=True)]
     columns = [table.Column(name="what"), table.Column(name="value")]
-    return formats.Shown(document=document, people=table.Table(columns, rows), as_tabs=True)
+    return formats.Shown(document=document, people=table.Table(columns, people), as_tabs=True)
 
 
 def mixture_shown(

@@ -17,7 +17,6 @@ from geval_py.modelling.served_models import Served
 from geval_py.modelling.word_search import NextTokens
 
 TEXTS = ["at tea to eat a toe. ", "", "a", "oat", "tea\ntoe"]
-UNITS = ("token", "word", "byte")
 
 
 class Counting:
@@ -62,7 +61,7 @@ def windows(tokens, size):
 def test_windows_are_those_of_the_harness(size):
     model = Counting()
     scores = score_passages(model, TEXTS, size)
-    for text, log, tokens in zip(TEXTS, scores.logs, scores.tokens, strict=True):
+    for text, log, tokens in zip(TEXTS, *scores[:, :2].T, strict=True):
         of_text = model.encode(text)[1:]
         shares = [
             model.shares(seen[: len(seen) - len(predicted) + place + 1])[token]
@@ -70,7 +69,7 @@ def test_windows_are_those_of_the_harness(size):
             for place, token in enumerate(predicted)
         ]
         assert (len(shares), math.fsum(map(math.log10, shares))) == (tokens, pytest.approx(log))
-    assert (scores.words.tolist(), scores.bytes.tolist()) == ([6, 0, 1, 1, 2], [21, 0, 1, 3, 7])
+    assert scores[:, 2:].T.tolist() == [[6, 0, 1, 1, 2], [21, 0, 1, 3, 7]]
 
 
 @pytest.mark.parametrize("size", [0, 9])
@@ -112,7 +111,7 @@ def test_a_server_tells_the_tokens_of_a_text(addresses):
     scores = score_passages(echoing, ["", "a tea"])
     model, tokens = letters(), letters().encode("\na tea")[1:]  # an empty prompt is a line end
     expected = math.fsum(math.log10(model.table[pair]) for pair in pairwise(tokens))
-    assert (scores.logs.tolist(), scores.tokens.tolist()) == ([0, pytest.approx(expected)], [0, 5])
+    assert scores[:, :2].T.tolist() == [[0, pytest.approx(expected)], [0, 5]]
     with pytest.raises(ModelError, match="does not tell the probability of a prompt"):
         score_passages(silent, ["a tea"])
     with pytest.raises(UsageError, match=r"^a window of 9 tokens is not possible: a server takes each text whole$"):
@@ -127,7 +126,7 @@ def test_the_command(addresses, geval, tmp_path, monkeypatch):
     status, out, err = geval(*perplexity, "a.txt", "b.txt")
     assert (status, err) == (0, "")
     labels, figures = zip(*(line.split("\t") for line in out.splitlines()), strict=True)
-    per = [f"Perplexity per {unit}:" for unit in UNITS]
+    per = [f"{unit} perplexity:" for unit in ("Token", "Word", "Byte")]
     assert labels == (*per, "Bits per byte:", "Tokens:", "Words:", "Bytes:")
     assert figures[4:] == ("14", "5", "14")
     whole = json.loads(geval(*perplexity, "a.txt", "b.txt", "--whole-texts", "--format", "json")[1])
@@ -191,11 +190,11 @@ def test_figures_are_those_of_the_harness(size, tmp_path):
     requests = [Instance("loglikelihood_rolling", {}, (text,), place) for place, text in enumerate(texts)]
     nats = harness.loglikelihood_rolling(requests, disable_tqdm=True)
     scores = score_passages(Causal(str(tmp_path)), texts, size)
-    assert scores.logs * math.log(10) == pytest.approx(nats, rel=1e-6, abs=1e-4)
+    assert scores[:, 0] * math.log(10) == pytest.approx(nats, rel=1e-6, abs=1e-4)
     document = passages_shown(scores).document
     of_bytes, of_words = (
         [(log, count) for log, count in zip(nats, counts.tolist(), strict=True) if count]
-        for counts in (scores.bytes, scores.words)
+        for counts in (scores[:, 3], scores[:, 2])
     )
     assert document["word_perplexity"] == pytest.approx(weighted_perplexity(of_words), rel=1e-6)
     assert document["byte_perplexity"] == pytest.approx(weighted_perplexity(of_bytes), rel=1e-6)
