@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -209,16 +210,16 @@ def tune(
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)
     folds, notes = cross_validation.folds_of([evaluation], documents, seed, force=force)
-    count, without = derived.DEFAULT_WORDS if words is None else words, []
-    frequent = derived.frequent_words_of_train(evaluation.split, count) if count else {}
-    if count and not frequent:
+    most, without = derived.ALL_WORDS if words is None else words, []
+    more = derived.frequent_words_of_train(evaluation.split, most) if most else {}
+    frequent = dict(islice(more.items(), derived.DEFAULT_WORDS)) if words is None else more
+    if most and not frequent:
         missing = "there is no train/expected.tsv, whose commonest words nu would be for"
         if words is not None:
             raise errors.UsageError(message=missing)
         without = [f"{missing}: it is left out"]
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [step for step in LADDER if (temperature or "temperature" not in step) and (frequent or "nu" not in step)]
-    more = derived.frequent_words_of_train(evaluation.split, derived.ALL_WORDS) if words is None else {}
     held_out, losses = np.array(evaluation.line_losses), None
     parameters, first = Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
     taken: tuple[str, ...] = ()
