@@ -14,7 +14,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.derived import check_reread
 from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
+from geval_py.reading.sources import state_at
 from geval_py.scoring import blocks, recipes, scores
 from geval_py.scoring.kernel import backends
 from geval_py.text import visible
@@ -201,9 +202,17 @@ def read_guesses(
 
 def bucket_shares(split: splits.Split, frequent: recipes.Shares, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
-    with LineReader(split.expected, header=split.output_header) as expected:
+    state = state_at(split.expected)
+    return _bucket_shares(split.expected, state, split.output_header, tuple(frequent.items()), bits)
+
+
+@lru_cache(maxsize=1)  # a report needs the same sums twice, which takes seconds for a million lines
+def _bucket_shares(
+    path: str, _: object, header: str | None, frequent: tuple[tuple[str, float], ...], bits: int
+) -> Array:
+    with LineReader(path, header=header) as expected:
         answers = b"".join(iter(expected.block, b""))
-    return np.frombuffer(backends.bucket_shares(*_encoded(frequent), answers, bits, 1))
+    return np.frombuffer(backends.bucket_shares(*_encoded(dict(frequent)), answers, bits, 1))
 
 
 def _encoded(frequent: recipes.Shares) -> tuple[bytes, array[float]]:

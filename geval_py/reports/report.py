@@ -320,7 +320,7 @@ class Report:
         if not counts or not self.can_be_tuned:
             return None
         seen = 1.0 - max(1, list(counts.values()).count(1)) / counts.total()
-        frequent = derived.frequent_words(counts.elements(), derived.ALL_WORDS)
+        frequent = derived.frequent_words(counts, derived.ALL_WORDS)
         bits = hashed_bits(self.evaluation)
         shares = bucket_shares(self.evaluation.split, frequent, bits)
         masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
