@@ -106,12 +106,13 @@ A run that is stopped, or killed, goes on where it was when it is started again.
     ),
     table_options("threads"),
     option(
-        "--dtype", choices=("float32", "float16", "bfloat16"), metavar="TYPE",
-        help="the number format in transformers: float32 (default), float16, bfloat16",
+        "--dtype", choices=("float32", "float16", "bfloat16", "int8", "int4"), metavar="TYPE",
+        help="the number format in transformers: float32 (default), float16, bfloat16; int8, int4 (bitsandbytes)",
     ),
     option(
-        "--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", metavar="DEVICE",
-        help="where transformers computes: cpu, cuda, mps (default: the GPU if there is one)",
+        "--device", default="auto", metavar="DEVICE",
+        help="where transformers computes: cpu, cuda, cuda:1, mps; balanced: spread over all GPUs "
+        "(default: the GPU if there is one)",
     ),
     option("--template", metavar="FILE", help="what to ask a chat model, with {left} and {right} for the contexts"),
     number_option("--samples", default=0, help="count N answers of a chat model, also if it tells probabilities"),

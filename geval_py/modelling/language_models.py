@@ -10,6 +10,7 @@ import copy
 import ctypes
 import io
 import json
+import logging
 import os
 import re
 import struct
@@ -35,6 +36,10 @@ MAX_TOKENS = 2048  # that are computed together
 MAX_LOGITS = 1 << 26  # that are in memory together, 4 bytes each
 MAX_TOKEN_BYTES = 256  # bytes of a token
 NO_START = "the model has no token that begins a text, and a gap has no text before it"
+QUANTISED: dict[str, dict[str, Any]] = {
+    "int8": {"load_in_8bit": True},
+    "int4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
+}
 CACHE_ERROR = 0.1  # of a cache's logits, as a part of their standard deviation: half precision is coarse
 
 
@@ -297,16 +302,29 @@ def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, A
     """Return torch, a tokenizer and a model of transformers; raises ModelError.
 
     The ``name`` is NAME, NAME@REVISION, a folder, or a GGUF file, whose weights are dequantised.
-    The ``device`` auto is the first GPU, if there is one. The folder of an adapter stands for its model with it.
+    The ``device`` auto is the first GPU, if there is one, and balanced spreads a model over all GPUs and the memory.
+    By the ``dtype`` int8 or int4, bitsandbytes quantises weights; quantised ones are taken as they are. The folder of
+    an adapter stands for its model with it.
     """
     torch = needed("torch", "hf")
+    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
+    available = [kind for kind, backend in backends.items() if backend.is_available()]
+    if device == "auto":
+        device = [*available, "cpu"][0]
+    elif device != "balanced" and device.partition(":")[0] not in ("cpu", *available):
+        raise ModelError(message=f"torch has no device {visible(device)} here: {', '.join(['cpu', *available])}")
     adapted, adapter = _base(name), name
     name = adapted or name
     tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:
         raise ModelError(message=f"{named(name)} has no tokenizer of the package tokenizers")
-    dtype = getattr(torch, dtype or "float32")
-    model, report = _pretrained(name, kind, config=_config(name), dtype=dtype, output_loading_info=True)
+    config = _config(name)
+    settings: dict[str, Any] = {"dtype": dtype or ("auto" if hasattr(config, "quantization_config") else "float32")}
+    if dtype in QUANTISED:
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+        quantised = needed("transformers", "hf").BitsAndBytesConfig(**QUANTISED[dtype])
+        settings = {"dtype": "bfloat16", "quantization_config": quantised}
+    model, report = _pretrained(name, kind, config=config, device_map=device, output_loading_info=True, **settings)
     if report["missing_keys"]:
         missing = visible(min(report["missing_keys"]))
         message = f"{named(name)} lacks weights of a {type(model).__name__}, such as {missing}"
@@ -315,14 +333,10 @@ def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, A
     if tokens > size:
         message = f"the tokenizer of {named(name)} has {tokens} tokens, and its model {size}"
         raise ModelError(message=f"{message}\n  the tokenizer is that of another model")
-    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
-    available = [kind for kind, backend in backends.items() if backend.is_available()]
-    if device not in ("auto", "cpu", *available):
-        raise ModelError(message=f"torch has no device {device} here: {', '.join(['cpu', *available])}")
     with _loading(adapter):
         if adapted:
             model = needed("peft", "hf").PeftModel.from_pretrained(model, adapter).merge_and_unload()
-        return torch, tokenizer, model.to([*available, "cpu"][0] if device == "auto" else device).eval()
+        return torch, tokenizer, model.eval()
 
 
 def max_length(model: Any) -> int:

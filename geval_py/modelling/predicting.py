@@ -36,6 +36,7 @@ from geval_py.text import named, shown, suggestion, visible
 from geval_py.version import installs
 
 ADAPTERS = ("gguf", "hf", "openai")
+KINDS = ("arpa", "kenlm", "chat", *ADAPTERS)
 FORMS = ("arpa:FILE", "kenlm:FILE", "gguf:FILE", "hf:NAME-OR-FOLDER", "openai:URL#MODEL", "chat:URL#MODEL")
 ENDINGS = {"gguf": "gguf", "arpa": "arpa", "bin": "arpa", "binary": "arpa", "klm": "arpa"}  # arpa: reads KenLM's, too
 MEANT = {  # the address in the place of one without its kind, by what stands before the colon
@@ -117,8 +118,8 @@ class Settings(NamedTuple):
     """How a language model is opened and asked.
 
     ``threads`` are for llama.cpp, by default one a core; so many ``parallel`` requests are sent to a server at once;
-    ``dtype`` is the type of transformers' numbers: float32 by default, float16 or bfloat16; ``device`` is torch's. A
-    chat model is asked by a ``template`` and, with ``samples``, so many times.
+    ``dtype`` is the type of transformers' numbers: float32 by default, float16, bfloat16, int8 or int4; ``device`` is
+    torch's. A chat model is asked by a ``template`` and, with ``samples``, so many times.
     """
 
     threads: int | None = None
@@ -138,7 +139,7 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
     Raises UsageError for an unknown name, and for what the model would not heed.
     """
     kind, _, rest = address.partition(":")
-    if address not in baselines.BASELINES and not (rest and kind in ("arpa", "kenlm", "chat", *ADAPTERS)):
+    if address not in baselines.BASELINES and not (rest and kind in KINDS):
         raise UsageError(message=_unknown(address, kind, rest))
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         why = ", a chat model, sees both contexts: it" if kind == "chat" else ""
@@ -168,11 +169,13 @@ def _unknown(address: str, kind: str, rest: str) -> str:
     elif kind in MEANT:
         advice = f"did you mean `{visible(MEANT[kind].format(address, rest))}`?"
     elif ":" in address:
-        advice = suggestion(kind, ("arpa", "kenlm", "chat", *ADAPTERS), "{}:")
+        advice = "" if kind in KINDS else suggestion(kind, KINDS, "{}:")
         advice += f"a model is {', '.join(baselines.BASELINES)}, {', '.join(FORMS)}"
     else:
         advice = suggestion(address, baselines.BASELINES) or f"did you mean `hf:{visible(address)}`? "
         advice += f"the baselines are {', '.join(baselines.BASELINES)} and kenlm:FILE"
+    if kind in KINDS:
+        return f"`{visible(kind)}:` names no model\n  {advice}"
     what = f"kind of model `{visible(kind)}:`" if ":" in address else f"baseline `{visible(address)}`"
     return f"there is no {what}\n  {advice}"
 

@@ -226,6 +226,14 @@ def test_a_file_without_the_kind_of_model(here, geval, name, kind):
     )  # fmt: skip
 
 
+def test_an_address_without_a_model(here, geval):
+    assert geval("predict", "-t", "dev-0", "--model", "hf:") == (
+        2, "",
+        "geval: `hf:` names no model\n  a model is rest, uniform, unigram, ngram, ngram-both, arpa:FILE, kenlm:FILE, "
+        "gguf:FILE, hf:NAME-OR-FOLDER, openai:URL#MODEL, chat:URL#MODEL\n",
+    )  # fmt: skip
+
+
 def test_a_server_that_fails_leaves_what_is_done(here, geval, monkeypatch):
     monkeypatch.setattr(served_models, "TRIES", 2)
     port = free_port()

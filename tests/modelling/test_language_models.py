@@ -3,7 +3,9 @@
 import json
 import math
 import re
+import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -277,10 +279,49 @@ def test_an_adapter_stands_for_its_model_with_it(tiny_gpt2, tmp_path):
 
 
 @pytest.mark.long
-def test_a_device_that_is_not_there(tiny_gpt2):
-    with pytest.raises(ModelError, match=r"^torch has no device mps here: cpu"):
-        language_models.Causal(str(tiny_gpt2), None, "mps")
-    assert language_models.Causal(str(tiny_gpt2), None, "cpu").encode("")
+def test_devices(tiny_gpt2):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        with pytest.raises(ModelError, match=r"^torch has no device cuda:1 here: cpu"):
+            language_models.Causal(str(tiny_gpt2), None, "cuda:1")
+    for device in ("auto", "cpu", "balanced"):
+        model = language_models.Causal(str(tiny_gpt2), None, device)
+        assert len(WordSearch(model, 20).words("the schooner")) == 20
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("dtype", "type_of_weights", "difference"), [("int8", "int8", 0.01), ("int4", "uint8", 0.2)])
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # in bitsandbytes
+def test_quantised_weights(dtype, type_of_weights, difference, tmp_path, capfd):
+    """Those of bitsandbytes, which computes on a CPU, too."""
+    pytest.importorskip("bitsandbytes")
+    folder = write_model(tmp_path, "gemma3_text", few_letters(), ENDED, **ARCHITECTURES["gemma3_text"])
+    plain, quantised = language_models.Causal(folder), language_models.Causal(folder, dtype)
+    weights = quantised._model.model.layers[0].mlp.up_proj.weight
+    assert str(weights.dtype) == f"torch.{type_of_weights}"
+    (expected,), (after,) = (model.next_tokens(model.encode("the schooner"), [()]) for model in (plain, quantised))
+    assert 0 < abs(after.probabilities - expected.probabilities).sum() / 2 < difference
+    assert len(WordSearch(quantised, 20).words("the schooner")) == 20
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("settings", "package"), [
+    ({"quant_method": "gptq", "bits": 4}, "optimum"),
+    ({"quant_method": "awq", "bits": 4, "version": "gemm", "group_size": 128, "zero_point": True}, "gptqmodel"),
+    ({"quant_method": "compressed-tensors", "format": "int-quantized"}, "compressed_tensors"),
+], ids=["GPTQ", "AWQ", "compressed-tensors"])  # fmt: skip
+def test_the_package_that_quantised_weights_need_is_named(settings, package, tiny_gpt2, tmp_path):
+    if find_spec(package):
+        pytest.skip("it is installed")
+    shutil.copytree(tiny_gpt2, tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"quantization_config": settings}))
+    with pytest.raises(ModelError) as caught:
+        language_models.Causal(str(tmp_path / "model"))
+    message = str(caught.value)
+    assert message.startswith(f"transformers cannot load `{tmp_path / 'model'}`: ")
+    assert f"pip install {package.replace('_', '-')}" in message
 
 
 @pytest.mark.long
