@@ -36,7 +36,7 @@ SIGNATURES = {
     "format_line": "(probabilities, rest=None, *, vocabulary=None)",
     "hashed_log_losses": "(outputs, expected, bits=10, first_line=1)",
     "parse_line": "(text, line=1)",
-    "predict": "(model, items, *, train=None, top=300, right=0, candidates=0)",
+    "predict": "(model, items, *, train=None, top=300, right=0, candidates=0, fim=False)",
     "read_output": "(path, *, header=None)",
     "write_output": "(path, lines, *, vocabulary=None)",
     "WordProbs.normalised": "(self)",

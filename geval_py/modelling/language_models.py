@@ -17,7 +17,7 @@ import struct
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -40,6 +40,18 @@ QUANTISED: dict[str, dict[str, Any]] = {
     "int8": {"load_in_8bit": True},
     "int4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
 }
+AUTO_CLASSES = {
+    "causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM", "encoder-decoder": "AutoModelForSeq2SeqLM",
+}  # fmt: skip
+FIM = (  # marks of the left context, of the right one, and of what is between
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),  # Qwen2.5-Coder, CodeGemma
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),  # StarCoder, Granite, StableCode
+    ("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
+    ("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"),  # Code Llama
+    ("<\uff5cfim\u2581begin\uff5c>", "<\uff5cfim\u2581hole\uff5c>", "<\uff5cfim\u2581end\uff5c>"),  # DeepSeek-Coder
+    ("[PREFIX]", "[SUFFIX]"),  # Codestral: the right context first
+)
+SENTINELS = (("<extra_id_0>",), ("<mask>",))  # T5, BART
 CACHE_ERROR = 0.1  # of a cache's logits, as a part of their standard deviation: half precision is coarse
 
 
@@ -192,18 +204,20 @@ def _log_softmax(logits: Logits) -> Logits:
 class Causal(Prefixed):
     """A causal model of transformers, by its name, its folder or its GGUF file; raises ModelError."""
 
+    kinds: tuple[str, ...] = ("causal",)
+
     def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
-        if is_masked(name):
-            message = f"{named(name)} is a masked model, which predicts no text from left to right"
+        if (kind := kind_of(name)) not in self.kinds:
+            message = f"{named(name)} is no causal model: {kind} models predict no text from left to right"
             raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
-        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForCausalLM", dtype, device)
+        self._torch, self._tokenizer, self._model = loaded(name, dtype, device)
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
         self.max_length = max_length(self._model)
         self.max_context = min(MAX_CONTEXT, self.max_length // 2)  # as much room is left behind it
         self.is_chat, self.is_gguf = bool(self._tokenizer.chat_template), os.path.isfile(name)
         first, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
-        starts = (first, end, *self._tokenizer("\n", add_special_tokens=False)["input_ids"])
+        starts = (first, end, *self._ids("\n"))
         self._start = [token for token in starts if token is not None][:1]
         size = self._model.get_output_embeddings().weight.shape[0]
         texts = token_texts(self._tokenizer.backend_tokenizer)
@@ -212,7 +226,7 @@ class Causal(Prefixed):
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
-        return [*self._start, *self._tokenizer(text, add_special_tokens=False)["input_ids"]]
+        return [*self._start, *self._ids(text)]
 
     def expand(
         self, prefix: Sequence[int], continuations: Sequence[Tokens],
@@ -242,11 +256,19 @@ class Causal(Prefixed):
         with torch.inference_mode():
             tokens = torch.tensor([[*before, *row] for row in rows], device=self._device)
             kept = 1 if last else len(rows[0])
-            answer = self._model(tokens, cache=cache, use_cache=self._use_cache, logits_to_keep=kept)
-            logs: Sequence[Sequence[Any]] = answer.logits.float().log_softmax(-1)
+            answer = self._computed(tokens, cache, kept)
+            logits = answer.logits[:, -kept:].to(torch.promote_types(answer.logits.dtype, torch.float32))
+            logs: Sequence[Sequence[Any]] = logits.log_softmax(-1)
         if not self._prefix and self._use_cache:
             self._cache = answer.cache
         return logs
+
+    def _computed(self, tokens: Any, cache: Any, kept: int) -> Any:
+        return self._model(tokens, cache=cache, use_cache=self._use_cache, logits_to_keep=kept)
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _cache_is_exact(self) -> bool:
         """Return whether tokens behind copies of a cache have the logits that they have in the whole text.
@@ -254,17 +276,68 @@ class Causal(Prefixed):
         Recurrent models may have no cache, or one that is right for a single token alone.
         """
         tokens, logs = [number % len(self.texts) for number in range(12)], []
+        prefix = self.infill("a", "b") if isinstance(self, Infilling) else tokens[:8]
         try:
             for self._use_cache in (True, False):
                 self._prefix = []
-                self._behind([tokens[:8]], last=True)
-                self._prefix = tokens[:8]
+                self._behind([prefix], last=True)
+                self._prefix = prefix
                 logs.append(self._array(self._behind([tokens[8:10], tokens[10:]], last=False)))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # whatever has no such cache
             return False
         finally:
             self._prefix = []
         return bool(np.abs(logs[0] - logs[1]).max() < CACHE_ERROR * logs[1].std())
+
+
+class Infilling(Causal):
+    """A model that fills gaps between two texts: a causal one by marks, T5 by sentinels, or BART by masks.
+
+    Bavarian et al. (2022, https://arxiv.org/abs/2207.14255), Raffel et al. (2020,
+    https://jmlr.org/papers/v21/20-074.html), Lewis et al. (2020, https://aclanthology.org/2020.acl-main.703/).
+    """
+
+    kinds = ("causal", "encoder-decoder")
+
+    def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
+        self._name = name
+        super().__init__(name, dtype, device)
+        added = self._tokenizer.added_tokens_decoder.items()  # what ends the middle depends on the model
+        self.ends |= {token for token, one in added if one.special or one.content.startswith("<|")}
+
+    def infill(self, left: str, right: str) -> list[int]:
+        """Return the tokens before the words in a gap between two texts."""
+        marks, config, most = self._marks, self._model.config, self.max_context // 2 - 2
+        before, after = self._ids(left)[-most:], self._ids(right)[:most]
+        if not config.is_encoder_decoder:
+            prefix, suffix, *middle = marks
+            if not middle:
+                return [*self._start, suffix, *after, prefix, *before]
+            return [*self._start, prefix, *before, suffix, *after, *middle]
+        first = [token for token in (self._tokenizer.bos_token_id,) if token is not None]
+        again = marks if marks[0] != self._tokenizer.mask_token_id else [*first, *before]  # BART repeats the text
+        end = self._tokenizer.eos_token_id
+        return [*first, *before, *marks, *after, end, config.decoder_start_token_id, *again]
+
+    @cached_property
+    def _marks(self) -> list[int]:
+        """The tokens that mark a gap."""
+        for marks in SENTINELS if self._model.config.is_encoder_decoder else FIM:
+            tokens: list[int] = self._tokenizer.convert_tokens_to_ids([*marks])
+            if not {None, self._tokenizer.unk_token_id}.intersection(tokens):
+                return tokens
+        raise ModelError(message=f"the tokenizer of {named(self._name)} has no token that marks a gap")
+
+    def _computed(self, tokens: Any, cache: Any, kept: int) -> Any:
+        config = self._model.config
+        if not config.is_encoder_decoder:
+            return super()._computed(tokens, cache, kept)
+        if cache is None:
+            start = int((tokens[0] == config.decoder_start_token_id).nonzero()[-1])
+            self._encoded = self._model.get_encoder()(tokens[:1, :start])[0]
+            tokens = tokens[:, start:]
+        encoded = (self._encoded.expand(len(tokens), -1, -1),)
+        return self._model(encoder_outputs=encoded, decoder_input_ids=tokens, cache=cache, use_cache=self._use_cache)
 
 
 def needed(module: str, extra: str) -> Any:
@@ -276,15 +349,16 @@ def needed(module: str, extra: str) -> Any:
         raise ModelError(message=message) from error
 
 
-def is_masked(name: str) -> bool:
-    """Return whether a model of transformers predicts masks, by the class of its configuration; raises ModelError."""
+def kind_of(name: str) -> str:
+    """Return whether a model of transformers is causal, masked or encoder-decoder; raises ModelError.
+
+    The class of its configuration tells.
+    """
     config = _config(_base(name) or name)
     if config.is_encoder_decoder:
-        kind = type(config).__name__.removesuffix("Config")
-        message = f"{named(name)} is an encoder-decoder model ({kind})\n  choose a causal or a masked model"
-        raise ModelError(message=message)
+        return "encoder-decoder"
     masked: Any = needed("transformers", "hf").MODEL_FOR_MASKED_LM_MAPPING
-    return type(config) in masked and not getattr(config, "is_decoder", False)
+    return "masked" if type(config) in masked and not getattr(config, "is_decoder", False) else "causal"
 
 
 def _base(name: str) -> str | None:
@@ -298,7 +372,7 @@ def _base(name: str) -> str | None:
         return base
 
 
-def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, Any, Any]:
+def loaded(name: str, dtype: str | None, device: str) -> tuple[Any, Any, Any]:
     """Return torch, a tokenizer and a model of transformers; raises ModelError.
 
     The ``name`` is NAME, NAME@REVISION, a folder, or a GGUF file, whose weights are dequantised.
@@ -313,7 +387,7 @@ def loaded(name: str, kind: str, dtype: str | None, device: str) -> tuple[Any, A
         device = [*available, "cpu"][0]
     elif device != "balanced" and device.partition(":")[0] not in ("cpu", *available):
         raise ModelError(message=f"torch has no device {visible(device)} here: {', '.join(['cpu', *available])}")
-    adapted, adapter = _base(name), name
+    adapted, adapter, kind = _base(name), name, AUTO_CLASSES[kind_of(name)]
     name = adapted or name
     tokenizer = _pretrained(name, "AutoTokenizer")
     if not tokenizer.is_fast:

@@ -27,7 +27,7 @@ class Masked:
     """A masked model by its name or folder; ``count`` words are wanted. Raises ModelError."""
 
     def __init__(self, name: str, count: int, dtype: str | None = None, device: str = "auto") -> None:
-        self._torch, self._tokenizer, self._model = loaded(name, "AutoModelForMaskedLM", dtype, device)
+        self._torch, self._tokenizer, self._model = loaded(name, dtype, device)
         self._count = count
         self._around = min(MAX_AROUND, (max_length(self._model) - 2 * len(LENGTHS)) // 2)
         self._shares: tuple[float, ...] = LENGTHS

@@ -61,19 +61,20 @@ def predict(
     top: int = baselines.TOP,
     right: int = 0,
     candidates: int = 0,
+    fim: bool = False,
 ) -> Iterator[str]:
     """Yield a model's output line for each item.
 
     ``model`` is a WordModel, a TokenModel, or the address of a baseline or a language model, as ``geval predict``
     takes it. It lists ``top`` words on a line (0: all, for a baseline); how many a WordModel lists is its own
-    affair, and it has no ``right`` and no ``candidates``. With ``train``, it first learns from these
+    affair, and it has no ``right``, ``candidates`` and ``fim``. With ``train``, it first learns from these
     items; a baseline must. For language models, so many tokens of the ``right`` context count, too, and so many
-    ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``.
+    ``candidates`` of the baseline ``ngram-both`` are tried, which needs ``train``; ``fim`` fills in the middle.
 
     Raises UsageError for an unknown address, and for a model that does not give one answer to each item; ModelError
     if there is nothing to learn from, for a model that fails, lacks a member or answers what is none.
     """
-    asked = Asked(words=top, right=right, candidates=candidates)
+    asked = Asked(words=top, right=right, candidates=candidates, fim=fim)
     if train is None and candidates:
         raise UsageError(message="candidates are words of the items to learn from: give train=…")
     if isinstance(model, str):
@@ -144,6 +145,8 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
     if kind not in ADAPTERS and (asked.right or asked.candidates):
         why = ", a chat model, sees both contexts: it" if kind == "chat" else ""
         raise UsageError(message=f"`{visible(address)}`{why} takes neither a right context nor candidates")
+    if asked.fim and (kind != "hf" or asked.right):
+        raise UsageError(message="--fim is for causal models of transformers, hf:NAME, and without --right")
     if kind != "hf" and (settings.dtype or settings.device != "auto"):
         raise UsageError(message="--dtype and --device are for models of transformers: hf:NAME")
     if kind == "chat":
@@ -151,10 +154,15 @@ def open_model(address: str, asked: Asked, settings: Settings = DEFAULTS) -> bas
         return GapWords(chat_models.Chat(rest, asked.words, settings.parallel, samples, template), asked)
     if settings.samples or settings.template is not None:
         raise UsageError(message="--samples and --template are for chat models: chat:URL#MODEL")
-    if kind == "hf" and language_models.is_masked(rest):
-        if asked.right:
-            raise UsageError(message=f"`{visible(address)}` is a masked model, which sees all of the right context")
-        return GapWords(masked_models.Masked(rest, asked.words, settings.dtype, settings.device), asked)
+    if kind == "hf":
+        what = language_models.kind_of(rest)
+        if what != "causal" and (asked.right or asked.fim):
+            sees = f"`{visible(address)}`, of the kind {what}, sees all of the right context"
+            raise UsageError(message=f"{sees}: leave out --right and --fim")
+        if what == "masked":
+            return GapWords(masked_models.Masked(rest, asked.words, settings.dtype, settings.device), asked)
+        if what == "encoder-decoder" or asked.fim:
+            return GapWords(language_models.Infilling(rest, settings.dtype, settings.device), asked)
     if kind in ADAPTERS:
         return GapWords(language_model(address, settings), asked)
     return LeftModel(rest, asked.words) if kind == "arpa" else baselines.baseline(address, top=asked.words)
@@ -200,12 +208,14 @@ class Asked(NamedTuple):
     """What a language model is asked for: ``words`` on a line, and with what.
 
     ``right`` tokens of the right context judge the likeliest words, too; 0 takes the left context alone. So many
-    ``candidates`` of the n-gram baseline of both contexts are tried beside the model's own.
+    ``candidates`` of the n-gram baseline of both contexts are tried beside the model's own. By ``fim``, both contexts
+    are in one prompt, with the marks that models of code have for what is between.
     """
 
     words: int = baselines.TOP
     right: int = 0
     candidates: int = 0
+    fim: bool = False
 
 
 @dataclass

@@ -105,6 +105,7 @@ class CheckedModel:
         self.max_context: int = getattr(model, "max_context", MAX_CONTEXT)
         self.expand = getattr(model, "expand", None)  # as expansion() of next_tokens, but where the model is
         self.along = getattr(model, "along", None)  # as WordSearch._along, in one pass
+        self.infill = getattr(model, "infill", None)  # encode() of both contexts, for a model that sees both
 
     @property
     def texts(self) -> Sequence[bytes]:
@@ -217,7 +218,10 @@ class WordSearch:
 
         The likeliest word is the first; ``candidates`` are words to try as well.
         """
-        gap = TokenContext(self._model, left)
+        right = right.strip(" ")
+        if right and not right.startswith(("\n", *self._after)):
+            right = f" {right}"
+        gap = TokenContext(self._model, left, right)
         shares, total = self._search(gap)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
         if more and total > 0:
@@ -294,7 +298,7 @@ class WordSearch:
                 begin_spaced=np.array(
                     [text[:1] == b" " and not self._end.match(text, 1) for text in texts], np.bool_
                 ),
-                go_on=np.array([text != b"" and not flag for text, flag in zip(texts, ended, strict=True)], np.bool_),
+                go_on=~stop & [text != b"" and not flag for text, flag in zip(texts, ended, strict=True)],
                 end=stop | np.array(ended, np.bool_),
                 stop=stop,
                 finish=np.array([self._end.search(text.removeprefix(b" ")) is not None for text in texts], np.bool_),
@@ -378,9 +382,7 @@ class WordSearch:
         tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[:RESCORED])
         tried |= dict.fromkeys(word for word in candidates if word in shares)
         words = list(tried)
-        text = right.strip(" ")
-        space = "" if text.startswith(("\n", *self._after)) else " "
-        behind = gap.tokens_behind(words, space + text, min(self._right, gap.room))
+        behind = gap.tokens_behind(words, right, min(self._right, gap.room))
         logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
         left = np.array([shares[word] for word in words])
@@ -395,17 +397,19 @@ class WordSearch:
 class TokenContext:
     """What stands before a word, as tokens; ``lead`` is the space between.
 
-    A model that takes fewer tokens than others has half of their number as its ``max_context``.
+    For a model that sees both contexts, the prefix has the right one, too. A model that takes fewer tokens than
+    others has half of their number as its ``max_context``.
     """
 
-    def __init__(self, model: TokenModel, left: str) -> None:
+    def __init__(self, model: TokenModel, left: str, right: str = "") -> None:
         self._model = model
         stripped = left.rstrip(" \t")
         self.lead = "" if not stripped or stripped.endswith("\n") else " "
         self._left = stripped
         self._whole = model.encode(stripped)
         size, most = len(model.encode("")), getattr(model, "max_context", MAX_CONTEXT)
-        self.prefix = self._whole[:size] + self._whole[size:][-most + size :]
+        infill = getattr(model, "infill", None)
+        self.prefix = infill(stripped, right) if infill else self._whole[:size] + self._whole[size:][-most + size :]
         self.room = most // 2  # tokens of a word, and of the right context behind it
 
     def tokens_of(self, text: str) -> Tokens:

@@ -139,33 +139,136 @@ def spellings(texts, word):
             yield from ((token, *more) for more in spellings(texts, word.removeprefix(text)))
 
 
-@pytest.mark.long
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_words_have_the_probability_of_all_their_spellings(kind, tmp_path):
+def assert_words_have_the_probability_of_all_their_spellings(model, left, right, logits_of, error=1e-6):
     """Each spelling is computed with the whole text before it, whatever cache an architecture has."""
     torch = pytest.importorskip("torch")
-    model = language_models.Causal(write_model(tmp_path, kind, few_letters(), ENDED, **ARCHITECTURES[kind]))
-    shares = WordSearch(model, 40).words("the schooner")
-    prefix, texts = model.encode("the schooner"), model.texts
+    shares = WordSearch(model, 40).words(left, right)
+    texts, ends = model.texts, model.ends
 
     def next_to(tokens):
         with torch.inference_mode():
-            answer = model._model(torch.tensor([[*prefix, *tokens]]), use_cache=False)
-        return answer.logits[0].double().softmax(-1).numpy()
+            return logits_of(tokens)[0, -len(tokens) - 1 :].double().softmax(-1).numpy()
 
     begin = [token for token, text in enumerate(texts) if text.startswith(b" ") and text != b" "]
-    space, end = texts.index(b" "), [token for token, text in enumerate(texts) if text[:1] in (b" ", b"")]
+    end = [token for token, text in enumerate(texts) if text[:1] == b" " or token in ends]
+    space = texts.index(b" ")
     total = next_to([])[-1][begin].sum() + next_to([])[-1][space] * (1 - next_to([space])[-1][end].sum())
     for word in [word for word in shares if len(word) <= 4][:3]:
         exact = 0.0
         for tokens in spellings(texts, f" {word}".encode()):
-            rows = next_to(tokens)[len(prefix) - 1 :]
+            rows = next_to(tokens)
             exact += math.prod(rows[place][token] for place, token in enumerate(tokens)) * rows[-1][end].sum()
-        assert 0.97 < shares[word] * total / exact < 1 + 1e-4
+        assert 0.97 < shares[word] * total / exact < 1 + error
+
+
+def rows_of(*parts):
+    torch = pytest.importorskip("torch")
+    return torch.tensor([[token for part in parts for token in part]])
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_words_have_the_probability_of_all_their_spellings(kind, tmp_path):
+    folder = write_model(tmp_path, kind, few_letters(), ENDED, **ARCHITECTURES[kind])
+    dtype, error = ("float32", 1e-4) if kind == "qwen3_next" else ("float64", 1e-6)  # its experts take no float64
+    model = language_models.Causal(folder, dtype)
+    prefix = model.encode("the schooner")
+    assert_words_have_the_probability_of_all_their_spellings(
+        model, "the schooner", "", lambda tokens: model._model(rows_of(prefix, tokens), use_cache=False).logits, error
+    )
     note = "the model has no exact cache: each text is computed as a whole, which is slower"
     item = Item(1, {"LeftContext": "the schooner", "RightContext": "Harbor"}, None)
     assert list(GapWords(model, Asked()).notes(item)) == [note] * (kind in WITHOUT_CACHE)
+
+
+def with_marks(*marks):
+    """A tokenizer as GPT-2's, with more tokens, which are not special."""
+    tokenizer = few_letters()
+    tokenizer.add_tokens(list(marks))
+    return tokenizer
+
+
+LEFT, RIGHT = "the schooner", "Harbor, with corn"
+MARKED = {  # marks, and the order of the start, the contexts and them
+    "Qwen2.5-Coder": (["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|fim_pad|>"], "0PlSrM"),
+    "StarCoder": (["<fim_prefix>", "<fim_suffix>", "<fim_middle>"], "0PlSrM"),
+    "DeepSeek-Coder": (["<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"], "0PlSrM"),
+    "Code Llama": (["▁<PRE>", "▁<SUF>", "▁<MID>"], "0PlSrM"),
+    "Codestral": (["[PREFIX]", "[SUFFIX]"], "0SrPl"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("marks", "order"), MARKED.values(), ids=MARKED)
+def test_both_contexts_by_filling_in_the_middle(marks, order, tmp_path):
+    tokenizer = with_marks(*marks)
+    folder = write_model(tmp_path, "gpt2", tokenizer, ENDED, **ARCHITECTURES["gpt2"])
+    model = language_models.Infilling(folder, "float64")
+    parts = dict(zip("PSM", ([tokenizer.token_to_id(mark)] for mark in marks), strict=False))
+    parts |= {"0": [0], "l": tokenizer.encode(LEFT).ids, "r": tokenizer.encode(f" {RIGHT}").ids}
+    prefix = [token for part in order for token in parts[part]]
+    assert_words_have_the_probability_of_all_their_spellings(
+        model, LEFT, RIGHT, lambda tokens: model._model(rows_of(prefix, tokens), use_cache=False).logits
+    )
+    assert "fim_pad" not in "".join(WordSearch(model, 400).words(LEFT, RIGHT))
+    assert len(model.infill("corn " * 2000, " corn" * 2000)) <= model.max_context
+
+
+def encoder_decoder(folder, kind):
+    """Write a small T5 with its sentinels, or a small BART with its mask; return its tokenizer, too."""
+    names, settings = ("pad", "eos", "unk"), {"num_layers": 2, "num_heads": 2, "d_ff": 32, "d_kv": 8, "d_model": 32}
+    special = ["<pad>", "</s>", "<unk>", "<extra_id_0>", "<extra_id_1>"]
+    if kind == "bart":
+        names, settings = ("bos", "pad", "eos", "mask"), {"d_model": 32, "max_position_embeddings": 128}
+        special = ["<s>", "<pad>", "</s>", "<mask>"]
+        for part in ("encoder", "decoder"):
+            settings |= {f"{part}_layers": 2, f"{part}_ffn_dim": 32, f"{part}_attention_heads": 2}
+    tokenizer = few_letters()
+    tokenizer.add_special_tokens(special)
+    tokens = {f"{name}_token": token for name, token in zip(names, special, strict=False)}
+    settings |= {f"{name}_id": tokenizer.token_to_id(token) for name, token in tokens.items() if name != "mask_token"}
+    settings["decoder_start_token_id"] = settings["eos_token_id" if kind == "bart" else "pad_token_id"]
+    return write_model(folder, kind, tokenizer, tokens, of="AutoModelForSeq2SeqLM", **settings), tokenizer.token_to_id
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["t5", "mt5", "umt5", "bart"])
+def test_both_contexts_by_an_encoder(kind, tmp_path):
+    folder, number = encoder_decoder(tmp_path, kind)
+    model = language_models.Infilling(folder, "float64")
+    left, right = few_letters().encode(LEFT).ids, few_letters().encode(f" {RIGHT}").ids
+    encoder = [*left, number("<extra_id_0>"), *right, number("</s>")]
+    decoder = [number("<pad>"), number("<extra_id_0>")]
+    if kind == "bart":
+        encoder = [number("<s>"), *left, number("<mask>"), *right, number("</s>")]
+        decoder = [number("</s>"), number("<s>"), *left]
+
+    def logits_of(tokens):
+        decoded = rows_of(decoder, tokens)
+        return model._model(input_ids=rows_of(encoder), decoder_input_ids=decoded, use_cache=False).logits
+
+    assert_words_have_the_probability_of_all_their_spellings(model, LEFT, RIGHT, logits_of)
+    assert model._use_cache
+    assert WordSearch(model, 40).words(LEFT, RIGHT) != WordSearch(model, 40).words(LEFT, "the corn")
+    assert WordSearch(model, 9).words("corn " * 2000, " corn" * 2000)
+
+
+@pytest.mark.long
+def test_both_contexts_of_a_challenge(tmp_path, monkeypatch, geval):
+    encoder_decoder(tmp_path / "t5", "t5")
+    gpt2(tmp_path / "coder", lambda: with_marks("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
+    write_challenge(tmp_path, monkeypatch)
+    words = ("predict", "-t", "dev-0", "--words", "30", "--model")
+    assert geval(*words, "hf:t5")[::2] == (0, "")
+    assert geval(*words, "hf:coder", "--fim")[::2] == (0, "")
+    assert geval("check", ".", "-t", "dev-0", "--strict")[0] == 0
+    assert (tmp_path / "dev-0" / "out-model=coder,k=30,fim=1.tsv").exists()
+    for more in ("--right", "5"), ("--fim",):
+        assert geval(*words, "hf:t5", *more, "--force") == (
+            2, "", "geval: `hf:t5`, of the kind encoder-decoder, sees all of the right context: leave out --right and "
+            "--fim\n",
+        )  # fmt: skip
 
 
 def bert(folder, of="AutoModelForMaskedLM", **config):
@@ -198,7 +301,7 @@ def adapter(folder):
 
 
 def t5(folder):
-    settings = {"d_model": 32, "d_ff": 32, "d_kv": 8, "num_layers": 1, "num_heads": 2}
+    settings = {"d_model": 32, "d_ff": 32, "d_kv": 8, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0}
     write_model(folder, "t5", few_letters(), ENDED, of="AutoModelForSeq2SeqLM", **settings)
 
 
@@ -216,7 +319,7 @@ NO_SPACE = (
      "its model 500\n  the tokenizer is that of another model"),
     (lambda folder: bert(folder, "AutoModel"), "{} lacks weights of a BertForMaskedLM, such as "
      "cls.predictions.bias\n  it is a part of a model, or one that predicts no tokens"),
-    (t5, "{} is an encoder-decoder model (T5)\n  choose a causal or a masked model"),
+    (t5, "the tokenizer of {} has no token that marks a gap"),
     (truncated, "transformers cannot load {}: Error while deserializing header: incomplete metadata, file not fully "
      "covered"),
     (adapter, "transformers cannot load {}: the adapter names no model"),
@@ -334,8 +437,8 @@ def test_a_revision_is_asked_for(monkeypatch, tiny_gpt2):
         return plain(tiny_gpt2)
 
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", from_pretrained)
-    assert not language_models.is_masked("some/model@v1.0")
-    assert not language_models.is_masked("some/model")
+    assert language_models.kind_of("some/model@v1.0") == "causal"
+    assert language_models.kind_of("some/model") == "causal"
     assert asked == [("some/model", "v1.0", None), ("some/model", "main", None)]
 
 
@@ -354,7 +457,7 @@ def test_a_chat_model_is_noted(tmp_path, monkeypatch, geval):
 def test_a_masked_model_has_no_surprisal(tmp_path, geval):
     bert(tmp_path / "model")
     assert geval("lm", "surprisal", f"hf:{tmp_path / 'model'}", str(tmp_path)) == (
-        1, "", f"geval: `{tmp_path / 'model'}` is a masked model, which predicts no text from left to right\n"
+        1, "", f"geval: `{tmp_path / 'model'}` is no causal model: masked models predict no text from left to right\n"
         "  geval predict takes it; choose a causal model here\n",
     )  # fmt: skip
 
@@ -564,7 +667,7 @@ def tiny_bert(request, tmp_path_factory):
 def test_words_of_a_masked_model(tiny_bert):
     """A word of one token has its share of the tokens that begin words; all sum to 1 with the rest."""
     torch = pytest.importorskip("torch")
-    assert language_models.is_masked(tiny_bert)
+    assert language_models.kind_of(tiny_bert) == "masked"
     model = masked_models.Masked(tiny_bert, 50_000)
     model.fit(["the", "of", "Harbor", "corn"] * 10, "")
     left, right = "the schooner left", "Island with corn"
@@ -608,7 +711,7 @@ def test_a_masked_model_predicts_a_challenge(tiny_bert, tmp_path, monkeypatch, g
 def test_what_transformers_cannot_load(tmp_path):
     pytest.importorskip("transformers")
     with pytest.raises(ModelError) as caught:
-        language_models.is_masked(str(tmp_path))
+        language_models.kind_of(str(tmp_path))
     assert str(caught.value).startswith(f"transformers cannot load `{tmp_path}`: ")
 
 
