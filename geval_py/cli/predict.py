@@ -202,12 +202,12 @@ def run_predict(args: argparse.Namespace) -> None:
             model = predicting.open_model(args.model, asked, settings)
             _note_one_context(args.model, model, test, contexts, asked.right or asked.candidates)
             how = getattr(model, "method", None)
-            if isinstance(model, predicting.GapWords):
-                for note in model.notes(next(_gaps(test, contexts))):
-                    terminal.note(note)
             needs_none = isinstance(model, predicting.GapWords | predicting.LeftModel) and not asked.candidates
             if not needs_none or (train and train.input and train.expected):
                 _fit(model, challenge, contexts, keep=True)
+            if isinstance(model, predicting.GapWords):
+                for note in model.notes(next(_gaps(test, contexts))):
+                    terminal.note(note)
             last = None if most is None else first + most
             rest = islice(_gaps(test, contexts), first, last)
             start = time.monotonic()

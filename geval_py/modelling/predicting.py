@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ FLOOR = 1e-4  # of the rest, which no line may lose
 PUNCTUATION = ".,;:!?"
 FEW = 0.001  # of the answers: where no more end in punctuation, it stands behind words and not in them
 SAMPLED = 10_000  # answers of train that are looked at
+AT_FIRST = 100  # items of train whose contexts may lack spaces
 FIRST = 3  # gaps: a model that lists no word in any of them is at fault
 
 
@@ -262,7 +264,7 @@ class GapWords:
             raise UsageError(message=f"a language model lists one word or more on a line, not {asked.words}")
         self._model, self._asked = model, asked
         self._baseline = baselines.NgramGapModel(asked.candidates, sides=2) if asked.candidates else None
-        self._after = ""
+        self._after, self._lexicon = "", list[str]()
         self.method: str | None = getattr(model, "method", None)  # of a chat model
 
     def fit(self, items: Iterable[Item]) -> None:
@@ -275,6 +277,8 @@ class GapWords:
         self._after = PUNCTUATION if answers and punctuated <= FEW * len(answers) else ""
         if isinstance(self._model, masked_models.Masked | chat_models.Chat):
             self._model.fit(answers, self._after)
+        elif corpus.lacks_spaces(" ".join(text for item in kept[:AT_FIRST] for text in _contexts(item))):
+            self._lexicon = [word for word, _ in Counter(filter(None, answers)).most_common(MAX_WORDS)]
 
     def notes(self, item: Item) -> Iterator[str]:
         """Yield what makes the predictions for items like this one worse."""
@@ -286,8 +290,11 @@ class GapWords:
         if not getattr(self._model, "is_cached", True):
             yield "the model has no exact cache: each text is computed as a whole, which is slower"
         if corpus.lacks_spaces(" ".join(_contexts(item))):
-            cause = "the contexts have no spaces between words, which a language model is asked for"
-            yield f"{cause}\n  split the texts into words"
+            cause = "the contexts have no spaces between words"
+            if self._lexicon:
+                yield f"{cause}: a word is one of the {MAX_WORDS:,} most frequent answers of train"
+            else:
+                yield f"{cause}, which a language model is asked for\n  split the texts into words"
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item by a line of an output."""
@@ -295,7 +302,9 @@ class GapWords:
         search = (
             self._model
             if isinstance(self._model, masked_models.Masked | chat_models.Chat)
-            else word_search.WordSearch(self._model, asked.words, right=asked.right, after=self._after)
+            else word_search.WordSearch(
+                self._model, asked.words, right=asked.right, after=self._after, lexicon=self._lexicon
+            )
         )
         blank: list[str] | None = []  # the first lines, while they list no word
         for item in items:

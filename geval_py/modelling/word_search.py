@@ -203,13 +203,16 @@ class WordSearch:
 
     ``count`` words are wanted. With ``right``, so many tokens of the right context judge the likeliest words and the
     candidates, too. The characters ``after`` words end them as white space does: punctuation, where it
-    is no part of words. Beginnings that are not as likely as ``least`` are not continued.
+    is no part of words. Beginnings that are not as likely as ``least`` are not continued. With a ``lexicon``, the
+    text has no spaces, and a word is one of those.
     """
 
     def __init__(
-        self, model: TokenModel, count: int, *, right: int = 0, after: str = "", least: float = MIN_PROBABILITY
-    ) -> None:
+        self, model: TokenModel, count: int, *, right: int = 0, after: str = "", least: float = MIN_PROBABILITY,
+        lexicon: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self._model, self._count, self._right, self._least = CheckedModel(model), count, right, least
+        self._lexicon = lexicon
         self._after, self._end = after, re.compile(f"[{re.escape(WHITE + after)}]".encode())
         self._known: _Kinds | None = None
 
@@ -219,10 +222,10 @@ class WordSearch:
         The likeliest word is the first; ``candidates`` are words to try as well.
         """
         right = right.strip(" ")
-        if right and not right.startswith(("\n", *self._after)):
+        if right and not self._lexicon and not right.startswith(("\n", *self._after)):
             right = f" {right}"
-        gap = TokenContext(self._model, left, right)
-        shares, total = self._search(gap)
+        gap = TokenContext(self._model, left, right, spaced=not self._lexicon)
+        shares, total = self._search(gap) if not self._lexicon else (self._longest(gap, candidates), 0.0)
         more = [word for word in dict.fromkeys(candidates) if word not in shares and 0 < len(word) <= MAX_WORD_LENGTH]
         if more and total > 0:
             spelt = {word: tokens for word in more if len(tokens := gap.tokens_of(word)) <= gap.room}
@@ -239,6 +242,23 @@ class WordSearch:
         if right.strip() and self._right and shares:
             shares = self._with_right(gap, right, shares, max(0.0, 1 - listed), more)
         return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
+
+    def _longest(self, gap: TokenContext, candidates: Sequence[str]) -> dict[str, float]:
+        """Return the probability of each word of the lexicon to be the longest with which the text goes on.
+
+        No space marks the end of a word. A word whose tokens are the beginning of those of another loses the other's
+        probability, so that all sum to 1 at most.
+        """
+        spelt = {gap.tokens_of(word): word for word in dict.fromkeys((*self._lexicon, *candidates))}
+        spelt = {tokens: word for tokens, word in spelt.items() if 0 < len(tokens) <= gap.room}
+        logs = self._model.log_probabilities(gap.prefix, [*spelt])
+        shares = {word: math.exp(log.sum()) for word, log in zip(spelt.values(), logs, strict=True)}
+        longest = dict(shares)
+        for tokens, word in spelt.items():
+            inside = next((size for size in range(len(tokens) - 1, 0, -1) if tokens[:size] in spelt), 0)
+            if inside:
+                longest[spelt[tokens[:inside]]] -= shares[word]
+        return longest
 
     def surprisals(self, words: Sequence[str]) -> list[float]:
         """Return the surprisal in bits of each word of a text behind the words before it, as the model spells them.
@@ -401,10 +421,10 @@ class TokenContext:
     others has half of their number as its ``max_context``.
     """
 
-    def __init__(self, model: TokenModel, left: str, right: str = "") -> None:
+    def __init__(self, model: TokenModel, left: str, right: str = "", *, spaced: bool = True) -> None:
         self._model = model
         stripped = left.rstrip(" \t")
-        self.lead = "" if not stripped or stripped.endswith("\n") else " "
+        self.lead = " " if spaced and stripped and not stripped.endswith("\n") else ""
         self._left = stripped
         self._whole = model.encode(stripped)
         size, most = len(model.encode("")), getattr(model, "max_context", MAX_CONTEXT)

@@ -72,6 +72,44 @@ def test_punctuation_ends_words_where_it_is_no_part_of_them():
         assert share == pytest.approx(word_probability(model, "ab a", (" ",), word, after="."), rel=1e-6, abs=1e-7)
 
 
+CHINESE = ("", "中", "国", "中国", "人", "民", "，", "\n")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_spaces_a_word_is_the_longest_of_train(seed):
+    """By all texts of three tokens: which of the words is the longest that begins one, token by token."""
+    model = Markov(seed, [text.encode() for text in CHINESE], going_on=1)
+    left, lexicon = "人民", ["中", "中国", "中国人", "人", "人民国", "民"]
+    spelt = {tuple(model.encode(word)[1:]): word for word in lexicon}
+    expected = dict.fromkeys(lexicon, 0.0)
+    for tokens in product(range(len(CHINESE)), repeat=3):
+        share = math.prod(model.table[last, token] for last, token in pairwise((model.encode(left)[-1], *tokens)))
+        sizes = [size for size in (1, 2, 3) if tokens[:size] in spelt]
+        if sizes:
+            expected[spelt[tokens[: max(sizes)]]] += share
+    assert WordSearch(model, 10, lexicon=lexicon).words(left) == pytest.approx(expected)
+    assert expected["中国"] > expected["中国人"] > 0
+
+
+def test_the_words_of_a_text_without_spaces_are_answers_of_train():
+    model = Markov(1, [text.encode() for text in CHINESE], going_on=1)
+    columns = {"LeftContext": "人民中国人民，" * 3, "RightContext": "，中国人民" * 3}
+    train = [Item(1, columns, answer) for answer in ["中国", "人", "中国", "民"]]
+    (line,) = predict(model, [Item(1, columns, None)], train=train)
+    assert sorted(pair.partition(":")[0] for pair in line.split()) == ["", "中国", "人", "民"]
+    gaps = predicting.GapWords(model, predicting.Asked())
+    gaps.fit(train)
+    assert list(gaps.notes(train[0])) == [
+        "the contexts have no spaces between words: a word is one of the 1,000 most frequent answers of train"
+    ]
+    (judged,) = predict(model, [Item(1, columns, None)], train=train, right=3)
+    assert judged != line
+    both = WordSearch(model, 9, right=3, lexicon=["中国", "人"]).words("人民", "，中国人民")
+    logs = {word: model.log_probabilities(model.encode("人民"), [tuple(model.encode(f"{word}，中国人")[1:])])[0].sum()
+            for word in both}  # fmt: skip
+    assert both["中国"] / both["人"] == pytest.approx(math.exp(logs["中国"] - logs["人"]))
+
+
 def test_candidates_are_tried_as_well():
     """A word too unlikely to be found, of which there is one spelling."""
     model = Markov(2)
