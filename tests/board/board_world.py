@@ -304,8 +304,9 @@ class World:
             raise FailedError(path=place, reason="it needs more than 4000000000 bytes of memory")
         if digest is None:
             return UNSCORED
-        for entry in os.scandir(place) if "source" in arguments else ():  # what was received to find the digest
-            shutil.rmtree(entry) if entry.is_dir() else os.remove(entry)
+        for name in os.listdir(place) if "source" in arguments else ():  # what was received to find the digest
+            path = os.path.join(place, name)
+            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
         return run_here(job, arguments, limits=limits, place=place)
 
     def _call(self, _, __, row, ___):

@@ -383,6 +383,7 @@ def run(world, steps, *, is_long):
     return machine.counts
 
 
+@pytest.mark.filterwarnings("ignore:.*ServerCursor:pytest.PytestUnraisableExceptionWarning")  # of killed steps
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def test_a_board_does_what_the_model_says(kind, request, tmp_path):
     is_long = settings.get_current_profile_name() == LONG

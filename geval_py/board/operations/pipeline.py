@@ -150,7 +150,8 @@ def prepare(
         phase = within(team.at(attempt.arrived), seconds)
         has_failed = Submissions.state == FAILED, Submissions.checked_with == check_digest(settings, references)
         query = select(*pick(Submissions, "digest submitter_id reason")).where(*has_failed)
-        failures = [] if attempt.again else connection.execute(query).all()
+        query = query.limit(0 if attempt.again else None)
+        failures = connection.execute(query).all()
         rows = connection.execute(
             select(Submissions.digest, Submissions.arrived).where(
                 Submissions.submitter_id == own, Submissions.state != FAILED
@@ -162,30 +163,29 @@ def prepare(
         elif phase.submissions_a_day and not attempt.baseline:
             used = quota_used(connection, team, own, attempt.arrived, with_uploads=False)
             left = phase.submissions_a_day - used
-    reasons = {row.digest: row.reason for row in failures}
     # A folder or a branch may have changed since: before it is received, only failures of its submitter count.
-    submitters_here = {row.submitter_id for row in failures} if os.path.isfile(attempt.source) else {own}
-    before = (row.reason for row in failures if row.digest == unopened and row.submitter_id in submitters_here)
-    failure = None if refusal else next(before, None)
-    if failure is not None:
+    theirs = (row for row in failures if row.submitter_id == own or os.path.isfile(attempt.source))
+    failure = None if refusal else {row.digest: row.reason for row in theirs}.get(unopened)
+    if failure:
         result = Result(state=FAILED, reason=failure)
     else:
-        earlier |= reasons.keys()
+        earlier |= {row.digest for row in failures}
         result = process_source(attempt.source, place, phase, settings.metrics, earlier=earlier, left=left)
     if refusal and result.state == SCORED:
         result = replace(result, state=REJECTED, reason=refusal)
     attempt = replace(attempt, result=result)
     with board.reading() as connection:
         other, is_same = find_earlier(connection, settings, attempt)
+        reasons = {row.digest: row.reason for row in connection.execute(query)}  # perhaps fewer by now
     if is_same or result.parcel is None:
         return replace(attempt, same=other.id if is_same else None)
     if result.state == SCORED and not result.scored:
-        failure = reasons.get(result.parcel.digest)
-        if failure is None:  # what failed before is tried again even if the quota is used up by now
-            missing = [(output.test, output.file, settings.metrics) for output in result.parcel.outputs]
-            result = process_parcel(result.parcel, place, phase, missing)
-        else:
+        failure = reasons.get(attempt.parcel.digest)
+        if failure:
             result = replace(result, state=FAILED, reason=failure)
+        else:  # what failed before is tried again even if the quota is used up by now
+            missing = [(output.test, output.file, settings.metrics) for output in attempt.parcel.outputs]
+            result = process_parcel(attempt.parcel, place, phase, missing)
         attempt = replace(attempt, result=result)
     new = [file for file in attempt.parcel.files if file.sha256 != attempt.stored]
     return replace(attempt, packed={file.sha256: database.pack_file(file.path) for file in new})
