@@ -6,11 +6,11 @@ NLopt is imported where it is first used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from geval_py.tables import numbers
 if TYPE_CHECKING:
     from geval_py.scoring.scores import MetricScore, ScoredOutput
 
-Objective: TypeAlias = "Callable[[Array], tuple[float, Array, *tuple[Array, ...]]]"  # a value, its gradient, and more
 FOLDS = 10
 FEW_LINES = 100
 MIN_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
@@ -166,24 +165,19 @@ def ten_digits(value: float) -> float:
 # The search for parameters: those with the least loss on some lines
 
 
-def fit(
-    guesses: Guesses, names: Sequence[str], start: Parameters, of_line: Integers | None = None
-) -> list[Parameters]:
-    """Find the best values of the named parameters on all lines and, if lines have folds, on those outside each fold.
+def fit(guesses: Guesses, names: Sequence[str], start: Parameters, of_line: Integers) -> list[Parameters]:
+    """Find the best values of the named parameters on all lines, and on those outside each fold.
 
     The others keep the values of ``start``. Of many lines, Newton's method begins at the minimum on a sample of them;
     outside a fold, at the minimum on all lines, where the derivatives are sums over the folds, computed once.
     """
-    search = Search(guesses, names, start, np.zeros(guesses.lines, np.int64) if of_line is None else of_line)
-    folds, lines = len(search.ends) - 1, search.ends[-1]
-    sets = (None, *range(folds if folds > 1 else 0))
-    if not lines:
-        return [start for _ in sets]
+    search = Search(guesses, names, start, of_line)
+    folds, lines = range(len(search.ends) - 1), search.ends[-1]
     if lines < 2 * SAMPLE:
-        return [search.parameters(search.minimum(fold)) for fold in sets]
+        return [search.parameters(search.minimum(fold)) for fold in (None, *folds)]
     places = search.minimum_near(search.sample(lines // SAMPLE).minimum(), MAX_LEFT)
     sums = search.sums(places)
-    outside = (search.minimum_near(places, MAX_LEFT_OUTSIDE, fold, sums) for fold in sets[1:])
+    outside = (search.minimum_near(places, MAX_LEFT_OUTSIDE, fold, sums) for fold in folds)
     return [search.parameters(each) for each in (places, *outside)]
 
 
@@ -255,8 +249,30 @@ class Search:
         return float(value[0] + self.ridge * places @ places), gradient + 2 * self.ridge * places, curvature
 
     def minimum(self, fold: int | None = None) -> Array:
-        """Find the minimum by L-BFGS."""
-        return minimum(lambda places: self.mean(places, fold), self.begin, self.bounds)
+        """Find the minimum by L-BFGS.
+
+        By NLopt, whose method is of L. Lukšan. SciPy's finds the same values, but takes 0.3 seconds to import.
+        """
+        import nlopt
+
+        best = math.inf, self.begin
+
+        def fill(places: Array, gradient: Array) -> float:
+            nonlocal best
+            value, gradient[:], _ = self.mean(places, fold)
+            best = min(best, (value, places.tolist()))
+            return value
+
+        search = nlopt.opt(nlopt.LD_LBFGS, len(self.begin))
+        search.set_min_objective(fill)
+        search.set_lower_bounds(np.negative(self.bounds))
+        search.set_upper_bounds(self.bounds)
+        search.set_ftol_rel(1e-12)
+        search.set_maxeval(MAX_STEPS)
+        # Near a minimum, nothing nearby may be better.
+        with suppress(nlopt.runtime_error, nlopt.roundoff_limited, nlopt.RoundoffLimited):
+            search.optimize(self.begin)
+        return np.array(best[1])
 
     def minimum_near(self, start: Array, left: float, fold: int | None = None, sums: Array | None = None) -> Array:
         """Find the minimum, near a start, by Newton's method; ``sums`` are those at the start, if they are known.
@@ -296,66 +312,33 @@ class Search:
 def loss_sums(weights: dict[str, Array], fixed: dict[str, float], alike: float, x: Array, columns: Array) -> Array:
     """Return, in a row, the number of lines, the sum of their losses, the gradient's and the second derivatives'.
 
-    ``x`` has a column for each line, and ``weights`` a row for each part that is free.
+    ``x`` has a column for each line, and ``weights`` a row for each part that is free. The second derivatives of the
+    mass by the temperature are left out: their mean is about 0 where the probabilities are right.
     """
     rests, slope, listed, *tempered = columns
     parts = {name: logistic(row @ x) for name, row in weights.items() if name != "temperature"}
     lambda_, nu = (parts.get(name, fixed[name]) for name in ("lambda", "nu"))
-    missing = 1.0 - rests
+    missing, by_lambda, by_nu = 1.0 - rests, lambda_ * (1.0 - lambda_), nu * (1.0 - nu)
     spread, rest = alike + nu * slope, rests + lambda_ * missing
     masses = np.maximum((1.0 - lambda_) * listed + rest * spread, TINY)
-    # The derivatives of the mass by the temperature's logarithm, lambda and nu, then by the sum behind each part.
-    first = {"lambda": missing * spread - listed, "nu": rest * slope}
-    second = {("nu", "lambda"): missing * slope}
-    by_sum: dict[str, Array | float] = {name: part * (1.0 - part) for name, part in parts.items()}
+    # The derivatives of the mass by the temperature's logarithm and by the logits, divided by the mass.
+    first = {"lambda": (missing * spread - listed) * by_lambda / masses, "nu": rest * slope * by_nu / masses}
     if tempered:
-        by_sum["temperature"], first["temperature"] = 1.0, (1.0 - lambda_) * tempered[0]
-        second["temperature", "temperature"] = (1.0 - lambda_) * tempered[1]
-        second["lambda", "temperature"] = -tempered[0]
-    tangents = {name: first[name] * by_sum[name] / masses for name in weights}
+        first["temperature"] = (1.0 - lambda_) * tempered[0] / masses
+    second = {(name, name): first[name] * (1.0 - 2.0 * part) for name, part in parts.items()}
+    second["nu", "lambda"] = missing * slope * by_lambda * by_nu / masses
     curvature = np.empty((len(weights), len(x), len(weights), len(x)))
     for i, one in enumerate(weights):
         for j, other in enumerate([*weights][: i + 1]):
-            bend = tangents[one] * tangents[other]
-            if (one, other) in second:
-                bend -= second[one, other] * by_sum[one] * by_sum[other] / masses
-            if one == other and one in parts:
-                bend -= tangents[one] * (1.0 - 2.0 * parts[one])
+            bend = first[one] * first[other] - second.get((one, other), 0.0)
             curvature[i, :, j] = curvature[j, :, i] = (x * bend) @ x.T
-    gradient = [-(x @ tangents[name]) for name in weights]
+    gradient = [-(x @ first[name]) for name in weights]
     return np.concatenate([[len(masses), -np.log(masses).sum()], *gradient, curvature.ravel()])
 
 
 def _logit(part: float) -> float:
     part = min(max(part, MIN_PART), MAX_PART)
     return math.log(part / (1.0 - part))
-
-
-def minimum(function: Objective, start: Sequence[float], bounds: Sequence[float]) -> Array:
-    """Find the least value of a function with its gradient, no further from 0 than the bounds, by L-BFGS.
-
-    By NLopt, whose method is of L. Lukšan. SciPy's finds the same values, but takes a third of a second to import.
-    """
-    import nlopt
-
-    best = (math.inf, list(start))
-
-    def fill(places: Array, gradient: Array) -> float:
-        nonlocal best
-        value, gradient[:], *_ = function(places)
-        best = min(best, (value, places.tolist()))
-        return value
-
-    search = nlopt.opt(nlopt.LD_LBFGS, len(start))
-    search.set_min_objective(fill)
-    search.set_lower_bounds(np.negative(bounds))
-    search.set_upper_bounds(bounds)
-    search.set_ftol_rel(1e-12)
-    search.set_maxeval(MAX_STEPS)
-    # Near a minimum, nothing nearby may be better.
-    with suppress(nlopt.runtime_error, nlopt.roundoff_limited, nlopt.RoundoffLimited):
-        search.optimize(np.array(start))
-    return np.array(best[1])
 
 
 # The fields and sentences that tuning and mixing share

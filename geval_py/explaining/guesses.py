@@ -108,20 +108,19 @@ class Guesses:
         """Compute A(T) of each line."""
         return self.hits if temperature == 1.0 else self.tempered(temperature)[0]
 
-    def tempered(self, temperature: float) -> tuple[Array, Array, Array]:
-        """Compute A(T) of each line, and its first and second derivative by ln T."""
+    def tempered(self, temperature: float) -> tuple[Array, Array]:
+        """Compute A(T) of each line, and its derivative by ln T."""
         if self.entries is None:
             raise UsageError(message="the masses of all entries are needed, and were not kept")
         logs, lines, hits = self.entries
         logs = logs / temperature
         powers = np.exp(logs)
-        moments = powers, powers * logs, powers * logs * logs
-        sums, mean, square = (np.bincount(lines, column, self.lines).astype(np.float64) for column in moments)
-        hit, hit_mean, hit_square = (np.bincount(lines[hits], column[hits], self.lines) for column in moments)
+        moments = powers, powers * logs
+        sums, mean = (np.bincount(lines, column, self.lines).astype(np.float64) for column in moments)
+        hit, hit_mean = (np.bincount(lines[hits], column[hits], self.lines) for column in moments)
         sums[sums == 0.0] = np.inf
-        scale, mean, square = (1.0 - self.rests) / sums, mean / sums, square / sums
-        second = hit_square + hit_mean - 2.0 * hit_mean * mean - hit * (square + mean - 2.0 * mean * mean)
-        return scale * hit, scale * (hit * mean - hit_mean), scale * second
+        scale = (1.0 - self.rests) / sums
+        return scale * hit, scale * (hit * mean / sums - hit_mean)
 
 
 def logistic(values: Array) -> Array:

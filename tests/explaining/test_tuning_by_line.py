@@ -89,7 +89,7 @@ def test_the_fit_is_a_minimum(evaluation):
     """No number that is changed a little makes the mean loss, with its ridge, smaller."""
     frequent = {"f0": 0.2, "f1": 0.1, "f2": 0.07}
     guesses = read_guesses(evaluation, frequent, keep_entries=False)
-    (fitted,) = fit(guesses, ("by-line",), Parameters(frequent=frequent))
+    fitted, *_ = fit(guesses, ("by-line",), Parameters(frequent=frequent), np.arange(guesses.lines) % 2)
     found = fitted.by_line
 
     def loss(by_line):
@@ -105,17 +105,21 @@ def test_the_fit_is_a_minimum(evaluation):
                 assert loss(found._replace(**{name: tuple(numbers)})) > loss(found) - 1e-7
 
 
-@pytest.mark.parametrize("names", [("lambda",), ("lambda", "nu"), ("by-line",)])
+@pytest.mark.parametrize(
+    "names", [("lambda",), ("lambda", "nu"), ("by-line",), ("temperature",), ("temperature", "lambda", "nu")]
+)
 def test_a_search_that_begins_on_a_sample_ends_where_that_of_all_lines_does(names, tmp_path, monkeypatch):
     evaluation = write(tmp_path, *sure_and_unsure(np.random.default_rng(3), 4000))
     frequent = {"f0": 0.2, "f1": 0.1, "f2": 0.07}
-    guesses = read_guesses(evaluation, frequent, keep_entries=False)
-    (full,) = fit(guesses, names, Parameters(frequent=frequent))
+    guesses = read_guesses(evaluation, frequent, keep_entries="temperature" in names)
+    of_line = np.arange(4000) % 2
+    full, *_ = fit(guesses, names, Parameters(frequent=frequent), of_line)
     monkeypatch.setattr(cross_validation, "SAMPLE", 1000)
-    (sampled,) = fit(guesses, names, Parameters(frequent=frequent))
+    sampled, *_ = fit(guesses, names, Parameters(frequent=frequent), of_line)
     assert np.abs(guesses.losses(sampled) - guesses.losses(full)).max() < 2e-3
     assert guesses.losses(sampled).mean() == pytest.approx(guesses.losses(full).mean(), abs=1e-7)
-    assert (sampled.lambda_, sampled.nu) == pytest.approx((full.lambda_, full.nu), abs=1e-4)
+    numbers = ((one.temperature, one.lambda_, one.nu) for one in (sampled, full))
+    assert next(numbers) == pytest.approx(next(numbers), abs=1e-4)
     for one, other in zip(sampled.by_line or (), full.by_line or (), strict=True):
         assert one == pytest.approx(other, abs=1e-2)
 
@@ -129,7 +133,8 @@ def test_outside_a_fold_the_fit_is_that_of_the_other_lines(names, tmp_path, monk
     monkeypatch.setattr(cross_validation, "SAMPLE", 400)
     for fold, fitted in enumerate(fit(guesses, names, Parameters(frequent=frequent), of_line)[1:]):
         others = replace(guesses, **{name: getattr(guesses, name)[of_line != fold] for name in columns})
-        losses, alone = (others.losses(one) for one in (fitted, *fit(others, names, Parameters(frequent=frequent))))
+        best, *_ = fit(others, names, Parameters(frequent=frequent), np.arange(others.lines) % 2)
+        losses, alone = (others.losses(one) for one in (fitted, best))
         assert np.abs(losses - alone).max() < 2e-3
         assert losses.mean() == pytest.approx(alone.mean(), abs=1e-6)
 
