@@ -141,7 +141,7 @@ class EvaluationListing(formats.Listing):
         return iter([self.below] if self.below else [])
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines(self.evaluations)
+        return signature_lines((one.output.name, one.signature) for one in self.evaluations)
 
     def to_dict(self) -> dict[str, Any]:
         outputs = [

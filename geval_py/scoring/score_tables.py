@@ -123,7 +123,7 @@ class ScoreTable(Tabular):
         return Table(columns, [[*label, *self._cells(one)] for label, one in zip(labels, self.results, strict=True)])
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines(self.results)
+        return signature_lines((one.output.name, one.signature) for one in self.results)
 
     def legend(self) -> Iterator[str]:
         if self.interval is not None:

@@ -384,11 +384,9 @@ def head_of(evaluation: ScoredOutput) -> dict[str, Any]:
     return {"test": test, "metric": first.name, "unit": first.unit, "direction": first.direction}
 
 
-def signature_lines(evaluations: Iterable[ScoredOutput]) -> Iterator[str]:
+def signature_lines(signed: Iterable[tuple[str, Signature | str | None]]) -> Iterator[str]:
     """Yield a line with the name and the signature of each output that has one."""
-    for one in evaluations:
-        if one.signature is not None:
-            yield visible(f"{one.output.name}: {one.signature}")
+    return (visible(f"{name}: {signature}") for name, signature in signed if signature is not None)
 
 
 def evaluations_of(
