@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -105,14 +105,14 @@ class Calibration(Tabular):
     signature: str | None
     claim: Claim
     documents: str | None
-    notes: tuple[str, ...] = field(repr=False)
-    words: Reliability | None = field(repr=False)
-    guess: Reliability | None = field(default=None, repr=False)
-    guess_error: CalibrationError | None = field(default=None, repr=False)
-    corp: Corp | None = field(default=None, repr=False)
-    rest: Reliability | None = field(default=None, repr=False)
-    sets: Points | None = field(default=None, repr=False)
-    sets_of_guesses: Points | None = field(default=None, repr=False)
+    notes: tuple[str, ...]
+    words: Reliability | None
+    guess: Reliability | None = None
+    guess_error: CalibrationError | None = None
+    corp: Corp | None = None
+    rest: Reliability | None = None
+    sets: Points | None = None
+    sets_of_guesses: Points | None = None
 
     def points(self) -> dict[str, Points]:
         """Return the points of each part that has data, by the part's name."""
@@ -138,8 +138,7 @@ class Calibration(Tabular):
         return Table([Column(name="part"), *figures], list(self.rows()))
 
     def signatures(self) -> Iterator[str]:
-        if self.signature is not None:
-            yield visible(f"{self.file}: {self.signature}")
+        return scores.signature_lines([(self.file, self.signature)])
 
     def records(self) -> Table:
         rows = ([name, *row.values()] for name, points in self.points().items() for row in points.to_dict())
@@ -265,7 +264,7 @@ def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = 
         metric=evaluation.scores[0].name,
         lines=statistics.lines,
         vectors=int(vectors.sum()),
-        signature=None if evaluation.signature is None else str(evaluation.signature),
+        signature=evaluation.signature and str(evaluation.signature),
         claim=_claim(statistics, documents_of(np.isfinite(statistics.column("loss")))),
         documents=grouped and grouped.column,
         notes=tuple(

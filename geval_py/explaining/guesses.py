@@ -15,23 +15,20 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
 from geval_py.explaining.derived import check_reread
+from geval_py.explaining.significance import Array, Integers
 from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import state_at
 from geval_py.scoring import blocks, recipes, scores
 from geval_py.scoring.kernel import backends
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from geval_py.explaining.significance import Array, Integers
 
 MIN_LOGARITHM = -1e150  # of an entry without mass, which gets none at any temperature
 

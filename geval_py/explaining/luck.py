@@ -126,7 +126,7 @@ class HashCollisionReport(formats.Tabular):
     names: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"outputs": [luck.to_dict() for luck in self.outputs]}
+        return formats.json_fields(self, "names")
 
     def table(self) -> Table:
         columns = [Column(name="system", cut="middle")]
@@ -139,7 +139,7 @@ class HashCollisionReport(formats.Tabular):
         return Table(columns, rows)
 
     def signatures(self) -> Iterator[str]:
-        return (visible(f"{luck.file}: {luck.signature}") for luck in self.outputs if luck.signature is not None)
+        return scores.signature_lines((luck.file, luck.signature) for luck in self.outputs)
 
     def records(self) -> Table:
         rows = [

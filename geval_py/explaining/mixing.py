@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +22,14 @@ from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
+from geval_py.explaining.significance import Array
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.recipes import Mixing
-from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations
+from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations, signature_lines
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
-
-if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array
-
 
 MAX_STEPS = 10_000
 MIN_STEP = 1e-12  # nats a line: the search ends with a step that gains less
@@ -77,17 +74,17 @@ class Mixture(formats.Tabular):
     documents: int | None
     seed: int
     words: int
-    components: tuple[Component, ...] = field(repr=False)
+    components: tuple[Component, ...]
     best: str
     score: float
     held_out: float
     change: cross_validation.Change
     taken: bool
     predicted: float
-    mixing: Mixing = field(repr=False)
-    notes: tuple[str, ...] = field(repr=False)
-    header: str | None = field(repr=False)
-    names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    mixing: Mixing
+    notes: tuple[str, ...]
+    header: str | None
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         values = formats.json_fields(self, "mixing", "header", "names")
@@ -124,8 +121,7 @@ class Mixture(formats.Tabular):
         )
 
     def signatures(self) -> Iterator[str]:
-        signed = (component for component in self.components if component.signature is not None)
-        return (visible(f"{component.name}: {component.signature}") for component in signed)
+        return signature_lines((component.name, component.signature) for component in self.components)
 
     def kept(self) -> dict[str, Any]:
         """Return the contents of ``.tuning.json`` beside a mixture."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,7 @@ class PooledComparison(formats.Tabular):
     baseline: str
     sets: tuple[str, ...]
     systems: tuple[PooledDifference, ...]
-    in_nats: bool = field(repr=False)
+    in_nats: bool
 
     def to_dict(self) -> dict[str, Any]:
         return formats.json_fields(self) | {"systems": [one._asdict() for one in self.systems]}

@@ -94,12 +94,12 @@ class Tuning(Tabular):
     documents: int | None
     seed: int
     words: int
-    trials: tuple[Trial, ...] = field(repr=False)
-    parameters: Parameters = field(repr=False)
+    trials: tuple[Trial, ...]
+    parameters: Parameters
     predicted: float
-    notes: tuple[str, ...] = field(repr=False)
-    signature: scores.Signature | None = field(repr=False)
-    header: str | None = field(repr=False)
+    notes: tuple[str, ...]
+    signature: scores.Signature | None
+    header: str | None
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -115,8 +115,7 @@ class Tuning(Tabular):
         }
 
     def signatures(self) -> Iterator[str]:
-        if self.signature is not None:
-            yield visible(f"{self.output}: {self.signature}")
+        return scores.signature_lines([(self.output, self.signature)])
 
     def table(self) -> Table:
         rows: list[list[object]] = [
@@ -162,7 +161,7 @@ class Tuning(Tabular):
             "output": self.output,
             "metric": self.metric,
             "header": self.header,
-            "signature": None if self.signature is None else str(self.signature),
+            "signature": self.signature and str(self.signature),
             "parameters": self.parameters.to_dict(),
         }
 
@@ -210,14 +209,14 @@ def tune(
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)
     folds, notes = cross_validation.folds_of([evaluation], documents, seed, force=force)
-    most, without = derived.ALL_WORDS if words is None else words, []
+    most = derived.ALL_WORDS if words is None else words
     more = derived.frequent_words_of_train(evaluation.split, most) if most else {}
     frequent = dict(islice(more.items(), derived.DEFAULT_WORDS)) if words is None else more
     if most and not frequent:
         missing = "there is no train/expected.tsv, whose commonest words nu would be for"
         if words is not None:
             raise errors.UsageError(message=missing)
-        without = [f"{missing}: it is left out"]
+        notes.append(f"{missing}: it is left out")
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [step for step in LADDER if (temperature or "temperature" not in step) and (frequent or "nu" not in step)]
     held_out, losses = np.array(evaluation.line_losses), None
@@ -262,6 +261,6 @@ def tune(
         trials=tuple(trials),
         parameters=parameters,
         predicted=first.value if losses is None else cross_validation.score_of(first, losses),
-        notes=(*notes, *without),
+        notes=tuple(notes),
         signature=evaluation.signature,
     )
