@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from geval_py.explaining.documents import Documents
-from geval_py.explaining.features import Occurrences, each_pairs
+from geval_py.explaining.features import FieldFeatures, KindFeatures, Occurrences, check_number, each_pairs
 from geval_py.explaining.significance import (
     LEVEL,
     NORMAL_QUANTILE,
@@ -37,18 +37,19 @@ from geval_py.reading.features import (
     FIELD_NUMBER,
     OUTPUT,
     SHAPE,
+    Field,
     columns_named,
 )
 from geval_py.scoring.metrics.base import exp
 
 if TYPE_CHECKING:
-    from geval_py.explaining.features import FieldFeatures, KindFeatures, Places
-    from geval_py.reading.features import Field
+    from geval_py.explaining.features import Places
     from geval_py.scoring.kernel.tokens import TokenTable
 
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
+MAX_PAIRS = 10_000_000  # as many take 2 GB
 MIN_SCORE = 1e-12  # a smaller score counts as 0
 
 
@@ -170,13 +171,11 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
             of_kind.numbers.clear()
             kinds.append((of_kind.prefix, of_kind.table, tokens))
             singles += len(tokens)
-    for where, own in fields:
-        name, p, extreme = _number(where, own, ranks)
-        if name:
-            all_items.append(extreme)
-            all_features.append(np.full(len(extreme), singles + len(others), np.int32))
-            others.append(name)
-            p_of_numbers.append(p)
+    for name, p, extreme in _numbers(fields, ranks):
+        all_items.append(extreme)
+        all_features.append(np.full(len(extreme), singles + len(others), np.int32))
+        others.append(name)
+        p_of_numbers.append(p)
     pairs = singles + len(others)  # the first pair
     items = np.concatenate(all_items)
     del all_items  # as large as these
@@ -200,23 +199,22 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     p_values[singles:] = p_of_numbers
     if occurrences.kinds.cartesian:
         bound = np.where(np.isnan(p_values), np.inf, p_values)
-
-        def keep(first: Integers, second: Integers, number: Integers, owners: Places, pair: Integers) -> Flags:
-            p = test(np.bincount(pair, ranks[owners], len(number)), number)
-            return (p < bound[first]) & (p < bound[second])
-
         in_pairs = (features < singles) & (counts[features] >= (least_of_pair or least))
-        all_items, all_features = [items], [features]
+        all_items, all_features, all_p_values = [items], [features], [p_values]
         names = Names(kinds, (), np.arange(singles)).texts()
-        for first, second, owners, pair in each_pairs(items[in_pairs], features[in_pairs], keep):
-            all_items.append(owners)
-            all_features.append((pair + (singles + len(others))).astype(np.int32))
-            couples = zip(first.tolist(), second.tolist(), strict=True)
+        for first, second, number, owners, pair in each_pairs(items[in_pairs], features[in_pairs]):
+            p_of_part = test(np.bincount(pair, ranks[owners], len(number)), number)
+            kept = (p_of_part < bound[first]) & (p_of_part < bound[second])
+            place = np.where(kept, np.cumsum(kept) - 1, -1)[pair]
+            all_items.append(owners[place >= 0])
+            all_features.append((place[place >= 0] + (singles + len(others))).astype(np.int32))
+            all_p_values.append(p_of_part[kept])
+            couples = zip(first[kept].tolist(), second[kept].tolist(), strict=True)
             others += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
+            check_number(singles + len(others) - pairs, MAX_PAIRS, "to show")
         items, features = np.concatenate(all_items), np.concatenate(all_features)
+        p_values = np.concatenate(all_p_values)
         counts = np.bincount(features, minlength=singles + len(others))
-        of_pairs = test(sums_of(features, ranks, items, len(counts))[pairs:], counts[pairs:])
-        p_values = np.concatenate([p_values, of_pairs])
     order = np.argsort(p_values, kind="stable")[: np.count_nonzero(p_values >= 0)].astype(np.int32)
     return Ranked(Names(kinds, others, order), p_values[order], items, features, counts, range(singles, pairs))
 
@@ -239,26 +237,26 @@ def _take_frequent(of_kind: KindFeatures, least: int, most: int, first: int) -> 
     return tokens
 
 
-def _number(where: Field, own: FieldFeatures, ranks: Array) -> tuple[str, float, Places]:
-    """Return the feature of a field's numbers, or else of its lengths: name, p, and the items at the worse end.
+def _numbers(fields: Sequence[tuple[Field, FieldFeatures]], ranks: Array) -> Iterator[tuple[str, float, Places]]:
+    """Yield the feature of each field's numbers, or else of its lengths: name, p, and the items at the worse end.
 
-    The feature's name says which end is worse; it is "" if there is no feature.
+    The feature's name says which end is worse. A field of equal numbers has none.
     """
-    if not own.texts:
-        return "", math.nan, np.zeros(0, np.int32)
-    items, lengths = (np.concatenate([part[n] for part in own.texts]) for n in (0, 1))
-    are_numbers = all(values is not None for *_, values in own.texts)
-    values = np.concatenate([part[2] for part in own.texts]) if are_numbers else lengths.astype(np.float64)
-    own_ranks = ranks[items]
-    z = kendall_z(own_ranks, values)
-    if math.isnan(z):
-        return "", math.nan, items
-    # Where values tie, GEval takes the better items at the small end, the worse ones at the great end.
-    best_first = np.argsort(own_ranks, kind="stable")[::-1]
-    ascending = best_first[np.argsort(values[best_first], kind="stable")]
-    extreme = items[(ascending if z > 0 else ascending[::-1])[: len(values) // 4]]
-    name = f"{where}:={'' if are_numbers else '#'}{'-' if z > 0 else '+'}"
-    return name, 2 * normal_cdf(-abs(z)), extreme
+    for where, own in fields:
+        if not own.texts:
+            continue
+        items, lengths = (np.concatenate([part[n] for part in own.texts]) for n in (0, 1))
+        are_numbers = all(values is not None for *_, values in own.texts)
+        values = np.concatenate([part[2] for part in own.texts]) if are_numbers else lengths.astype(np.float64)
+        own_ranks = ranks[items]
+        z = kendall_z(own_ranks, values)
+        if math.isnan(z):
+            continue
+        # Where values tie, GEval takes the better items at the small end, the worse ones at the great end.
+        best_first = np.argsort(own_ranks, kind="stable")[::-1]
+        ascending = best_first[np.argsort(values[best_first], kind="stable")]
+        extreme = items[(ascending if z > 0 else ascending[::-1])[: len(values) // 4]]
+        yield f"{where}:={'' if are_numbers else '#'}{'-' if z > 0 else '+'}", 2 * normal_cdf(-abs(z)), extreme
 
 
 def kendall_z(x: Array, y: Array) -> float:
@@ -295,8 +293,7 @@ def kendall_z(x: Array, y: Array) -> float:
     concordant = pairs - discordant - x_pairs - y_pairs + both_pairs
     # t (t - 1) (2 t + 5) = 2 t (t - 1) (t - 2) + 9 t (t - 1)
     variance = (whole - x_triples - y_triples + 9 * (pairs - x_pairs - y_pairs)) / 9 + x_pairs * y_pairs / pairs
-    if n > 2:
-        variance += x_triples * y_triples / (9 * whole)
+    variance += x_triples * y_triples / max(9 * whole, 1)
     return (concordant - discordant) / math.sqrt(variance) if variance > 0 else math.nan
 
 

@@ -177,8 +177,7 @@ def collect_on(
     changed, and ClusterError.
     """
     if evaluation.line_numbers is not None:
-        what = "metrics whose flags (f, p) select some"
-        raise UsageError(message=f"a cluster looks at all lines: leave out {what}")
+        raise UsageError(message="a cluster looks at all lines: leave out metrics whose flags (f, p) select some")
     fields = Fields(evaluation.split.in_header)
     occurrences, texts = Occurrences(kinds, fields), evaluation.kept_texts()
     others = zip(evaluation.input.lines(), texts.expected.lines(), strict=False)  # an input has "" without end
@@ -240,29 +239,24 @@ def text_shapes(lines: str) -> bytes:
 
 PAIRS_AT_ONCE = 2_000_000
 MAX_COUNTED = 2_000_000_000  # on all items together: counting as many takes some minutes
-MAX_SHOWN = 10_000_000  # as many take 2 GB
 
 
-def each_pairs(
-    items: Places, features: Places, keep: Callable[[Integers, Integers, Integers, Places, Integers], Flags]
-) -> Iterator[tuple[Integers, Integers, Places, Integers]]:
-    """Yield the pairs of features on the same item, part by part: both features, and items and places of the pairs.
+def each_pairs(items: Places, features: Places) -> Iterator[tuple[Integers, Integers, Integers, Places, Integers]]:
+    """Yield the pairs of features on the same item, part by part, with the number of their items.
 
-    ``keep`` chooses pairs, from their first and second features, the numbers of their items, and the items and
-    places of their occurrences. A feature is on an item at most once.
-
-    Raises UsageError for more pairs than can be counted in minutes, or held.
+    Each part is aligned first and second features and numbers of items, then, by occurrence, items and places of
+    pairs. A feature is on an item at most once. Raises UsageError for more pairs than can be counted in minutes.
     """
     order = np.lexsort((features, items))
     items, features = items[order], features[order].astype(np.int64)
     ends = np.searchsorted(items, items, side="right")  # where each occurrence's item ends
     by_feature = np.argsort(features, kind="stable")
     following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow an occurrence on its item
-    _check_number(int(following.sum()), MAX_COUNTED, "to count")
+    check_number(int(following.sum()), MAX_COUNTED, "to count")
     # Parts are of whole features as the first of a pair, with about PAIRS_AT_ONCE pairs.
     starts = np.append(np.flatnonzero(np.diff(features[by_feature], prepend=-1)), len(features))
     before = np.concatenate([[0], np.cumsum(following)])[starts]  # pairs before each feature
-    width, start, shown = int(features.max(initial=0)) + 1, 0, 0
+    width, start = int(features.max(initial=0)) + 1, 0
     while start < len(starts) - 1:
         stop = int(np.searchsorted(before, before[start] + PAIRS_AT_ONCE, side="right")) - 1
         stop = max(stop, start + 1)
@@ -273,14 +267,10 @@ def each_pairs(
         seconds = np.repeat(places, number) + 1 + of_first
         owners = items[seconds]
         keys, pair, counts = np.unique(firsts * width + features[seconds], return_inverse=True, return_counts=True)
-        wanted = keep(keys // width, keys % width, counts, owners, pair)
-        shown += int(wanted.sum())
-        _check_number(shown, MAX_SHOWN, "to show")
-        place = np.where(wanted, np.cumsum(wanted) - 1, -1)[pair]
-        yield keys[wanted] // width, keys[wanted] % width, owners[place >= 0], place[place >= 0]
+        yield keys // width, keys % width, counts, owners, pair
 
 
-def _check_number(pairs: int, most: int, what: str) -> None:
+def check_number(pairs: int, most: int, what: str) -> None:
     """Raise UsageError for a count that would take hours, or all memory: one line may hold enough words for that."""
     if pairs > most:
         raise UsageError(

@@ -15,7 +15,7 @@ from profiles import examples
 from resampled import worst_features
 
 from geval_py import UsageError
-from geval_py.explaining import features
+from geval_py.explaining import feature_ranking, features
 from geval_py.explaining.feature_ranking import p_of, rank_scores, rank_sum_z
 from geval_py.explaining.significance import normal_cdf
 from geval_py.reading.config import said_option
@@ -483,10 +483,13 @@ def test_progress_of_several_chunks(monkeypatch):
     assert seen == [3, 6, 8]
 
 
-@pytest.mark.parametrize(("limit", "most", "what"), [("MAX_SHOWN", 10, "to show"), ("MAX_COUNTED", 5, "to count")])
-def test_too_many_pairs_are_refused(limit, most, what, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "limit", "most", "what"),
+    [(feature_ranking, "MAX_PAIRS", 10, "to show"), (features, "MAX_COUNTED", 5, "to count")],
+)
+def test_too_many_pairs_are_refused(module, limit, most, what, monkeypatch):
     """Of ten words, none makes more than nine pairs, which are counted one word at a time."""
-    monkeypatch.setattr(features, limit, most)
+    monkeypatch.setattr(module, limit, most)
     monkeypatch.setattr(features, "PAIRS_AT_ONCE", 1)
     on_item = [{n for n in range(10) if item < 3 or n % 6 == item - 3} for item in range(9)]  # any two: on the first
     items = [("", " ".join(f"w{n}" for n in sorted(words)), "") for words in on_item]
