@@ -196,10 +196,10 @@ class Search:
             self.lines = self.lines[np.isfinite(guesses.losses(start))[self.lines]]
         folds = np.arange(1, int(of_line.max()) + 2)
         self.ends = [0, *np.searchsorted(of_line[self.lines], folds).tolist()]
-        logits = {"lambda": start.lambda_, "nu": start.nu}
+        self.fixed = {"lambda": start.lambda_, "nu": start.nu}
         by_line_too = ("lambda", "nu") if guesses.frequent else ("lambda",)  # nu is of words
-        self.parts = [name for name in logits if name in (by_line_too if self.is_by_line else names)]
-        self.begin = [_logit(logits[name] or STARTS[name]) for name in self.parts]
+        self.parts = [name for name in self.fixed if name in (by_line_too if self.is_by_line else names)]
+        self.begin = [_logit(self.fixed[name] or STARTS[name]) for name in self.parts]
         self.bounds, self.ridge = [-_logit(MIN_PART)] * len(self.parts), 0.0
         self.x, listed = np.ones((1, len(self.lines))), [guesses.tempered_hits(start.temperature)]
         if self.is_by_line:
@@ -232,12 +232,11 @@ class Search:
             tempered = self.guesses.tempered(math.exp(places[0]))
             columns = np.vstack([columns, *(column[self.lines] for column in tempered)])
         weights = dict(zip(self.parts, places.reshape(len(self.parts), -1), strict=True))
-        fixed = {"lambda": self.start.lambda_, "nu": self.start.nu}
         rows = np.zeros((len(self.ends) - 1, 2 + len(places) * (1 + len(places))))
         for row, begin, end in zip(rows, self.ends, self.ends[1:], strict=False):
             for at in range(begin, end, CHUNK):
                 some = slice(at, min(end, at + CHUNK))
-                row += loss_sums(weights, fixed, alike, self.x[:, some], columns[:, some])
+                row += loss_sums(weights, self.fixed, alike, self.x[:, some], columns[:, some])
         return rows
 
     def mean(self, places: Array, fold: int | None = None, sums: Array | None = None) -> tuple[float, Array, Array]:
@@ -300,7 +299,7 @@ class Search:
             rows += [(0.0,) * len(self.x)] * (2 - len(rows))
             by_line = ByLine(tuple(self.centres.tolist()), tuple(self.scales.tolist()), *rows)
             return replace(self.start, lambda_=0.0, nu=0.0, by_line=by_line)
-        values = {"lambda": self.start.lambda_, "nu": self.start.nu, "temperature": self.start.temperature}
+        values = self.fixed | {"temperature": self.start.temperature}
         for name, place in zip(self.parts, places.tolist(), strict=True):
             part = math.exp(place) if name == "temperature" else 1.0 / (1.0 + math.exp(-place))
             values[name] = float(f"{part:.4g}")
@@ -337,7 +336,6 @@ def loss_sums(weights: dict[str, Array], fixed: dict[str, float], alike: float, 
 
 
 def _logit(part: float) -> float:
-    part = min(max(part, MIN_PART), MAX_PART)
     return math.log(part / (1.0 - part))
 
 
@@ -368,5 +366,4 @@ def score_text(value: float) -> str:
     >>> score_text(174.595), score_text(5.1624), score_text(0.0057275)
     ('174.60', '5.162', '0.005728')
     """
-    small = math.isfinite(value) and 0 < abs(value) < 10
-    return numbers.fixed(value, 3 - math.floor(math.log10(abs(value))) if small else 2)
+    return numbers.fixed(value, max(2, numbers.decimals(value, 4)) if math.isfinite(value) else 2)
