@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -31,14 +31,14 @@ from geval_py.explaining.documents import (
 from geval_py.explaining.significance import (
     LEVEL,
     MIN_TESTED_LINES,
-    Integers,
     Interval,
     group_letters,
     holm,
-    samples_needed,
     undistinguished_groups,
 )
 from geval_py.explaining.statistics import (
+    BaselineTest,
+    LineSample,
     against_baseline,
     comparable_parts,
     intervals,
@@ -60,7 +60,7 @@ from geval_py.reading.outputs import (
     unique_names,
 )
 from geval_py.scoring import blocks, scores
-from geval_py.scoring.metrics.base import LineStatistics, Metric
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
 from geval_py.tables.layout import Legend, shared_ends
@@ -127,17 +127,6 @@ class System:
     signature: scores.Signature | None = None
 
 
-class Ranking(NamedTuple):
-    """Systems, the best first, and the groups that do not differ significantly; ``lines`` are finite in all."""
-
-    systems: tuple[System, ...]
-    groups: tuple[tuple[str, ...], ...]
-    lines: int
-    is_drawn: bool
-    optimism: float | None
-    p_best: float | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison(formats.Tabular):
     """A comparison of outputs on the same lines, the best output first. Printed as a table.
@@ -178,13 +167,13 @@ class Comparison(formats.Tabular):
     runs: str | None
     no_worse_than: float | None
     detect: float | None
-    systems: tuple[System, ...] = field(repr=False)
-    groups: tuple[tuple[str, ...], ...] = field(repr=False)
-    notes: tuple[str, ...] = field(repr=False)
-    of_losses: bool = field(repr=False)
-    precision: int | None = field(default=None, repr=False, compare=False)
-    names: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    marks: bool = field(default=False, repr=False, compare=False)
+    systems: tuple[System, ...]
+    groups: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+    of_losses: bool
+    precision: int | None = field(default=None, compare=False)
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)
+    marks: bool = field(default=False, compare=False)
 
     def markdown(self) -> Iterator[str]:
         return formats.Tabular.markdown(replace(self, marks=True))
@@ -336,9 +325,7 @@ class Comparison(formats.Tabular):
         return " to ".join(dict.fromkeys(map(write, (min(values), max(values))))) if values else ""
 
     def signatures(self) -> Iterator[str]:
-        for system in self.systems:
-            if system.signature is not None:
-                yield visible(f"{system.name}: {system.signature}")
+        return scores.signature_lines((system.name, system.signature) for system in self.systems)
 
     def legend(self) -> Iterator[str]:
         drawn = f"; {self.samples} samples, seed {self.seed}" if "p boot" in self.tests else ""
@@ -409,60 +396,46 @@ class Comparison(formats.Tabular):
 
 
 def rank(
-    metric: Metric,
+    sample: LineSample,
+    own_scores: Sequence[float],
     names: Sequence[str],
-    statistics: Sequence[LineStatistics],
     *,
     baseline: int,
     samples: int,
     seed: int,
-    documents: Integers | None = None,
-    runs: Sequence[tuple[int, ...]] = (),
     no_worse_than: float | None = None,
     detect: float | None = None,
     progress: blocks.Progress | None = None,
-) -> Ranking:
-    """Score systems on the same lines, test all pairs, and group them; ``baseline`` is the index of a system.
+) -> tuple[list[System], list[tuple[str, ...]], float | None]:
+    """Test systems in pairs, and group them; ``baseline`` is the index of one, and ``own_scores`` are of all lines.
 
-    With ``runs``, they are the indices of each system's ``statistics``; otherwise each of these is a system.
-
-    Raises UsageError for samples or a seed out of range, and for runs and a metric without figures of lines.
+    Returns the systems, the best first, the groups that do not differ significantly, and the p-value of the best.
     """
-    outputs, statistics = statistics, [_mean([statistics[run] for run in one]) for one in runs] or statistics
-    sample = sample_of(metric, statistics, documents)
-    if runs:
-        if any(sample.line_figures(n) is None for n in range(len(runs))):
-            raise UsageError(message=f"training runs cannot be compared by {metric.name}: it is not of single lines")
-        of_runs = ([outputs[run] for run in one] for one in runs)
-        sample = replace(sample, runs=tuple(sample_of(metric, one, documents) for one in of_runs))
-    infinite, count, sign = sample.infinite, sample.systems, metric.measure.sign
+    infinite, count, sign = sample.infinite, sample.systems, sample.metric.measure.sign
     failures = infinite.sum(axis=0).tolist()
-    own_scores = [metric.value(system) for system in statistics]
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
     rows: list[dict[str, Any]] = [
         {"name": names[n], "score": own_scores[n], "interval": own_intervals[n], "infinite": failures[n]}
-        | ({"runs": len(runs[n])} if runs else {})
+        | ({"runs": sample.runs[n].systems} if sample.runs else {})
         for n in range(count)
     ]
     for n, (won, lost, tied) in enumerate(line_shares(sample, baseline)):
         if n != baseline:
             rows[n].update(won=won, lost=lost, tied=tied)
-    if failures[baseline] < sample.lines:
-        finite = sample.select(~infinite[:, baseline], [baseline]) if failures[baseline] else None
-        finite_score = own_scores[baseline] if finite is None else float(finite.scores(finite.totals())[0, 0])
-        rows[baseline].update(compared=sample.lines - failures[baseline], finite_score=finite_score)
-
     pairs = list(combinations(range(count), 2))
     p_values = pair_p_values(sample, pairs, samples=samples, seed=seed, progress=progress)
-    against = [(min(n, baseline), max(n, baseline)) for n in range(count) if n != baseline]
+    against = [(min(n, baseline), max(n, baseline)) for n in range(count)]  # also the baseline's own finite lines
     for part, place, together in comparable_parts(sample, against):
-        tests = against_baseline(part, place[baseline], samples=samples, seed=seed, progress=progress)
+        tests: list[BaselineTest] = []
         part_scores, is_whole = part.scores(part.totals())[0].tolist(), part.lines == sample.lines
         score_of = {n: own_scores[n] if is_whole else part_scores[at] for n, at in place.items()}
         for pair in together:
-            n, p_value = sum(pair) - baseline, p_values[pair]
+            n, p_value = sum(pair) - baseline, p_values.get(pair)
             rows[n].update(compared=part.lines, finite_score=score_of[n])
             if p_value is not None:
+                tests = tests or against_baseline(
+                    part, place[baseline], samples=samples, seed=seed, progress=progress
+                )
                 difference = score_of[n] - score_of[baseline]
                 difference_interval, p_bootstrap, spread = tests[place[n]]
                 rows[n].update(
@@ -475,7 +448,7 @@ def rank(
                     rows[n].update(p_no_worse=spread.p_of_less(sign * difference - no_worse_than))
                 if spread.deviation > 0.0:  # there are lines that differ
                     rows[n].update(
-                        run_share=spread.run_share if runs else None,
+                        run_share=spread.run_share if sample.runs else None,
                         least_detectable=spread.least_detectable,
                         lines_needed=None if detect is None else spread.lines_needed(part.lines, detect),
                     )
@@ -493,14 +466,8 @@ def rank(
     groups = undistinguished_groups(
         count, frozenset(pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL)
     )
-    return Ranking(
-        systems=tuple(System(**rows[n]) for n in order),
-        groups=tuple(tuple(names[order[n]] for n in group) for group in groups),
-        lines=int((~infinite).all(axis=1).sum()),
-        is_drawn=sample.are_drawn,
-        optimism=None if runs else optimism(sample),
-        p_best=None if best == baseline else min(1.0, (count - 1) * p_of[min(best, baseline), max(best, baseline)]),
-    )
+    p_best = None if best == baseline else min(1.0, (count - 1) * p_of[min(best, baseline), max(best, baseline)])
+    return [System(**rows[n]) for n in order], [tuple(names[order[n]] for n in group) for group in groups], p_best
 
 
 def _mean(runs: Sequence[LineStatistics]) -> LineStatistics:
@@ -575,39 +542,46 @@ def compare(
     index = find_baseline(baseline, [evaluations[one[0]] for one in members], files)
     of_file, dependence = choose_documents(evaluations, documents)
     grouped = of_file and of_file.of_score(first).several()
-    ranking = rank(
-        first.metric,
+    metric, of_line = first.metric, grouped and grouped.of_line
+    of_runs = [[evaluations[run].scores[0].statistics for run in one] for one in members]
+    statistics = [one[0] if runs is None else _mean(one) for one in of_runs]
+    sample = sample_of(metric, statistics, of_line)
+    if runs is not None:
+        if any(sample.line_figures(n) is None for n in range(sample.systems)):
+            raise UsageError(message=f"training runs cannot be compared by {metric.name}: it is not of single lines")
+        sample = replace(sample, runs=tuple(sample_of(metric, one, of_line) for one in of_runs))
+    systems, groups, p_best = rank(
+        sample,
+        [metric.value(system) for system in statistics],
         names,
-        [evaluation.scores[0].statistics for evaluation in evaluations],
         baseline=index,
         samples=samples,
         seed=seed,
-        documents=grouped and grouped.of_line,
-        runs=() if runs is None else members,
         no_worse_than=no_worse_than,
         detect=detect,
         progress=progress,
     )
     signatures = {name: evaluations[n].signature for name, (n, *more) in zip(names, members, strict=True) if not more}
-    return Comparison(
+    comparison = Comparison(
         **scores.head_of(evaluations[0]),
         lines=evaluations[0].line_count,
-        compared=ranking.lines,
+        compared=int((~sample.infinite).all(axis=1).sum()),
         baseline=names[index],
         samples=samples,
         seed=seed,
         documents=grouped and grouped.column,
         compared_documents=grouped and grouped.count,
-        optimism=ranking.optimism,
-        p_best=ranking.p_best,
+        optimism=optimism(sample) if runs is None else None,
+        p_best=p_best,
         runs=runs,
         no_worse_than=no_worse_than,
         detect=detect,
-        systems=tuple(replace(system, signature=signatures.get(system.name)) for system in ranking.systems),
-        groups=ranking.groups,
-        notes=tuple(_notes(evaluations, ranking, samples, runs, of_file, dependence)),
-        of_losses=first.metric.measure.of_losses,
+        systems=tuple(replace(system, signature=signatures.get(system.name)) for system in systems),
+        groups=tuple(groups),
+        notes=(),
+        of_losses=metric.measure.of_losses,
     )
+    return replace(comparison, notes=tuple(_notes(evaluations, comparison, sample.are_drawn, of_file, dependence)))
 
 
 def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], list[tuple[int, ...]]]:
@@ -636,15 +610,16 @@ def find_baseline(
     if baseline is None:
         known = [n for n, output in enumerate(outputs) if output.is_baseline]
         if known:
-            best = min if evaluations[0].scores[0].metric.measure.direction == "lower" else max
-            return best(known, key=lambda n: evaluations[n].scores[0].value)
+            sign = evaluations[0].scores[0].metric.measure.sign
+            return min(known, key=lambda n: sign * evaluations[n].scores[0].value)
         return next((n for n, output in enumerate(outputs) if not set(DERIVED) & set(output.parameters)), 0)
     try:
-        index: int | None = None if isinstance(baseline, bool) else operator.index(baseline)
+        if isinstance(baseline, bool):
+            raise TypeError
+        index = operator.index(baseline)
     except TypeError:
-        index = None
-    if index is None:
-        raise UsageError(message=f"the baseline is an output's name or its index, not {shown(baseline)}")
+        message = f"the baseline is an output's name or its index, not {shown(baseline)}"
+        raise UsageError(message=message) from None
     if not 0 <= index < len(outputs):
         raise UsageError(message=f"there is no output {index}: they are numbered from 0 to {len(outputs) - 1}")
     return index
@@ -652,9 +627,8 @@ def find_baseline(
 
 def _notes(
     evaluations: Sequence[scores.ScoredOutput],
-    ranking: Ranking,
-    samples: int,
-    runs: str | None,
+    comparison: Comparison,
+    is_drawn: bool,
     of_file: Documents | None,
     dependence: Dependence | None,
 ) -> Iterator[str]:
@@ -667,13 +641,13 @@ def _notes(
         tested = f"lines with the same {several}{some_of(dependence.tested)}"
         yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
-    lines, systems, compared = evaluations[0].line_count, len(evaluations), ranking.lines
+    lines, compared, runs = comparison.lines, comparison.compared, comparison.runs
     files = [evaluation.output for evaluation in evaluations]
-    needed = samples_needed(math.comb(systems, 2))
+    needed = round(math.comb(len(files), 2) / LEVEL)  # with fewer, the smallest p cannot pass Holm's correction
     unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
-    what = "loss" if evaluations[0].scores[0].metric.measure.of_losses else "score"
+    what = "loss" if comparison.of_losses else "score"
     infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
-    together = max(system.compared for system in ranking.systems if system.won is not None)
+    together = max(system.compared for system in comparison.systems if system.won is not None)
     names = unique_names(files)
     if runs is None:
         for parameter in RUNS:
@@ -699,15 +673,15 @@ def _notes(
         yield f"a test on {numbers.counted(together, 'line')} is not reliable"
     elif few := {
         system.name: count
-        for system in ranking.systems
+        for system in comparison.systems
         if 0 < (count := round(((system.won or 0.0) + (system.lost or 0.0)) * lines)) < MIN_TESTED_LINES
     }:
         most = f"{'at most ' * (len(few) > 1)}{numbers.counted(max(few.values()), 'line')}"
         differ = f"{some_of(list(few))} and the baseline differ on {most}"
         yield f"{differ}: the interval of the difference may be too narrow"
-    if samples < needed and len(ranking.groups) == 1 and ranking.is_drawn:
+    if comparison.samples < needed and len(comparison.groups) == 1 and is_drawn:
         yield (
-            f"with {samples} samples, no difference between two systems can be significant: use --samples "
+            f"with {comparison.samples} samples, no difference between two systems can be significant: use --samples "
             f"{needed} or more"
         )
 

@@ -9,7 +9,6 @@ are so alike that an interval by lines is too narrow.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from geval_py.explaining.significance import (
     dot,
     holm,
 )
-from geval_py.explaining.statistics import Spread, centred_ranks, interval, sample_of, spread_of_mean
+from geval_py.explaining.statistics import centred_ranks, interval, sample_of, spread_of_mean
 from geval_py.reading import features, sources
 from geval_py.reading.config import word_of
 from geval_py.scoring.kernel import backends
@@ -136,7 +135,11 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     for score in all_scores:
         measure, lines = score.metric.measure, score.statistics.lines
         figures = sample_of(score.metric, [score.statistics]).line_figures(0)
-        if several is None and measure.in_nats and (lines < FEW_LINES or _is_of_few(figures)):
+        if (
+            several is None
+            and measure.in_nats
+            and (lines < FEW_LINES or (figures is not None and _is_of_few(figures)))
+        ):
             few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append("no interval can be computed from 1 line")
@@ -164,10 +167,8 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
         yield decided_by_few
 
 
-def _is_of_few(losses: Array | None) -> bool:
-    """Whether a hundredth of the lines, at least one, has most of the loss."""
-    if losses is None or not np.isfinite(losses).all():
-        return False
+def _is_of_few(losses: Array) -> bool:
+    """Whether a hundredth of the lines, at least one, has most of the loss, if that is finite."""
     greatest = np.sort(losses)[-max(1, len(losses) // 100) :]
     return float(greatest.sum()) > float(losses.sum()) / 2
 
@@ -447,8 +448,8 @@ def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
 
 def widening(values: Array, of_line: Integers) -> float:
     """Divide the width of a mean's interval by documents by that of the interval by lines; 1 without a spread."""
-    by_line = Spread(float(values.std(ddof=1)) / math.sqrt(len(values)), len(values) - 1).half_width
-    return spread_of_mean(values, of_line).half_width / by_line if by_line > 0.0 else 1.0
+    by_line, by_document = (spread_of_mean(values, units).half_width for units in (np.arange(len(values)), of_line))
+    return by_document / by_line if by_line > 0.0 else 1.0
 
 
 def alike_p(ranks: Array, of_line: Integers) -> float:

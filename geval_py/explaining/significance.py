@@ -10,7 +10,7 @@ import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import combinations_with_replacement, groupby
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from geval_py.scoring.metrics.base import NOISE
@@ -138,12 +138,17 @@ class Interval:
         tail: float = GEVAL_TAIL,
         documents: int | None = None,
     ) -> Interval:
-        """Cut a ``tail`` from each end of the scores on resamples (at least one).
+        """Cut floor(``tail`` N) of N scores on resamples (at least one) from each end; the rest is in the interval.
 
-        Undefined scores (NaN) are left out. If all are undefined, there is no interval.
+        The default is GEval's cut (getConfidenceBounds), floor((1 - 0.95 + 0.0001) N / 2). Undefined scores (NaN) are
+        left out. If all are undefined, there is no interval.
+
+        >>> Interval.of(range(1000), samples=1000, seed=1).ends
+        (25, 974)
         """
-        low, high = percentile_bounds([value for value in values if not math.isnan(value)] or [math.nan], tail)
-        return cls(low=low, high=high, samples=samples, seed=seed, documents=documents)
+        ordered = sorted(value for value in values if not math.isnan(value)) or [math.nan]
+        cut = math.floor(tail * len(ordered))
+        return cls(low=ordered[cut], high=ordered[-1 - cut], samples=samples, seed=seed, documents=documents)
 
     @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:
@@ -184,19 +189,6 @@ def expanded_tail(units: int) -> float:
     [0.001, 0.0159, 0.0231, 0.025]
     """
     return normal_cdf(-expansion(units) * NORMAL_QUANTILE) if units > 1 else 0.0
-
-
-def percentile_bounds(values: Iterable[float], tail: float = GEVAL_TAIL) -> tuple[float, float]:
-    """Cut floor(tail N) of N values (at least one) from each end; return the least and the greatest value left.
-
-    The default is GEval's cut (getConfidenceBounds), floor((1 - 0.95 + 0.0001) N / 2).
-
-    >>> percentile_bounds(range(1000))
-    (25, 974)
-    """
-    ordered = sorted(values)
-    cut = math.floor(tail * len(ordered))
-    return ordered[cut], ordered[-1 - cut]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -247,15 +239,6 @@ def benjamini_hochberg(p_values: Array) -> Array:
     return q_values
 
 
-def samples_needed(pairs: int) -> int:
-    """Return the least number of samples with which the smallest of ``pairs`` p-values can pass Holm's correction.
-
-    >>> samples_needed(1), samples_needed(1225)
-    (20, 24500)
-    """
-    return round(pairs / LEVEL)
-
-
 def group_letters(groups: Iterable[int]) -> str:
     """Write the numbers of groups as compact letters, more than three in a row as a range.
 
@@ -280,14 +263,12 @@ def undistinguished_groups(systems: int, distinct: frozenset[tuple[int, int]]) -
     """
     groups: list[tuple[int, ...]] = []
     covered: set[tuple[int, int]] = set()
-    for one in range(systems):
-        for other in range(one, systems):
-            if (one, other) not in distinct and (one, other) not in covered:
-                members = {one, other}
-                for new in range(systems):
-                    if not any((min(new, old), max(new, old)) in distinct for old in members):
-                        members.add(new)
-                group = tuple(sorted(members))
-                groups.append(group)
-                covered.update((a, b) for a in group for b in group)
+    for pair in combinations_with_replacement(range(systems), 2):
+        if pair not in distinct and pair not in covered:
+            members = set(pair)
+            for new in range(systems):
+                if not any((min(new, old), max(new, old)) in distinct for old in members):
+                    members.add(new)
+            groups.append(tuple(sorted(members)))
+            covered.update((a, b) for a in members for b in members)
     return sorted(groups)

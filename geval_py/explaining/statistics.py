@@ -383,13 +383,13 @@ def intervals(
             ends = _ends_of_infinite(sample, figures)
             if ends is None:
                 continue
-        elif sample.runs:
-            mean, half = float(figures.mean()), spread_of_runs(sample, [n]).half_width
+        elif sample.runs or sample.documents is not None:
+            mean, half = float(figures.mean()), sample.spread(figures, [n]).half_width
             ends = mean - half, mean + half
-        elif sample.is_of_mean_loss and not measure.in_nats and sample.documents is None:  # 1 for a miss, else 0
+        elif sample.is_of_mean_loss and not measure.in_nats:  # 1 for a miss, else 0
             ends = interval_of_share(float(figures.mean()), lines)
         else:
-            ends = interval_of_mean(figures, sample.documents)
+            ends = interval_of_mean(figures)
         if sample.is_of_mean_loss:
             low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
         else:
@@ -460,8 +460,7 @@ def pair_p_values(
     lines. Other metrics draw ``samples``; if few are as extreme as the observed difference, the p-value is the lesser
     of the counted one and of the samples' tail.
     """
-    pairs, failures = list(pairs), sample.infinite.sum(axis=0)
-    sign = 1 if sample.metric.measure.direction == "lower" else -1
+    pairs, failures, sign = list(pairs), sample.infinite.sum(axis=0), sample.metric.measure.sign
     p_values: dict[Pair, float | None] = dict.fromkeys(pairs)
     for part, place, together in comparable_parts(sample, pairs):
         totals = part.totals()
@@ -611,10 +610,8 @@ def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, f
     either has no score by itself, as with a correlation.
     """
     measure = sample.metric.measure
-    badness = sample.statistics[0] if measure.of_losses else sample.line_scores()
-    badness = np.where(
-        sample.infinite, np.inf, badness if measure.of_losses or measure.direction == "lower" else -badness
-    )
+    badness = sample.statistics[0] if measure.of_losses else measure.sign * sample.line_scores()
+    badness = np.where(sample.infinite, np.inf, badness)
     against = badness[:, [baseline]]
     tied = np.isclose(badness, against, rtol=NOISE, atol=NOISE) | np.isnan(badness) | np.isnan(against)
     outcomes = ~tied & (badness < against), ~tied & (badness > against), tied
@@ -777,7 +774,7 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
         alikeness = shared / (shared + mean_within) if shared > 0.0 else 0.0
     # The degrees are tr(A)^2 / tr(A^2), at least 1, of A = a (I - p 1') v (I - 1 p') a, where a and v are diagonal
     # matrices, v of the variances of the sums, and p are the documents' shares of the lines. Traces are sums.
-    p = sizes / sizes.sum()
+    p = sizes / lines
     variances = sizes * (1 - alikeness) + alikeness * sizes**2
     total = float(variances.sum())
     trace = dot(adjustments, variances - 2 * p * variances + total * p**2)
@@ -785,7 +782,7 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     own = adjustments**2 * variances
     squared = dot(own, variances - 4 * p * variances + 2 * total * p**2)
     squared += 2 * pp * vv + total**2 * pp**2 + 2 * pv**2 - 4 * total * pp * pv
-    return Spread(deviation, max(1.0, trace**2 / squared) if squared > 0.0 else 1.0)
+    return Spread(deviation, max(1.0, trace**2 / squared))
 
 
 def spread_of_runs(sample: LineSample, systems: Sequence[int], *, of_score: bool = False) -> Spread:
@@ -835,11 +832,11 @@ def interval_of_share(share: float, lines: int) -> tuple[float, float]:
     return (middle - half) / of_all, (middle + half) / of_all
 
 
-def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, float]:
-    """Return the 95 % interval of the true mean; ``of_line`` numbers two documents or more, None for single lines.
+def interval_of_mean(values: Array) -> tuple[float, float]:
+    """Return the 95 % interval of the true mean of single lines, two or more.
 
-    The single lines are two or more. They may be few, and their losses are skewed: most are small, and a few are
-    large. With s the standard deviation of the lines and g their skewness, not (m - mean) / s but
+    They may be few, and their losses are skewed: most are small, and a few are large. With s the standard deviation
+    of the lines and g their skewness, not (m - mean) / s but
 
         u + g u^2 / 3 + g^2 u^3 / 27 + g / (6 N),    u = (m - mean) / s,
 
@@ -847,11 +844,7 @@ def interval_of_mean(values: Array, of_line: Integers | None) -> tuple[float, fl
     The degrees of freedom are Satterthwaite's, 2 / (relative variance of s^2): N - 1 for normal losses, and fewer the
     more of the variance comes from a few lines, by their kurtosis.
     """
-    mean = float(values.mean())
-    if of_line is not None:
-        half = spread_of_mean(values, of_line).half_width
-        return mean - half, mean + half
-    deviation, skewness, lines = float(values.std(ddof=1)), 0.0, len(values)
+    mean, deviation, skewness, lines = float(values.mean()), float(values.std(ddof=1)), 0.0, len(values)
     degrees = lines - 1.0
     centred = values - mean
     scale = float(np.abs(centred).max())

@@ -247,7 +247,7 @@ def upper_ends(season, logs, line):
     ends = []
     for of_bucket in -logs[line]:
         losses[line] = of_bucket
-        ends.append(interval_of_mean(losses, None)[1])
+        ends.append(interval_of_mean(losses)[1])
     return np.array(ends)
 
 

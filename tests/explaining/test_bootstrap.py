@@ -11,7 +11,7 @@ from resampled import bootstrap_scores, column
 
 from geval_py import UsageError, evaluate
 from geval_py.explaining import statistics as engine
-from geval_py.explaining.significance import Interval, percentile_bounds
+from geval_py.explaining.significance import Interval
 from geval_py.explaining.statistics import bootstrap_weights, interval, sample_of, swap_weights
 from geval_py.scoring.metrics import METRICS
 
@@ -27,9 +27,10 @@ NAMES = ["LogLossHashed", "LikelihoodHashed", "PerplexityHashed", "CrossEntropyH
     ("count", "cut"),
     [(1, 0), (39, 0), (40, 1), (199, 4), (200, 5), (1000, 25), (10_000, 250), (39_920, 999), (40_000, 1002)],
 )
-def test_percentile_bounds(count, cut):
+def test_percentiles(count, cut):
     """Sort the N values, cut floor((1 - 0.95 + 0.0001) N / 2) from each end."""
-    assert percentile_bounds(range(count, 0, -1)) == (1 + cut, count - cut)
+    ends = (1 + cut, count - cut) if count > 1 else (None, None)
+    assert Interval.of(range(count, 0, -1), samples=count, seed=1).ends == ends
 
 
 @pytest.mark.parametrize(

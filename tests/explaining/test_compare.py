@@ -17,6 +17,7 @@ import pytest
 from geval_py import LineCountError, UsageError, compare, evaluate
 from geval_py.explaining import statistics
 from geval_py.explaining.comparison import rank
+from geval_py.explaining.statistics import sample_of
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
@@ -342,9 +343,11 @@ def test_samples_of_many_lines_are_never_few(challenge, monkeypatch):
 def test_scores_beyond_the_range_have_no_difference():
     """Perplexities of finite losses may be infinite."""
     tables = [LineStatistics(columns=(array("d", [loss] * 5),)) for loss in (800.0, 900.0, 1.0)]
-    systems = rank(METRICS["PerplexityHashed"], "abc", tables, baseline=0, samples=99, seed=0)
-    assert [system.name for system in systems.systems] == ["c", "a", "b"]
-    finite, _, infinite = systems.systems
+    metric = METRICS["PerplexityHashed"]
+    own_scores = [metric.value(table) for table in tables]
+    systems, _, _ = rank(sample_of(metric, tables), own_scores, "abc", baseline=0, samples=99, seed=0)
+    assert [system.name for system in systems] == ["c", "a", "b"]
+    finite, _, infinite = systems
     assert (infinite.difference, infinite.difference_interval, infinite.p_randomisation < 1) == (None, None, True)
     assert (finite.difference, finite.difference_interval.low) == (-math.inf, -math.inf)
 
