@@ -12,7 +12,6 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -71,8 +70,8 @@ class Names:
         """Return the names at some places, in this order."""
         return Names(self.kinds, self.others, self.features[places])
 
-    def stretches(self, starts: Integers | None = None) -> Iterator[tuple[str, list[str]]]:
-        """Yield the names in stretches with the same prefix, and what follows it; others begin at ``starts``."""
+    def texts(self) -> list[str]:
+        """Return the names."""
         sizes = [len(tokens) for *_, tokens in self.kinds]
         firsts = np.cumsum([0, *sizes])
         kind = np.searchsorted(firsts, self.features, side="right") - 1
@@ -82,17 +81,8 @@ class Names:
             followers.append(iter(table.names(array("q", chosen.tobytes()))))
         others = self.features[kind == len(sizes)] - firsts[-1]
         followers.append(map(self.others.__getitem__, others.tolist()))
-        is_last = np.diff(kind, append=-1) != 0
-        if starts is not None:
-            is_last[starts[1:] - 1] = True
-        ends = np.flatnonzero(is_last) + 1
-        for number, length in zip(kind[ends - 1].tolist(), np.diff(ends, prepend=0).tolist(), strict=True):
-            prefix = self.kinds[number][0] if number < len(sizes) else ""
-            yield prefix, list(islice(followers[number], length))
-
-    def texts(self) -> list[str]:
-        """Return the names."""
-        return [prefix + token for prefix, tokens in self.stretches() for token in tokens]
+        prefixes = [*(prefix for prefix, *_ in self.kinds), ""]
+        return [prefixes[number] + next(followers[number]) for number in kind.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +149,8 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     """
     total, singles, others, p_of_numbers = len(ranks), 0, list[str](), list[float]()
     kinds: list[tuple[str, TokenTable, Places]] = []
-    all_items, all_features = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    none = np.zeros(0, np.int32)
+    all_items, all_features = [none], [none]
     most = total - (1 if occurrences.kinds.cartesian else least)
     fields = sorted(occurrences.by_field.items())
     for _, own in fields:

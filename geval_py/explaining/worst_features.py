@@ -262,10 +262,8 @@ class FeatureListing(EvaluationListing):
 
         def rows() -> Iterator[list[str]]:
             for part in self.features.parts():
-                starts, figures = self._figures(part)
-                each = np.repeat(np.array(figures, object), np.diff(starts, append=len(part))).tolist()
                 gains = (part.columns[column.name].tolist() for column in gain)
-                for name, row, *own in zip(part.names, each, *gains, strict=True):
+                for name, row, *own in zip(part.names, self._figures(part), *gains, strict=True):
                     yield [feature_words(name), *own, *row.split("\t")]
 
         return Table([feature, *gain, *columns], rows(), droppable=["p", "q", "score", "count"])
@@ -274,19 +272,13 @@ class FeatureListing(EvaluationListing):
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
         if width is None and not self.for_terminal:
             for part in self.features.parts():
-                starts, rows = self._figures(part)
-                row_at, row, place = dict(zip(starts.tolist(), rows, strict=True)), "", 0
-                for prefix, tokens in part.named.stretches(starts):
-                    row = row_at.get(place, row)
-                    place += len(tokens)
-                    end = f"\t{row}\n"
-                    tokens = list(map(escapes.tab_text, tokens)) if "\t" in "".join(tokens) else tokens
-                    yield prefix + f"{end}{prefix}".join(tokens) + end
+                rows = zip(map(escapes.tab_text, part.names), self._figures(part), strict=True)
+                yield "".join([f"{name}\t{figures}\n" for name, figures in rows])
             return
         yield from formats.Listing.text(self, width)
 
-    def _figures(self, part: WorstFeatures) -> tuple[Integers, list[str]]:
-        """Return rows of figures, separated by TABs, and where they start: those with the same bits are written once.
+    def _figures(self, part: WorstFeatures) -> list[str]:
+        """Return a row of figures, separated by TABs, for each feature; those with the same bits are written once.
 
         Features of one line alone are alike in all figures.
         """
@@ -302,7 +294,8 @@ class FeatureListing(EvaluationListing):
         starts = np.flatnonzero(np.any(changes, axis=0))
         writers: tuple[Callable[[Any], str], ...] = (str, mean, numbers.p_value, q)
         written = (map(write, column[starts].tolist()) for write, column in zip(writers, columns, strict=False))
-        return starts, ["\t".join(cells) for cells in zip(*written, strict=True)]
+        rows = np.array(["\t".join(cells) for cells in zip(*written, strict=True)], object)
+        return rows.repeat(np.diff(starts, append=len(part))).tolist()
 
     def records(self) -> Table:
         return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
