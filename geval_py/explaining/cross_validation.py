@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,8 @@ from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.recipes import BY_LINE, MAX_PART, MIN_PART, MIN_SCALE, ByLine, Parameters
-from geval_py.scoring.scores import head_of
+from geval_py.scoring.scores import MetricScore, ScoredOutput, head_of
 from geval_py.tables import numbers
-
-if TYPE_CHECKING:
-    from geval_py.scoring.scores import MetricScore, ScoredOutput
 
 FOLDS = 10
 FEW_LINES = 100

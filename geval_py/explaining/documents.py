@@ -14,7 +14,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, zip_longest
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, final
+from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -35,11 +35,8 @@ from geval_py.reading import features, sources
 from geval_py.reading.config import word_of
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.text import named, visible
-
-if TYPE_CHECKING:
-    from geval_py.scoring.scores import MetricScore, ScoredOutput
-
 
 MIN_DOCUMENTS = 10  # if all have as many lines: with fewer, an interval is very wide
 MIN_WIDENING = 1.05  # below which it does not matter that lines are alike
@@ -471,7 +468,5 @@ def alike_p(ranks: Array, of_line: Integers) -> float:
     variance = 2 * mean - 2 * unequal / (5 * lines * (lines + 1)) - 6 / 5 * float((1 / sizes).sum())
     greatest = (lines**3 - float((sizes**3).sum())) / (lines * (lines + 1))
     share = mean / greatest
-    if variance <= 0.0 or not 0.0 < share < 1.0:
-        return 1.0
     both = share * (1 - share) * greatest**2 / variance - 1
     return beta_cdf(1 - statistic / greatest, both * (1 - share), both * share) if both > 0.0 else 1.0

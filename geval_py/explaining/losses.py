@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,7 @@ from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import COLUMNS
-
-if TYPE_CHECKING:
-    from geval_py.scoring.scores import ScoredOutput
-
+from geval_py.scoring.scores import ScoredOutput
 
 ITEMS_AT_ONCE = 4096
 
