@@ -415,8 +415,13 @@ def rank(
     failures = infinite.sum(axis=0).tolist()
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
     rows: list[dict[str, Any]] = [
-        {"name": names[n], "score": own_scores[n], "interval": own_intervals[n], "infinite": failures[n]}
-        | ({"runs": sample.runs[n].systems} if sample.runs else {})
+        {
+            "name": names[n],
+            "score": own_scores[n],
+            "interval": own_intervals[n],
+            "infinite": failures[n],
+            "runs": sample.runs[n].systems if sample.runs else None,
+        }
         for n in range(count)
     ]
     for n, (won, lost, tied) in enumerate(line_shares(sample, baseline)):

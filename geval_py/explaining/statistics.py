@@ -437,12 +437,12 @@ def comparable_parts(
     The second item is where the new sample has each system. A pair without such lines is left out.
     """
     finite = ~sample.infinite
-    pairs_of: dict[bytes, list[Pair]] = {}
+    parts: dict[bytes, tuple[Flags, list[Pair]]] = {}
     for one, other in pairs:
-        pairs_of.setdefault(np.packbits(finite[:, one] & finite[:, other]).tobytes(), []).append((one, other))
-    for together in pairs_of.values():
+        keep = finite[:, one] & finite[:, other]
+        parts.setdefault(np.packbits(keep).tobytes(), (keep, []))[1].append((one, other))
+    for keep, together in parts.values():
         systems = sorted({n for pair in together for n in pair})
-        keep = finite[:, together[0][0]] & finite[:, together[0][1]]
         # The score of a corpus is of places among the lines of all systems.
         if keep.all() and (isinstance(sample, CorpusSample) or len(systems) == sample.systems):
             yield sample, {n: n for n in systems}, together

@@ -1,8 +1,10 @@
 """Statistics of losses, a metric on resamples of the lines, and the features of items."""
 
 from array import array
+from dataclasses import replace
 from itertools import compress
 
+from geval_py.explaining.comparison import rank
 from geval_py.explaining.features import Occurrences, collect
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.explaining.worst_features import ranked_features
@@ -20,6 +22,13 @@ def bootstrap_scores(metric, statistics, *, samples=DEFAULT_SAMPLES, seed=DEFAUL
     """The score on each resample."""
     sample = sample_of(metric, [statistics])
     return sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed)))[:, 0]
+
+
+def ranked(metric, names, systems, *, documents=None, runs=(), **how):
+    """Systems of these statistics, the best first; their groups; p of the best. The statistics are means over runs."""
+    sample = sample_of(metric, systems, documents)
+    sample = replace(sample, runs=tuple(sample_of(metric, one, documents) for one in runs))
+    return rank(sample, list(map(metric.value, systems)), names, **how)
 
 
 def worst_features(items, scores, *, header=(), kinds=None, **how):

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from resampled import ranked
 
 from geval_py import LineCountError, UsageError, compare, evaluate
 from geval_py.explaining import statistics
-from geval_py.explaining.comparison import rank
-from geval_py.explaining.statistics import sample_of
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
@@ -343,9 +342,7 @@ def test_samples_of_many_lines_are_never_few(challenge, monkeypatch):
 def test_scores_beyond_the_range_have_no_difference():
     """Perplexities of finite losses may be infinite."""
     tables = [LineStatistics(columns=(array("d", [loss] * 5),)) for loss in (800.0, 900.0, 1.0)]
-    metric = METRICS["PerplexityHashed"]
-    own_scores = [metric.value(table) for table in tables]
-    systems, _, _ = rank(sample_of(metric, tables), own_scores, "abc", baseline=0, samples=99, seed=0)
+    systems, *_ = ranked(METRICS["PerplexityHashed"], "abc", tables, baseline=0, samples=99, seed=0)
     assert [system.name for system in systems] == ["c", "a", "b"]
     finite, _, infinite = systems
     assert (infinite.difference, infinite.difference_interval, infinite.p_randomisation < 1) == (None, None, True)

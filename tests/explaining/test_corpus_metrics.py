@@ -6,11 +6,11 @@ import os
 import numpy as np
 import pytest
 import sacrebleu
-from resampled import bootstrap_scores
+from resampled import bootstrap_scores, ranked
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from geval_py.explaining.comparison import equal_systems, rank
+from geval_py.explaining.comparison import equal_systems
 from geval_py.explaining.significance import Interval, expansion
 from geval_py.explaining.statistics import (
     CorpusSample,
@@ -103,14 +103,14 @@ def test_an_exchange_is_scored_as_its_lines_are(name):
 @each
 def test_systems_are_ranked(name):
     both = of_both(name)
-    ranking = rank(find_metric(name), ["good", "bad"], both, baseline=1, samples=200, seed=1)
-    assert [system.name for system in ranking.systems] == ["good", "bad"]
-    first = ranking.systems[0]
+    systems, *_ = ranked(find_metric(name), ["good", "bad"], both, baseline=1, samples=200, seed=1)
+    assert [system.name for system in systems] == ["good", "bad"]
+    first = systems[0]
     assert first.interval.low <= first.score <= first.interval.high
-    assert first.difference == pytest.approx(first.score - ranking.systems[1].score)
+    assert first.difference == pytest.approx(first.score - systems[1].score)
     assert 0 < first.p_randomisation <= 1
     assert first.won + first.lost + first.tied == pytest.approx(1)
-    assert ranking.lines == 40
+    assert first.compared == 40
 
 
 @each
@@ -173,10 +173,10 @@ def test_a_score_that_is_not_defined():
     assert 0 < np.isnan(some).sum() < 50
     assert math.isnan(Interval.of(some.tolist(), samples=50, seed=1).low)  # of two lines it is always 1
     flat = statistics_of("Pearson", ["1", "1"], ["1", "2"])
-    ranking = rank(metric, "ab", [flat, two], baseline=0, samples=20, seed=1)
-    assert [system.name for system in ranking.systems] == ["b", "a"]
-    assert [system.difference for system in ranking.systems] == [None, None]
-    assert ranking.systems[0].p_randomisation == 1
+    systems, *_ = ranked(metric, "ab", [flat, two], baseline=0, samples=20, seed=1)
+    assert [system.name for system in systems] == ["b", "a"]
+    assert [system.difference for system in systems] == [None, None]
+    assert systems[0].p_randomisation == 1
 
 
 # sacreBLEU

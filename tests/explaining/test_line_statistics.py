@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from resampled import ranked
 
-from geval_py.explaining.comparison import equal_systems, rank
+from geval_py.explaining.comparison import equal_systems
 from geval_py.explaining.statistics import against_baseline, line_shares, pair_p_values, sample_of
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
@@ -136,9 +137,9 @@ def test_equal_systems_do_not_differ_by_rounding():
 )
 def test_infinite_lines_are_counted_and_set_aside(matches, words):
     systems = [statistics(matches, words), statistics([1.0, 3.0, 2.0], [2.0, 4.0, 2.0])]
-    ranking = rank(PRECISION, "ab", systems, baseline=1, samples=50, seed=1)
-    found = {system.name: system for system in ranking.systems}
-    assert (ranking.lines, found["a"].infinite, found["b"].infinite) == (2, 1, 0)
+    compared, *_ = ranked(PRECISION, "ab", systems, baseline=1, samples=50, seed=1)
+    found = {system.name: system for system in compared}
+    assert (found["a"].compared, found["a"].infinite, found["b"].infinite) == (2, 1, 0)
     assert (found["a"].finite_score, found["b"].finite_score) == (3 / 6, 6 / 8)
     assert found["a"].difference == 3 / 6 - 5 / 6  # on the lines that are finite in both
     assert (found["a"].won, found["a"].lost, found["a"].tied) == (0, 2 / 3, 1 / 3)

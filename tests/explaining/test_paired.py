@@ -9,9 +9,9 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resampled import column
+from resampled import column, ranked
 
-from geval_py.explaining.comparison import equal_systems, rank
+from geval_py.explaining.comparison import equal_systems
 from geval_py.explaining.significance import holm, undistinguished_groups
 from geval_py.explaining.statistics import (
     against_baseline,
@@ -139,9 +139,9 @@ def test_a_system_against_itself(losses, seed, samples):
     """p = 1 exactly, the difference is 0, and so are both ends of its interval."""
     for baseline in (0, 2):
         same, metric = [column(losses)] * 3, METRICS["PerplexityHashed"]
-        compared = rank(metric, ["a", "b", "c"], same, baseline=baseline, samples=samples, seed=seed)
-        assert compared.groups == (("a", "b", "c"),)
-        for system in compared.systems[: baseline or None]:
+        systems, groups, _ = ranked(metric, ["a", "b", "c"], same, baseline=baseline, samples=samples, seed=seed)
+        assert groups == [("a", "b", "c")]
+        for system in systems[: baseline or None]:
             if system.name != "abc"[baseline]:
                 assert (system.p_bootstrap, system.p_randomisation) == (1, 1)
                 assert (system.difference, system.difference_interval.ends) == (0, (None, None))
@@ -296,17 +296,17 @@ def test_many_lines_are_compared_without_samples(many, monkeypatch):
     """The figures are those to which resamples and exchanges tend."""
     both = list(map(column, many.T))
 
-    def ranked():
-        return rank(METRICS["PerplexityHashed"], "ab", both, baseline=0, samples=2000, seed=1)
+    def last():
+        return ranked(METRICS["PerplexityHashed"], "ab", both, baseline=0, samples=2000, seed=1)[0][-1]
 
-    computed = ranked().systems[-1]
+    computed = last()
     exact = p_randomisation(sample(*many.T), 1, 1)
     assert (computed.difference_interval.samples, computed.interval.samples) == (None, None)
     assert computed.p_randomisation == pytest.approx(exact)
     differences = many[:, 1] - many[:, 0]
     assert computed.p_bootstrap == pytest.approx(scipy.stats.ttest_1samp(differences, 0).pvalue, rel=1e-6)
     monkeypatch.setattr("geval_py.explaining.statistics.MANY", len(many))
-    drawn = ranked().systems[-1]
+    drawn = last()
     assert (drawn.interval.samples, drawn.difference_interval.samples) == (None, 2000)
     for one, other in (
         (computed.interval, drawn.interval),

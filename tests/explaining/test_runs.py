@@ -6,11 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from resampled import column
+from resampled import column, ranked
 from scipy import stats
 
 from geval_py import UsageError, compare, evaluate
-from geval_py.explaining.comparison import rank
 from geval_py.scoring.metrics import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
@@ -26,12 +25,10 @@ def draw(rng, runs, lines, seed_sd, difference=0.0):
 
 def compared_losses(losses, documents=None):
     """The second system against the first, by runs and lines."""
-    runs = losses.shape[1]
-    numbers = tuple(range(runs)), tuple(range(runs, 2 * runs))
-    statistics = list(map(column, losses.reshape(2 * runs, -1)))
-    systems = rank(
-        LOG_LOSS, ["a", "b"], statistics, baseline=0, samples=1, seed=1, documents=documents, runs=numbers
-    ).systems
+    means, runs = map(column, losses.mean(axis=1)), [list(map(column, system)) for system in losses]
+    systems, *_ = ranked(
+        LOG_LOSS, ["a", "b"], list(means), baseline=0, samples=1, seed=1, documents=documents, runs=runs
+    )
     return next(system for system in systems if system.name == "b")
 
 
@@ -231,8 +228,8 @@ def test_so_many_lines_detect_a_difference():
     """Of 2,000 sets of so many lines, the t test finds the difference in about 80 %."""
     rng = np.random.default_rng(2)
     statistics = list(map(column, rng.normal(9, 1, (2, 200))))
-    ranked = partial(rank, LOG_LOSS, ["a", "b"], statistics, baseline=0, samples=1000, seed=1)
-    (system,) = (one for one in ranked(detect=0.3).systems if one.name == "b")
+    compared = partial(ranked, LOG_LOSS, ["a", "b"], statistics, baseline=0, samples=1000, seed=1)
+    (system,) = (one for one in compared(detect=0.3)[0] if one.name == "b")
     assert system.lines_needed == pytest.approx(200 * (system.least_detectable / 0.3) ** 2, rel=0.06)
     samples = rng.normal(0.3, math.sqrt(2), (2000, round(system.lines_needed)))
     assert (stats.ttest_1samp(samples, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.08)
@@ -243,12 +240,12 @@ def test_no_worse_is_half_of_an_equivalence_test():
     rng = np.random.default_rng(3)
     losses = rng.normal(9, 1, (2, 40)).repeat(2, axis=1)
     documents = np.arange(40).repeat(2)
-    ranked = partial(
-        rank, LOG_LOSS, ["a", "b"], list(map(column, losses)), baseline=0, samples=9, seed=1, documents=documents
+    compared = partial(
+        ranked, LOG_LOSS, ["a", "b"], list(map(column, losses)), baseline=0, samples=9, seed=1, documents=documents
     )
     differences = losses[1, ::2] - losses[0, ::2]
     for margin in (0.1, 0.3, 1.0):
-        (system,) = (one for one in ranked(no_worse_than=margin).systems if one.name == "b")
+        (system,) = (one for one in compared(no_worse_than=margin)[0] if one.name == "b")
         expected = stats.ttest_1samp(differences, margin, alternative="less").pvalue
         assert system.p_no_worse == pytest.approx(expected)
 
