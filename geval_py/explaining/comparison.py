@@ -639,8 +639,9 @@ def _notes(
 ) -> Iterator[str]:
     """Yield notes on documents, intervals, lines, infinite losses and samples; documents are of the whole file."""
     documents = of_file and of_file.of_score(evaluations[0].scores[0])
-    by_document = "intervals and tests are computed by document, and an interval is {} by line"
-    yield from notes_on_documents(documents, dependence, by_document)
+    yield from notes_on_documents(
+        documents, dependence, "intervals and tests are computed by document, and an interval is {} by line"
+    )
     if dependence is not None and dependence.documents is None and dependence.tested:
         several = "value in one of the columns " if len(dependence.tested) > 1 else ""
         tested = f"lines with the same {several}{some_of(dependence.tested)}"

@@ -298,10 +298,11 @@ class Search:
             return replace(self.start, lambda_=0.0, nu=0.0, by_line=by_line)
         values = self.fixed | {"temperature": self.start.temperature}
         for name, place in zip(self.parts, places.tolist(), strict=True):
-            part = math.exp(place) if name == "temperature" else 1.0 / (1.0 + math.exp(-place))
-            values[name] = float(f"{part:.4g}")
-            if name != "temperature":
-                values[name] = min(max(values[name], MIN_PART), MAX_PART)
+            if name == "temperature":
+                values[name] = float(f"{math.exp(place):.4g}")
+            else:
+                part = float(f"{1.0 / (1.0 + math.exp(-place)):.4g}")
+                values[name] = min(max(part, MIN_PART), MAX_PART)
         return replace(self.start, temperature=values["temperature"], lambda_=values["lambda"], nu=values["nu"])
 
 

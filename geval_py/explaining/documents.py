@@ -127,7 +127,7 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     condition: an interval fails in the samples that lack the great losses, which do not look skewed.
     """
     reasons = []
-    few_lines, decided_by_few = MAX_WARNED, ""
+    few_lines, decided_by_few = MAX_WARNED, list[str]()
     several = None if documents is None or documents.are_lines else documents
     for score in all_scores:
         measure, lines = score.metric.measure, score.statistics.lines
@@ -147,10 +147,10 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
             what = "loss" if measure.of_losses else "score"
             reasons.append(f"no interval can be computed where all {lines} lines have the same {what}")
         kept = several and several.of_score(score)
-        if kept and kept.count > 1 and not decided_by_few:
+        if kept and kept.count > 1:
             least = min(FEW_DEGREES, (kept.count - 1) / 2)  # there are more if documents have about as many lines
             if spread_of_mean(figures, kept.of_line).degrees < least:
-                decided_by_few = (
+                decided_by_few.append(
                     f"a few large documents, of {kept.count}, dominate the score: an interval computed by document "
                     "is wide and less reliable"
                 )
@@ -160,8 +160,7 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
             f"{few_lines} lines are few: if rare lines have far greater losses, an interval contains the true score "
             "in about 90 % of cases, not 95 %"
         )
-    if decided_by_few:
-        yield decided_by_few
+    yield from decided_by_few[:1]
 
 
 def _is_of_few(losses: Array) -> bool:

@@ -72,17 +72,16 @@ class Names:
 
     def texts(self) -> list[str]:
         """Return the names."""
-        sizes = [len(tokens) for *_, tokens in self.kinds]
-        firsts = np.cumsum([0, *sizes])
-        kind = np.searchsorted(firsts, self.features, side="right") - 1
-        followers: list[Iterator[str]] = []
-        for number, (_, table, tokens) in enumerate(self.kinds):
-            chosen = tokens[self.features[kind == number] - firsts[number]].astype(np.int64)
-            followers.append(iter(table.names(array("q", chosen.tobytes()))))
-        others = self.features[kind == len(sizes)] - firsts[-1]
-        followers.append(map(self.others.__getitem__, others.tolist()))
-        prefixes = [*(prefix for prefix, *_ in self.kinds), ""]
-        return [prefixes[number] + next(followers[number]) for number in kind.tolist()]
+        names, before = np.empty(len(self.features), object), 0
+        for prefix, table, tokens in self.kinds:
+            own = (before <= self.features) & (self.features < before + len(tokens))
+            chosen = tokens[self.features[own] - before].astype(np.int64)
+            names[own] = [prefix + token for token in table.names(array("q", chosen.tobytes()))]
+            before += len(tokens)
+        own = before <= self.features
+        names[own] = [self.others[place] for place in (self.features[own] - before).tolist()]
+        texts: list[str] = names.tolist()
+        return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,7 +504,7 @@ def select_distinct(
     residual = badness - badness.mean()
     whole = dot(residual, residual)
     left = counts * (1 - counts / len(badness))  # |x'|^2
-    all_of_it = left.copy()
+    all_of_it = left
     usable = np.bincount(features, residual[items], number) > 0
     directions: list[Array] = []
     chosen: list[int] = []
@@ -534,14 +533,14 @@ def select_distinct(
     return candidates[chosen], explained
 
 
-def is_identifier(name: str) -> bool:
-    """Whether a feature is, or has, the id of a line or a document.
+def is_hidden(name: str) -> bool:
+    """Whether a feature is, or has, the id of a line or a document, or is a number of the output.
 
-    >>> [is_identifier(name) for name in ("in<FileId>:gaz-117", "in<Year>:1881", "in<Year>:1881~~in<doc_id>:7")]
-    [True, False, True]
+    >>> list(map(is_hidden, ("in<FileId>:gaz-117", "in<Year>:1881", "in<Year>:1881~~in<doc_id>:7", "out:0.5")))
+    [True, False, True, True]
     """
     columns = re.findall(f"(?:^|{BETWEEN_FEATURES})in<(.*?)>:", name)
-    return bool(columns_named(_IDENTIFIERS, columns))
+    return is_output_number(name) or bool(columns_named(_IDENTIFIERS, columns))
 
 
 def is_output_number(name: str) -> bool:

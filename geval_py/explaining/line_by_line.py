@@ -227,7 +227,7 @@ class LineListing(EvaluationListing):
         return Table(columns, rows, droppable=names if has_gap else ()).terminal(width, legend=list(self.legend()))
 
     def records(self) -> Table:
-        own = {*FIGURES, *OTHER_FIGURES, *TEXTS, *OTHER_TEXTS}
+        own = {*OTHER_FIGURES, *OTHER_TEXTS}
         columns = items.column_names(self.evaluations[0].input_width(), self.evaluations[0].split.in_header, own)
         figures, texts = self._fields
 

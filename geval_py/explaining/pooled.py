@@ -138,9 +138,9 @@ def compare_sets(
             finite = np.isfinite(differences)
             of_line = np.unique(sample.unit_of_line[finite], return_inverse=True)[1]
             if own != name and len(of_line) and of_line.max() > 0:
-                spread = spread_of_mean(differences[finite], of_line)
-                figures = [(float(differences[finite].mean()), spread.deviation)] if spread.deviation > 0.0 else []
-                by_system.setdefault(own, []).extend(figures)
+                deviation = spread_of_mean(differences[finite], of_line).deviation
+                if deviation > 0.0:
+                    by_system.setdefault(own, []).append((float(differences[finite].mean()), deviation))
     systems = []
     for own, figures in by_system.items():
         if len(figures) > 1:

@@ -44,7 +44,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,10 +65,8 @@ from geval_py.explaining.significance import (
     t_tails,
 )
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
-
-if TYPE_CHECKING:
-    from geval_py.scoring.blocks import Progress
 
 Pair: TypeAlias = tuple[int, int]  # two systems
 

@@ -81,9 +81,8 @@ class WorstFeatures:
 
     def readable(self, most: int | None = None) -> WorstFeatures:
         """Return the first features, ``most`` at most, without ids and the output's numbers."""
-        is_id, is_number = feature_ranking.is_identifier, feature_ranking.is_output_number
         names = enumerate(chain.from_iterable(part.names for part in self.parts()))
-        places = list(islice((place for place, name in names if not (is_id(name) or is_number(name))), most))
+        places = list(islice((place for place, name in names if not feature_ranking.is_hidden(name)), most))
         hidden = () if places == list(range(min(len(self), most or len(self)))) else (HIDDEN,)
         return replace(self.at(np.array(places, np.int64)), notes=self.notes + hidden)
 
@@ -198,10 +197,11 @@ def ranked_features(
     with_q = with_q or distinct
     explained: list[float] = []
     if with_q:
-        if several is None:
-            tied_p = feature_ranking.tied_p_values(ranked, ranks)
-        else:
-            tied_p = feature_ranking.p_values_by_document(ranked, ranks, several)
+        tied_p = (
+            feature_ranking.tied_p_values(ranked, ranks)
+            if several is None
+            else feature_ranking.p_values_by_document(ranked, ranks, several)
+        )
         q_values = significance.benjamini_hochberg(tied_p)
     if distinct:
         candidates = np.flatnonzero(q_values < significance.LEVEL)
