@@ -20,7 +20,6 @@ from geval_py.reading.wordprobs import is_listable
 LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
 BEAM = 20  # beginnings of a word that are continued
 MAX_AROUND = 200  # tokens on either side
-PIECE = "##"  # before a token of WordPiece that goes on with a word
 
 
 class Masked:
@@ -31,21 +30,21 @@ class Masked:
         self._count = count
         self._around = min(MAX_AROUND, (max_length(self._model) - 2 * len(LENGTHS)) // 2)
         self._shares: tuple[float, ...] = LENGTHS
-        texts = token_texts(self._tokenizer.backend_tokenizer)
-        self._pieces = any(text.startswith(PIECE.encode()) for text in texts)
-        self._texts = [text.removeprefix(PIECE.encode()) if self._pieces else text for text in texts]
-        begin, go_on = [], []  # whether a token begins a word, or goes on with one
-        for text in texts:
-            one_word = text != b"" and len(text.split()) == 1
-            if self._pieces:
-                is_piece = text.startswith(PIECE.encode())
-                begin.append(text != b"" and not is_piece)
+        tokenizer = self._tokenizer.backend_tokenizer
+        self._mark = (getattr(tokenizer.model, "continuing_subword_prefix", None) or "").encode()  # WordPiece's ##
+        self._texts, begin, go_on = [], [], []  # the last two: whether a token begins a word, or goes on with one
+        for text in token_texts(tokenizer):
+            if self._mark:
+                is_piece = text.startswith(self._mark) and text != self._mark
                 signs = text.decode(errors="ignore")  # WordPiece marks no punctuation
                 is_punctuation = text != b"" and all(unicodedata.category(sign)[0] == "P" for sign in signs)
-                go_on.append(one_word if is_piece else is_punctuation)
+                begin.append(text != b"" and not is_piece)
+                go_on.append(is_piece or is_punctuation)
             else:
-                begin.append(text[:1] == b" " and one_word)
+                is_piece, one_word = False, len(text.split()) == 1
+                begin.append(one_word and text[:1] == b" ")
                 go_on.append(one_word and not text[:1].isspace())
+            self._texts.append(text.removeprefix(self._mark) if is_piece else text)
         self._begin: Flags = np.array(begin, np.bool_)
         self._go_on: Flags = np.array(go_on, np.bool_)
 
@@ -76,7 +75,7 @@ class Masked:
         return ids
 
     def _spelt(self, word: str) -> Tokens:
-        return tuple(self._ids(word if self._pieces else f" {word}"))
+        return tuple(self._ids(word if self._mark else f" {word}"))
 
     def _of_size(
         self, start: list[int], end: list[int], size: int, candidates: Sequence[Tokens]
