@@ -84,9 +84,8 @@ class FrequentWordScorer:
     def fit(self, items: Iterable[Item]) -> None:
         """Choose the most frequent words of the items' texts; the share of all others is the rest."""
         shares, _ = unigram_shares(corpus.texts_of(items))
-        listed = list(shares.items())[: self._top or None]
-        self._words = [word for word, _ in listed]
-        self._rest = 1.0 - sum(share for _, share in listed)
+        listed = dict(list(shares.items())[: self._top or None])
+        self._words, self._rest = list(listed), 1.0 - sum(listed.values())
 
     def predict(self, items: Iterable[Item]) -> Iterator[str]:
         """Answer each item."""

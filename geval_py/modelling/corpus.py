@@ -73,12 +73,11 @@ def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[
     Of the other columns only the first remains, if it is the item's first. Without any name, items are as they are.
     Raises UsageError for a column that does not exist.
     """
-    columns = ("", "")
+    if not any(contexts):
+        yield from items
+        return
     for item in items:
-        if not any(contexts):
-            yield item
-            continue
-        columns = columns if any(columns) else find_contexts(list(item.columns), *contexts)
+        columns = find_contexts(list(item.columns), *contexts)
         first = next(iter(item.columns), "")
         values = {} if first in columns else {"1": item.columns.get(first, "")}
         pairs = zip((LEFT_NAMES[0], RIGHT_NAMES[0]), columns, strict=True)

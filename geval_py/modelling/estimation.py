@@ -356,9 +356,7 @@ def plain_model(corpus: Corpus, order: int, kind: str) -> BackoffModel:
             backoffs = np.where(behind > 0, 0.0, 1.0)
         if length == 1:
             _set_marks(shares, corpus)
-        with np.errstate(divide="ignore"):
-            logs = {"log_probabilities": np.log10(shares), "log_backoffs": np.log10(backoffs)}
-        ngrams.append(Ngrams(contexts=contexts, words=level.words.read(), **logs))
+        ngrams.append(Ngrams(contexts, level.words.read(), _log10(shares), _log10(backoffs)))
         totals = behind
     return BackoffModel(words=corpus.words, levels=tuple(ngrams), name=corpus.name, missing=corpus.missing)
 

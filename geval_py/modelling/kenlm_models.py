@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geval_py.errors import MissingFileError, ModelError, UsageError
+from geval_py.errors import ModelError, UsageError
 from geval_py.modelling.corpus import Doubles, TokenScores
 from geval_py.text import named
 from geval_py.version import installs
@@ -70,14 +70,12 @@ def read_head(path: str) -> BinaryHead:
 class BinaryModel:
     """A binary file of KenLM: its order, the scores of texts and, if the file has its words, of next words.
 
-    Raises UsageError without the package kenlm; MissingFileError and ModelError.
+    Raises UsageError without the package kenlm, and ModelError.
     """
 
     missing: frozenset[bytes] = frozenset()  # of the marks
 
     def __init__(self, path: str) -> None:
-        if not os.path.isfile(path):
-            raise MissingFileError(what="No file with the model", path=path)
         self.name = path
         self._counts = read_head(path).counts
         self.order = len(self._counts)

@@ -119,23 +119,20 @@ class Served(Server):
 
     def __init__(self, address: str, parallel: int = 4) -> None:
         super().__init__("openai", address, "/completions", parallel)
-        self._alternatives = 0
         self._at_a_time = 1  # prompts of a request
-        refusal: ModelError | None = None
         for number in ALTERNATIVES:
             try:
                 (logs,) = self._all({"max_tokens": 1, "logprobs": number}, ["The"])
-            except RefusedError as refused:
-                refusal = refused
-                continue
-            self._alternatives = max(1, min(number, len(self._alternatives_of(logs))))
-            self._at_a_time = AT_A_TIME
-            try:
-                self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], tries=1)
-            except ModelError:
-                self._at_a_time = 1
-            return
-        raise refusal or self._failed("tells no alternatives")
+                break
+            except RefusedError:
+                if number == ALTERNATIVES[-1]:
+                    raise
+        self._alternatives = max(1, min(number, len(self._alternatives_of(logs))))
+        self._at_a_time = AT_A_TIME
+        try:
+            self._all({"max_tokens": 1, "logprobs": 1}, ["The", "A"], tries=1)
+        except ModelError:
+            self._at_a_time = 1
 
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return the likeliest tokens behind a prefix with each continuation."""
@@ -159,9 +156,11 @@ class Served(Server):
 
     def text_logs(self, text: str) -> list[float]:
         """Return the natural logarithm of the probability of each token of a text, as the server divides it."""
-        (echoed,) = self._echoed([EMPTY + text]) if text else [[]]
+        if not text:
+            return []
+        (echoed,) = self._echoed([EMPTY + text])
         logs = [log for offset, log in echoed if len(EMPTY) <= offset < len(EMPTY + text)]
-        if text and not logs:
+        if not logs:
             raise self._failed(NO_ECHO)
         return logs
 
