@@ -68,18 +68,17 @@ class Prefixed:
 
     def next_tokens(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[NextTokens]:
         """Return what comes next behind a prefix with each continuation."""
-        answers: dict[int, NextTokens] = {}
-        for place, logs in self._logs(prefix, continuations, last=True):
-            answers[place] = NextTokens(None, np.exp(self._array(logs[-1])))
-        return [answers[place] for place in range(len(continuations))]
+        behind = self._logs(prefix, continuations, last=True)
+        answers = {place: NextTokens(None, np.exp(self._array(logs[-1]))) for place, logs in behind}
+        return [answers[place] for place in sorted(answers)]
 
     def log_probabilities(self, prefix: Sequence[int], continuations: Sequence[Tokens]) -> list[Doubles]:
         """Return the natural logarithm of the probability of each token of each continuation."""
-        answers: dict[int, Doubles] = {}
-        for place, logs in self._logs(prefix, continuations, last=False):
-            pairs = zip(logs, continuations[place], strict=True)
-            answers[place] = np.array([float(row[token]) for row, token in pairs])
-        return [answers[place] for place in range(len(continuations))]
+        answers = {
+            place: np.array([float(row[token]) for row, token in zip(logs, continuations[place], strict=True)])
+            for place, logs in self._logs(prefix, continuations, last=False)
+        }
+        return [answers[place] for place in sorted(answers)]
 
     def along(self, prefix: Sequence[int], tokens: Sequence[int], flags: Flags) -> tuple[Floats, Floats]:
         """Return the logarithm of each token, and what flagged tokens have before each and behind the last."""
@@ -204,25 +203,30 @@ def _log_softmax(logits: Logits) -> Logits:
 class Causal(Prefixed):
     """A causal model of transformers, by its name, its folder or its GGUF file; raises ModelError."""
 
-    kinds: tuple[str, ...] = ("causal",)
-
     def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
-        if (kind := kind_of(name)) not in self.kinds:
-            message = f"{named(name)} is no causal model: {kind} models predict no text from left to right"
-            raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
         self._torch, self._tokenizer, self._model = loaded(name, dtype, device)
         self._device = next(self._model.parameters()).device
         self._cache: Any = None
         self.max_length = max_length(self._model)
         self.max_context = min(MAX_CONTEXT, self.max_length // 2)  # as much room is left behind it
-        self.is_chat, self.is_gguf = bool(self._tokenizer.chat_template), os.path.isfile(name)
+        self._is_gguf = os.path.isfile(name)
         first, end = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         starts = (first, end, *self._ids("\n"))
         self._start = [token for token in starts if token is not None][:1]
         size = self._model.get_output_embeddings().weight.shape[0]
         texts = token_texts(self._tokenizer.backend_tokenizer)
         super().__init__(texts[:size] + [b""] * (size - len(texts)), frozenset({first, end} - {None}))
-        self.is_cached = self._use_cache = self._cache_is_exact()
+        self._use_cache = self._cache_is_exact()
+
+    def notes(self) -> Iterator[str]:
+        """Yield what makes the model's predictions worse or slower than need be."""
+        if self._tokenizer.chat_template:
+            yield "the model has a chat template: a base model predicts the words of a text better"
+        if self._is_gguf:
+            cause = "transformers computes the GGUF file, in more memory than llama.cpp needs"
+            yield f"{cause}\n  {installs('gguf')}, which has to be compiled"
+        if not self._use_cache:
+            yield "the model has no exact cache: each text is computed as a whole, which is slower"
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text from its beginning, after the token that begins texts, if there is one."""
@@ -242,7 +246,7 @@ class Causal(Prefixed):
                 tokens = tokens[shares[tokens].topk(most).indices]
             ended = float((shares @ ends.to(shares.dtype)).clamp(max=1))
             answers[place] = Expansion(ended, tokens.cpu().numpy(), shares[tokens].cpu().double().numpy())
-        return [answers[place] for place in range(len(continuations))]
+        return [answers[place] for place in sorted(answers)]
 
     def _array(self, logs: Any) -> Floats:
         array: Floats = logs.cpu().numpy()
@@ -296,8 +300,6 @@ class Infilling(Causal):
     Bavarian et al. (2022, https://arxiv.org/abs/2207.14255), Raffel et al. (2020,
     https://jmlr.org/papers/v21/20-074.html), Lewis et al. (2020, https://aclanthology.org/2020.acl-main.703/).
     """
-
-    kinds = ("causal", "encoder-decoder")
 
     def __init__(self, name: str, dtype: str | None = None, device: str = "auto") -> None:
         self._name = name
@@ -455,22 +457,21 @@ def token_texts(tokenizer: Any) -> list[bytes]:
     write single bytes as `<0x0A>`.
     """
     written = json.loads(tokenizer.to_str())
-    pieces = [tokenizer.id_to_token(token) for token in range(tokenizer.get_vocab_size())]
-    special = {added["id"] for added in written["added_tokens"] if added["special"]}
-    plain = {added["id"]: added["content"] for added in written["added_tokens"] if not added["special"]}
+    size = max(tokenizer.get_vocab().values(), default=-1) + 1  # numbers may be left out
+    pieces = [tokenizer.id_to_token(token) or "" for token in range(size)]
     if "ByteLevel" in json.dumps([written["decoder"], written["pre_tokenizer"]]):
         # A byte is written by itself if it is printed, else by a letter from U+0100 on.
         printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
         others = [byte for byte in range(256) if byte not in printed]
         byte_of = {chr(byte): byte for byte in printed} | {chr(256 + n): byte for n, byte in enumerate(others)}
-        texts = [bytes(byte_of.get(letter, 63) for letter in piece or "") for piece in pieces]
+        texts = [bytes(byte_of.get(letter, 63) for letter in piece) for piece in pieces]
     else:
         texts = [
             bytes([int(piece[3:5], 16)])
             if re.fullmatch("<0x[0-9A-Fa-f]{2}>", piece)
             else piece.replace("\u2581", " ").encode()
-            for piece in (piece or "" for piece in pieces)
+            for piece in pieces
         ]
-    for token, text in plain.items():
-        texts[token] = text.replace("\u2581", " ").encode()
-    return [b"" if token in special else text for token, text in enumerate(texts)]
+    for added in written["added_tokens"]:
+        texts[added["id"]] = b"" if added["special"] else added["content"].replace("\u2581", " ").encode()
+    return texts

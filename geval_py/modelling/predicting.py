@@ -34,7 +34,6 @@ from geval_py.reading.items import Item
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, suggestion, visible
-from geval_py.version import installs
 
 ADAPTERS = ("gguf", "hf", "openai")
 KINDS = ("arpa", "kenlm", "chat", *ADAPTERS)
@@ -81,10 +80,9 @@ def predict(
         raise UsageError(message="candidates are words of the items to learn from: give train=…")
     if isinstance(model, str):
         kind = model.partition(":")[0]
-        opened = open_model(model, asked)
+        address, model = model, open_model(model, asked)
         if train is None and kind not in ("arpa", "chat", *ADAPTERS):
-            raise UsageError(message=f"the baseline `{visible(model)}` has to learn from items: give train=…")
-        model = opened
+            raise UsageError(message=f"the baseline `{visible(address)}` has to learn from items: give train=…")
     is_of_tokens = hasattr(model, "next_tokens") or not (hasattr(model, "predict") or hasattr(model, "fit"))
     protocol = word_search.TokenModel if is_of_tokens else baselines.WordModel
     members = [name for name in vars(protocol) if name[0] != "_" and (name != "fit" or train is not None)]
@@ -202,6 +200,9 @@ def language_model(address: str, settings: Settings = DEFAULTS) -> word_search.T
     if kind == "gguf" and (find_spec("llama_cpp") or not find_spec("transformers") or not os.path.isfile(rest)):
         return language_models.LlamaCpp(rest, settings.threads)
     if kind in ("gguf", "hf"):
+        if (what := language_models.kind_of(rest)) != "causal":
+            message = f"{named(rest)} is no causal model: {what} models predict no text from left to right"
+            raise ModelError(message=f"{message}\n  geval predict takes it; choose a causal model here")
         return language_models.Causal(rest, settings.dtype, settings.device)
     return served_models.Served(rest, settings.parallel)
 
@@ -282,13 +283,8 @@ class GapWords:
 
     def notes(self, item: Item) -> Iterator[str]:
         """Yield what makes the predictions for items like this one worse."""
-        if getattr(self._model, "is_chat", False):
-            yield "the model has a chat template: a base model predicts the words of a text better"
-        if getattr(self._model, "is_gguf", False):
-            cause = "transformers computes the GGUF file, in more memory than llama.cpp needs"
-            yield f"{cause}\n  {installs('gguf')}, which has to be compiled"
-        if not getattr(self._model, "is_cached", True):
-            yield "the model has no exact cache: each text is computed as a whole, which is slower"
+        if isinstance(self._model, language_models.Causal):
+            yield from self._model.notes()
         if corpus.lacks_spaces(" ".join(_contexts(item))):
             cause = "the contexts have no spaces between words"
             if self._lexicon:
