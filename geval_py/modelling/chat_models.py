@@ -19,7 +19,7 @@ from typing import Any
 from geval_py.errors import UsageError
 from geval_py.modelling.corpus import Doubles
 from geval_py.modelling.served_models import NO_ECHO, SPECIAL, RefusedError, Server
-from geval_py.modelling.word_search import NextTokens, Tokens, WordSearch
+from geval_py.modelling.word_search import NextTokens, Tokens, WordSearch, likeliest
 from geval_py.reading.wordprobs import is_listable
 
 TEMPLATE = """\
@@ -81,7 +81,7 @@ class Chat(Server):
             word = self._word(text)
             if is_listable(word) and not SPECIAL.fullmatch(word.encode()):
                 shares[word] += share
-        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
+        return likeliest(shares, self._count)
 
     def _word(self, text: str) -> str:
         """Return the first word of an answer, without quotation marks and punctuation."""

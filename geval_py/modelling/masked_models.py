@@ -14,7 +14,7 @@ import numpy as np
 
 from geval_py.modelling.corpus import Flags
 from geval_py.modelling.language_models import Logits, loaded, max_length, token_texts
-from geval_py.modelling.word_search import Tokens
+from geval_py.modelling.word_search import Tokens, likeliest
 from geval_py.reading.wordprobs import is_listable
 
 LENGTHS = (0.7, 0.2, 0.07, 0.03)  # shares of words of one token, of two and so on, before a train is seen
@@ -45,8 +45,8 @@ class Masked:
                 begin.append(one_word and text[:1] == b" ")
                 go_on.append(one_word and not text[:1].isspace())
             self._texts.append(text.removeprefix(self._mark) if is_piece else text)
-        self._begin: Flags = np.array(begin, np.bool_)
-        self._go_on: Flags = np.array(go_on, np.bool_)
+        self._begin: Flags = np.array(begin)
+        self._go_on: Flags = np.array(go_on)
 
     def fit(self, words: Iterable[str], after: str) -> None:
         """Learn how many tokens the answers of a train have. Tokens of what stands ``after`` words are in none."""
@@ -60,7 +60,7 @@ class Masked:
         """Return the likeliest words between two texts and their probabilities; ``candidates`` are tried as well."""
         start = [self._tokenizer.cls_token_id, *self._ids(left)[-self._around :]]
         end = [*self._ids(right)[: self._around], self._tokenizer.sep_token_id]
-        spelt = list(dict.fromkeys(self._spelt(word) for word in candidates))
+        spelt = dict.fromkeys(map(self._spelt, candidates))
         shares: dict[str, float] = {}
         for size, share in enumerate(self._shares, 1):
             candidates_of_size = [tokens for tokens in spelt if len(tokens) == size]
@@ -68,7 +68,7 @@ class Masked:
                 word = b"".join(self._texts[token] for token in tokens).strip().decode(errors="replace")
                 if is_listable(word):
                     shares[word] = shares.get(word, 0.0) + share * probability
-        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
+        return likeliest(shares, self._count)
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -90,8 +90,8 @@ class Masked:
             wanted = {tokens[: place + 1] for tokens in candidates}
             with self._torch.inference_mode():
                 ids = self._torch.tensor(rows, device=self._model.device)
-                scores = self._model(input_ids=ids).logits[:, len(start) + place].float().cpu().numpy()
-            known: Iterable[Logits] = scores[:, : len(self._texts)]
+                scores = self._model(input_ids=ids).logits[:, len(start) + place, : len(self._texts)]
+            known: Iterable[Logits] = scores.float().cpu().numpy()
             for (tokens, so_far), logits in zip(beams, known, strict=True):
                 flags = self._go_on if place else self._begin
                 shares = np.where(flags, np.exp(logits - logits[flags].max()), 0.0).astype(np.float64)
@@ -101,6 +101,6 @@ class Masked:
                 for path in wanted:
                     if path[:place] == tokens:
                         grown[path] = so_far * float(shares[path[-1]])
-            likeliest = sorted(grown, key=lambda path: (-grown[path], path))[:most]
-            beams = [(path, grown[path]) for path in dict.fromkeys((*likeliest, *sorted(wanted & grown.keys())))]
+            chosen = sorted(grown, key=lambda path: (-grown[path], path))[:most]
+            beams = [(path, grown[path]) for path in dict.fromkeys((*chosen, *sorted(wanted & grown.keys())))]
         return [(path, share) for path, share in beams if share > 0]

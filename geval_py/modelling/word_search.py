@@ -17,7 +17,7 @@ import operator
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -241,7 +241,7 @@ class WordSearch:
             shares = {word: share / listed for word, share in shares.items()}
         if right.strip() and self._right and shares:
             shares = self._with_right(gap, right, shares, max(0.0, 1 - listed), more)
-        return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[: self._count])
+        return likeliest(shares, self._count)
 
     def _longest(self, gap: TokenContext, candidates: Sequence[str]) -> dict[str, float]:
         """Return the probability of each word of the lexicon to be the longest with which the text goes on.
@@ -399,7 +399,7 @@ class WordSearch:
         The words that are not tried, and the rest, are taken to fit the right context as well as the less likely half
         of those that are.
         """
-        tried = dict.fromkeys(sorted(shares, key=lambda word: (-shares[word], word))[:RESCORED])
+        tried = dict.fromkeys(likeliest(shares, RESCORED))
         tried |= dict.fromkeys(word for word in candidates if word in shares)
         words = list(tried)
         behind = gap.tokens_behind(words, right, min(self._right, gap.room))
@@ -421,15 +421,15 @@ class TokenContext:
     others has half of their number as its ``max_context``.
     """
 
-    def __init__(self, model: TokenModel, left: str, right: str = "", *, spaced: bool = True) -> None:
+    def __init__(self, model: CheckedModel, left: str, right: str = "", *, spaced: bool = True) -> None:
         self._model = model
         stripped = left.rstrip(" \t")
         self.lead = " " if spaced and stripped and not stripped.endswith("\n") else ""
         self._left = stripped
         self._whole = model.encode(stripped)
-        size, most = len(model.encode("")), getattr(model, "max_context", MAX_CONTEXT)
-        infill = getattr(model, "infill", None)
-        self.prefix = infill(stripped, right) if infill else self._whole[:size] + self._whole[size:][-most + size :]
+        size, most = len(model.encode("")), model.max_context
+        kept = self._whole[:size] + self._whole[size:][-most + size :]
+        self.prefix: list[int] = model.infill(stripped, right) if model.infill else kept
         self.room = most // 2  # tokens of a word, and of the right context behind it
 
     def tokens_of(self, text: str) -> Tokens:
@@ -454,6 +454,11 @@ class TokenContext:
                 size += 1
             spellings.append(tokens[: size + count][: 2 * self.room])
         return spellings
+
+
+def likeliest(shares: Mapping[str, float], count: int) -> dict[str, float]:
+    """Return the likeliest words with their probabilities, the likeliest first."""
+    return dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[:count])
 
 
 def _mass(after: NextTokens, flags: Flags) -> float:

@@ -12,7 +12,7 @@ from tiny_models import PIECES, Markov, word_probability
 
 from geval_py import Item, ModelError, NextTokens, UsageError, predict
 from geval_py.modelling import predicting, word_search
-from geval_py.modelling.word_search import WHITE, TokenContext, WordSearch
+from geval_py.modelling.word_search import WHITE, CheckedModel, TokenContext, WordSearch
 
 SEEDS = range(3)
 
@@ -128,7 +128,7 @@ def test_the_right_context_weighs_words_by_its_probability(seed, monkeypatch):
     before = found(model, left, count=40)
     monkeypatch.setattr(word_search, "RESCORED", 40)
     after = WordSearch(model, 40, right=2).words(left, "c ab")
-    gap = TokenContext(model, left)
+    gap = TokenContext(CheckedModel(model), left)
     weights = {}
     for word in before:
         tokens = gap.tokens_behind([word], " c ab", 2)[0]
@@ -180,7 +180,7 @@ def test_a_tokenizer_may_put_a_space_before_a_text(seed):
 
 def test_a_right_context_takes_as_many_tokens_behind_each_word():
     model = Markov(0)
-    gap = TokenContext(model, "ab")
+    gap = TokenContext(CheckedModel(model), "ab")
     for tokens, word in zip(gap.tokens_behind(["a", "abab", "b"], " a\nb c", 3), ("a", "abab", "b"), strict=True):
         assert b"".join(model.texts[token] for token in tokens).startswith(f" {word} a\nb".encode())
 
@@ -215,7 +215,7 @@ def test_a_model_that_takes_few_tokens_gets_no_more():
 
 
 def test_a_long_context_is_cut():
-    gap = TokenContext(Markov(0), "a " * 3000 + "b")
+    gap = TokenContext(CheckedModel(Markov(0)), "a " * 3000 + "b")
     assert len(gap.prefix) == word_search.MAX_CONTEXT
     assert gap.tokens_of("a") == (1,)
 
