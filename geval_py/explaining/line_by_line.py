@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from io import BytesIO
 from itertools import repeat, tee
 from operator import attrgetter, itemgetter
-from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 from geval_py.errors import MalformedLineError, UsageError
@@ -19,14 +16,12 @@ from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.scores import ScoredOutput, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK
+from geval_py.tables.sorting import sort_texts
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
 MAX_SHOWN = 1000  # characters of a text that a terminal's row may show
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
-RUN_BYTES = 1 << 24  # of lines that are sorted in memory at once
-RUN_PARTS = 32  # that are read one after another
-PAIR_BYTES = 160  # of a text's key and objects in memory
 # The columns of JSON and CSV that are not of the input, alone and beside another output.
 FIGURES, TEXTS = ("line", "score", "loss"), ("expected", "output")
 OTHER_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
@@ -80,50 +75,6 @@ def sort_lines(lines: Iterable[ScoredLine], by: str, *, greatest_first: bool) ->
     """Yield lines by a field, ``score`` or ``difference``; equals in order, and NaN last."""
     keyed = ((getattr(line, by), f"{json.dumps(line)}\n") for line in lines)
     return map(ScoredLine._make, map(json.loads, sort_texts(keyed, greatest_first=greatest_first)))
-
-
-def sort_texts(keyed: Iterable[tuple[float, str]], *, greatest_first: bool) -> Iterator[str]:
-    """Yield texts, each ended by LF, by their keys; equals in order, and NaN last.
-
-    Meanwhile they are in a temporary file, since those of a million lines would take a gigabyte of memory: in sorted
-    runs, of which a small part each is in memory when they are merged.
-    """
-    import numpy as np
-
-    def order(keys: Sequence[float]) -> Any:
-        return np.argsort(np.negative(keys) if greatest_first else np.asarray(keys), kind="stable")
-
-    keys, numbers, runs = array("d"), array("q"), list[Iterator[str]]()
-    with TemporaryFile() as file:
-
-        def read(start: int, sizes: Sequence[int]) -> Iterator[str]:
-            for size in sizes:
-                file.seek(start)
-                yield from map(bytes.decode, BytesIO(file.read(size)))
-                start += size
-
-        for block in _blocks(keyed):
-            own, texts = zip(*(block[place] for place in order([key for key, _ in block])), strict=True)
-            keys.extend(own)
-            numbers.extend([len(runs)] * len(own))
-            start, step = file.tell(), len(own) // RUN_PARTS + 1
-            parts = ("".join(texts[place : place + step]).encode() for place in range(0, len(own), step))
-            runs.append(read(start, list(map(file.write, parts))))
-        for number in np.asarray(numbers)[order(keys)].tolist():
-            yield next(runs[number])
-
-
-def _blocks(keyed: Iterable[tuple[float, str]]) -> Iterator[list[tuple[float, str]]]:
-    """Yield lists of texts with their keys that take about RUN_BYTES of memory."""
-    block, size = list[tuple[float, str]](), 0
-    for pair in keyed:
-        block.append(pair)
-        size += len(pair[1]) + PAIR_BYTES
-        if size > RUN_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

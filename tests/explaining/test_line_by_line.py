@@ -6,8 +6,8 @@ from operator import attrgetter
 
 import pytest
 
-from geval_py.explaining import line_by_line
 from geval_py.explaining.line_by_line import LineListing, ScoredLine, sort_lines
+from geval_py.tables import sorting
 
 
 def lines(*items, score=1.0):
@@ -44,7 +44,7 @@ def test_lines_are_written_one_by_one():
 @pytest.mark.parametrize("greatest_first", [False, True])
 def test_lines_are_sorted_in_runs(size, greatest_first, monkeypatch):
     """Equals stay in order, and lines without a score are last; lines and their texts are sorted alike."""
-    monkeypatch.setattr(line_by_line, "RUN_BYTES", size)
+    monkeypatch.setattr(sorting, "RUN_BYTES", size)
     chance = random.Random(1)
     scores = chance.choices([0.25, -0.0, 0.0, 1.0, math.inf, -math.inf, math.nan], k=400)
     rows = [ScoredLine(n, score, None, "a\tb", f"w{n}", "\u6c34:1") for n, score in enumerate(scores)]
