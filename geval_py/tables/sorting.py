@@ -8,7 +8,7 @@ from io import BytesIO
 from tempfile import TemporaryFile
 from typing import Any
 
-RUN_BYTES = 1 << 24  # of lines that are sorted in memory at once
+RUN_BYTES = 1 << 21  # of lines that are sorted in memory at once
 RUN_PARTS = 32  # that are read one after another
 PAIR_BYTES = 160  # of a text's key and objects in memory
 
