@@ -243,7 +243,7 @@ void check_written(const Block& block, Text outputs, const Scored& scored) {
 void check_tokens(const Block& block, Text outputs, const Scored&) {
     TokenTable table;
     std::vector<std::int64_t> counts, numbers;
-    table.number(outputs, text_of(" :"), counts, numbers);
+    table.number(outputs, text_of(" :"), {}, counts, numbers);
     EXPECT(counts.size() == block.lines);
     EXPECT(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) == static_cast<std::int64_t>(numbers.size()));
     EXPECT(table.has(numbers.data(), numbers.size()));
@@ -251,7 +251,7 @@ void check_tokens(const Block& block, Text outputs, const Scored&) {
     std::iota(all.begin(), all.end(), 0);
     const std::string names = table.names(all.data(), all.size());
     std::vector<std::int64_t> again_counts, again;
-    table.number(text_of(names), {nullptr, nullptr}, again_counts, again);
+    table.number(text_of(names), {nullptr, nullptr}, {}, again_counts, again);
     EXPECT(again == all && table.size() == all.size());
     table.sort(again.data(), again.size());
     const std::string sorted = table.names(again.data(), again.size());
@@ -262,6 +262,18 @@ void check_tokens(const Block& block, Text outputs, const Scored&) {
         EXPECT(before < token);
         before.swap(token);
     }
+    // Where tokens are counted first, at least those on two lines are numbered then.
+    unsigned char seen[64] = {};
+    TokenTable frequent;
+    std::vector<std::int64_t> lines_of(all.size()), counted, none, some_counts, some;
+    for (const std::int64_t number : numbers) ++lines_of[static_cast<std::size_t>(number)];
+    frequent.number(outputs, text_of(" :"), {seen, 64, 0}, counted, none);
+    EXPECT(none.empty() && frequent.size() == 0);
+    frequent.number(outputs, text_of(" :"), {seen, 64, 2}, some_counts, some);
+    EXPECT(some_counts.size() == block.lines && some.size() <= numbers.size());
+    EXPECT(static_cast<std::ptrdiff_t>(some.size()) >= std::count_if(numbers.begin(), numbers.end(), [&](std::int64_t number) {
+        return lines_of[static_cast<std::size_t>(number)] > 1;
+    }));
 }
 
 // The number of lines is that of LF, and of a last line without one.
