@@ -60,10 +60,8 @@ def test_the_texts_of_tokens_make_the_text(make):
 
 
 def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        ModelError, match=r"^Models of hf: need the package transformers, of the extra hf\n  pip install "
-    ):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModelError, match=r"^Models of hf: need the package torch, of the extra hf\n  pip install "):
         language_models.Causal("gpt2")
 
 
