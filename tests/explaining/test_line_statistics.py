@@ -138,8 +138,8 @@ def test_equal_systems_do_not_differ_by_rounding():
 def test_infinite_lines_are_counted_and_set_aside(matches, words):
     systems = [statistics(matches, words), statistics([1.0, 3.0, 2.0], [2.0, 4.0, 2.0])]
     compared, *_ = ranked(PRECISION, "ab", systems, baseline=1, samples=50, seed=1)
-    found = {system.name: system for system in compared}
-    assert (found["a"].compared, found["a"].infinite, found["b"].infinite) == (2, 1, 0)
-    assert (found["a"].finite_score, found["b"].finite_score) == (3 / 6, 6 / 8)
-    assert found["a"].difference == 3 / 6 - 5 / 6  # on the lines that are finite in both
-    assert (found["a"].won, found["a"].lost, found["a"].tied) == (0, 2 / 3, 1 / 3)
+    by_name = {system.name: system for system in compared}
+    assert (by_name["a"].compared, by_name["a"].infinite, by_name["b"].infinite) == (2, 1, 0)
+    assert (by_name["a"].finite_score, by_name["b"].finite_score) == (3 / 6, 6 / 8)
+    assert by_name["a"].difference == 3 / 6 - 5 / 6  # on the lines that are finite in both
+    assert (by_name["a"].won, by_name["a"].lost, by_name["a"].tied) == (0, 2 / 3, 1 / 3)
