@@ -4,7 +4,6 @@ import gc
 import os
 import shutil
 import sys
-from importlib import import_module
 
 import pytest
 from profiles import LONG, NORMAL, load_profile
@@ -34,7 +33,6 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--long"):
         load_profile(LONG)
-        pytest.importorskip = lambda module, **_: import_module(module)  # scripts/test --long installs all of them
         if config.option.markexpr == "not long":  # pyproject.toml's
             config.option.markexpr = ""
 

