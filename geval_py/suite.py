@@ -151,16 +151,8 @@ class Evaluations(list[Evaluation]):
         from geval_py.tables.latex import document
 
         table = scores_table(self, precision, names, for_paper=True)
-        return "".join(
-            document(
-                table,
-                (),
-                (),
-                signature_lines((one.output.name, one.signature) for one in self),
-                caption,
-                checked_label(label),
-            )
-        )
+        signed = signature_lines((one.output.name, one.signature) for one in self)
+        return "".join(document(table, (), (), signed, caption, checked_label(label)))
 
     def __repr__(self) -> str:
         return "".join(self._table().text()).removesuffix("\n") if self else "[]"

@@ -83,13 +83,8 @@ class Table:
 
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
-        writers = [column.write for column in self.columns]
-        for row in self.rows:  # not of cells(), since there may be millions
-            pairs = zip(writers, row, strict=True)
-            yield (
-                "\t".join(["" if cell is None else write(cell).replace("\t", "<tab>") for write, cell in pairs])
-                + "\n"
-            )
+        for row in self.cells():
+            yield "\t".join([cell.replace("\t", "<tab>") for cell in row]) + "\n"
 
     def text(self, *, header: bool = True) -> Iterator[str]:
         """Write columns of equal width, two spaces apart; all are flush left, since numbers differ in decimals."""
