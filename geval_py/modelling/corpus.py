@@ -76,8 +76,9 @@ def with_contexts(items: Iterable[Item], contexts: tuple[str, str]) -> Iterator[
     if not any(contexts):
         yield from items
         return
+    columns = None
     for item in items:
-        columns = find_contexts(list(item.columns), *contexts)
+        columns = columns or find_contexts(list(item.columns), *contexts)
         first = next(iter(item.columns), "")
         values = {} if first in columns else {"1": item.columns.get(first, "")}
         pairs = zip((LEFT_NAMES[0], RIGHT_NAMES[0]), columns, strict=True)
