@@ -216,7 +216,7 @@ class Causal(Prefixed):
         size = self._model.get_output_embeddings().weight.shape[0]
         texts = token_texts(self._tokenizer.backend_tokenizer)
         super().__init__(texts[:size] + [b""] * (size - len(texts)), frozenset({first, end} - {None}))
-        self._use_cache = self._cache_is_exact()
+        self._use_cache = self._cache_is_exact(self._example())
 
     def notes(self) -> Iterator[str]:
         """Yield what makes the model's predictions worse or slower than need be."""
@@ -274,19 +274,22 @@ class Causal(Prefixed):
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _cache_is_exact(self) -> bool:
+    def _example(self) -> list[int]:
+        """Return tokens that may stand before others."""
+        return [number % len(self.texts) for number in range(8)]
+
+    def _cache_is_exact(self, prefix: list[int]) -> bool:
         """Return whether tokens behind copies of a cache have the logits that they have in the whole text.
 
         Recurrent models may have no cache, or one that is right for a single token alone.
         """
-        tokens, logs = [number % len(self.texts) for number in range(12)], []
-        prefix = self.infill("a", "b") if isinstance(self, Infilling) else tokens[:8]
+        behind, logs = [number % len(self.texts) for number in range(8, 12)], []
         try:
             for self._use_cache in (True, False):
                 self._prefix = []
                 self._behind([prefix], last=True)
                 self._prefix = prefix
-                logs.append(self._array(self._behind([tokens[8:10], tokens[10:]], last=False)))
+                logs.append(self._array(self._behind([behind[:2], behind[2:]], last=False)))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):  # whatever has no such cache
             return False
         finally:
@@ -320,6 +323,9 @@ class Infilling(Causal):
         again = marks if marks[0] != self._tokenizer.mask_token_id else [*first, *before]  # BART repeats the text
         end = self._tokenizer.eos_token_id
         return [*first, *before, *marks, *after, end, config.decoder_start_token_id, *again]
+
+    def _example(self) -> list[int]:
+        return self.infill("a", "b")
 
     @cached_property
     def _marks(self) -> list[int]:
