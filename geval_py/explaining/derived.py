@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from geval_py import errors
 from geval_py.reading import challenge, compression, rewriting, splits, wordprobs
-from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.reading.lines import Bytes, LineReader, decode_lines, read_lines
 from geval_py.reading.outputs import Output, output_at
-from geval_py.reading.sources import can_be_reread, find_file
+from geval_py.reading.sources import can_be_reread, changed, find_file
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.recipes import Parameters, Recipe, Shares
 from geval_py.text import named, some_of, visible
@@ -108,28 +108,31 @@ class Derived(NamedTuple):
         """Write the lines, compressed by the path's ending, and ``kept``, the parameters, as JSON beside them.
 
         Each file is written whole or not at all; ``progress`` is called with the number of lines written. Raises
-        MalformedLineError and UsageError.
+        MalformedLineError, UsageError, and UnreadableFileError for a source that was changed.
         """
         codec = compression.compression_by_ending(self.path)
         with ExitStack() as stack:
             file = stack.enter_context(rewriting.written_whole(self.path, compression=codec))
-            first, *others = (stack.enter_context(LineReader(path, header=self.header)) for path in self.sources)
+            readers = [stack.enter_context(LineReader(path, header=self.header)) for path in self.sources]
+            blocks: list[Bytes] = [b""] * len(readers)
             written = 0
             while True:
-                block = first.block()
-                lines = backends.count_lines(block)
-                blocks = [block, *(reader.take(lines or 1) for reader in others)]
-                if not any(blocks):
+                blocks = [block or reader.block() for block, reader in zip(blocks, readers, strict=True)]
+                if not all(blocks):
                     break
                 try:
-                    file.write(backends.rewrite_lines(blocks, written + 1, recipe))
+                    new, lines, ends = backends.rewrite_lines(blocks, written + 1, recipe)
                 except errors.MalformedLineError as error:
                     texts = [decode_lines(block)[error.line - written - 1] for block in blocks]
                     error.path = self.sources[texts.index(error.text)]
                     raise
+                file.write(new)
+                blocks = [memoryview(block)[end:] for block, end in zip(blocks, ends, strict=True)]
                 written += lines
                 if progress is not None:
                     progress(written)
+            if any(blocks):
+                raise changed(self.sources[list(map(bool, blocks)).index(False)])
         with rewriting.written_whole(kept_path(self.path)) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
 

@@ -189,24 +189,26 @@ def mix(
         )
     columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
     if frequent:
-        masses = guesses.bucket_shares(first.split, frequent, bits) + max(0.0, 1.0 - sum(frequent.values())) / (
-            1 << bits
-        )
+        shares = guesses.bucket_shares(first.split, frequent, bits)
         with np.errstate(divide="ignore"):
-            columns.append(np.maximum(0.0, -np.log(masses)))
-    losses = np.column_stack(columns)  # lines x outputs, the words of train last
-    alone = int(np.argmin(losses[:, : len(evaluations)].mean(axis=0)))
-    tried = np.empty(len(losses))
+            rest = max(0.0, 1.0 - sum(frequent.values())) / (1 << bits)
+            columns.append(np.maximum(0.0, -np.log(shares + rest)))
+    losses = np.array(columns)  # outputs x lines, the words of train last
+    least, masses = relative_masses(losses)
+    alone = int(np.argmin(losses[: len(evaluations)].mean(axis=1)))
+    best = best_weights(masses)
+    tried = np.empty(len(least))
     for out in folds:
-        tried[out] = mixed_losses(losses[out], best_weights(losses[~out]))
-    change = cross_validation.change_of(tried, losses[:, alone], folds.groups)
-    single = np.eye(losses.shape[1])[alone]  # which no mixture should lose to on the same lines
-    weights = min((best_weights(losses), single), key=lambda one: float(mixed_losses(losses, one).mean()))
-    infinite = np.isinf(losses).sum(axis=0).tolist()
+        tried[out] = mixed_losses(least[out], masses[:, out], rounded(best_weights(masses[:, ~out], best)))
+    change = cross_validation.change_of(tried, losses[alone], folds.groups)
+    single = np.eye(len(losses))[alone]  # which no mixture should lose to on the same lines
+    tries = [(mixed_losses(least, masses, one), one) for one in (rounded(best), single)]
+    mixed, weights = min(tries, key=lambda one: float(one[0].mean()))
+    infinite = np.isinf(losses).sum(axis=1).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
     parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
     if frequent:
-        parts.append((TRAIN, cross_validation.score_of(score, losses[:, -1]), None))
+        parts.append((TRAIN, cross_validation.score_of(score, losses[-1]), None))
     components = tuple(
         Component(name=name, weight=weight, score=value, infinite=count, signature=signature)
         for (name, value, signature), weight, count in zip(parts, weights.tolist(), infinite, strict=True)
@@ -220,22 +222,21 @@ def mix(
         held_out=cross_validation.score_of(score, tried),
         change=change,
         taken=change.is_better,
-        predicted=cross_validation.score_of(score, mixed_losses(losses, weights)),
+        predicted=cross_validation.score_of(score, mixed),
         mixing=Mixing(weights=tuple(weights.tolist()), frequent=frequent, bits=bits),
         notes=tuple(notes),
     )
 
 
-def best_weights(losses: Array) -> Array:
-    """Find the weights, with sum 1, of the mixture with the least loss; ``losses`` are lines x outputs.
+def best_weights(masses: Array, begin: Array | None = None) -> Array:
+    """Find the weights, with sum 1, of the mixture with the least loss; ``masses`` are relative, outputs x lines.
 
-    Lines that are infinite in all outputs are ignored; if there are no others, all weights are equal.
+    Lines without a mass in any output are ignored; if there are no others, all weights are equal. A search that
+    begins at weights that are almost best takes fewer steps.
     """
-    least = losses.min(axis=1)
-    kept = np.isfinite(least)
-    # Relative to the line's greatest mass, which changes no weight; outputs x lines, for fast sums.
-    masses = np.exp(least[kept] - losses[kept].T.copy())
-    weights: Array = np.full(len(masses), 1 / len(masses))
+    has_mass = masses.any(axis=0)
+    masses = masses if has_mass.all() else masses[:, has_mass]
+    weights: Array = np.full(len(masses), 1 / len(masses)) if begin is None else begin
     lines, before = masses.shape[1], -np.inf
     chunks = [masses[:, at : at + cross_validation.CHUNK] for at in range(0, lines, cross_validation.CHUNK)]
     for _ in range(MAX_STEPS if lines else 0):
@@ -248,15 +249,25 @@ def best_weights(losses: Array) -> Array:
         if gained - before < MIN_STEP:
             break
         weights, before = weights * shares / lines, gained
-    rounded: Array = weights.round(DIGITS)
-    rounded[rounded.argmax()] += 1.0 - rounded.sum()
-    return rounded
+    return weights
 
 
-def mixed_losses(losses: Array, weights: Array) -> Array:
-    """Compute the loss of each line of a mixture, possibly inf."""
-    least = losses.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.where(np.isinf(least), 0.0, np.exp(least - losses))
-        mixed: Array = np.maximum(0.0, least[:, 0] - np.log(relative @ weights))
+def rounded(weights: Array) -> Array:
+    """Round weights to a few digits; their sum stays 1."""
+    short: Array = weights.round(DIGITS)
+    short[short.argmax()] += 1.0 - short.sum()
+    return short
+
+
+def relative_masses(losses: Array) -> tuple[Array, Array]:
+    """Return each line's least loss, 0 if it is infinite, and the masses relative to it, outputs x lines."""
+    least = losses.min(axis=0)
+    least[np.isinf(least)] = 0.0
+    return least, np.exp(least - losses)
+
+
+def mixed_losses(least: Array, masses: Array, weights: Array) -> Array:
+    """Compute the loss of each line of a mixture, possibly inf, from relative masses."""
+    with np.errstate(divide="ignore"):
+        mixed: Array = np.maximum(0.0, least - np.log(weights @ masses))
     return mixed

@@ -13,9 +13,9 @@ from profiles import examples
 from scipy import optimize
 
 from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
-from geval_py.errors import MalformedLineError
+from geval_py.errors import MalformedLineError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
-from geval_py.explaining.mixing import best_weights, mixed_losses
+from geval_py.explaining.mixing import best_weights, mixed_losses, relative_masses
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.recipes import Mixing
 
@@ -64,26 +64,26 @@ LOSSES = st.lists(
 @example([[math.inf, math.inf, math.inf]])
 @example([[0.0, 700.0, 900.0], [900.0, 700.0, 0.0]])
 def test_the_weights_are_those_that_another_search_finds(rows):
-    losses = np.array(rows)
-    weights = best_weights(losses)
+    losses = np.array(rows).T
+    weights = best_weights(relative_masses(losses)[1])
     assert weights.sum() == pytest.approx(1)
     assert (weights >= 0).all()
-    kept = losses[np.isfinite(losses.min(axis=1))]
-    if not len(kept):
+    kept = losses[:, np.isfinite(losses.min(axis=0))]
+    if not kept.size:
         assert weights == pytest.approx(1 / 3, abs=1e-5)
         return
 
     def loss(free):
         powers = np.exp(free - free.max())
-        return mixed_losses(kept, powers / powers.sum()).mean()
+        return mixed_losses(*relative_masses(kept), powers / powers.sum()).mean()
 
     theirs = min(optimize.minimize(loss, start, method="Nelder-Mead").fun for start in np.eye(3) * 3)
-    assert mixed_losses(kept, weights).mean() <= theirs + 1e-4
+    assert mixed_losses(*relative_masses(kept), weights).mean() <= theirs + 1e-4
 
 
 def test_mixed_losses_are_those_of_the_masses():
-    losses = np.array([[1.0, 2.0], [800.0, 801.0], [math.inf, 1.0], [math.inf, math.inf]])
-    found = mixed_losses(losses, np.array([0.25, 0.75]))
+    losses = np.array([[1.0, 800.0, math.inf, math.inf], [2.0, 801.0, 1.0, math.inf]])
+    found = mixed_losses(*relative_masses(losses), np.array([0.25, 0.75]))
     assert found[0] == pytest.approx(-math.log(0.25 * math.exp(-1) + 0.75 * math.exp(-2)))
     assert found[1] == pytest.approx(800 - math.log(0.25 + 0.75 * math.exp(-1)))
     assert found[2] == pytest.approx(1 - math.log(0.75))
@@ -150,6 +150,31 @@ def test_outputs_with_another_number_of_lines(tmp_path, gazette):
         f"Too few lines in the output file: `{short}` has 1, `{gazette[0].output.path}` has 212"
     )
     assert list(tmp_path.iterdir()) == [short]
+
+
+def test_blocks_that_end_at_different_lines_are_mixed_line_by_line(tmp_path, monkeypatch):
+    sources = []
+    for name, length in (("a", 3), ("b", 40)):
+        sources.append(str(tmp_path / f"{name}.tsv"))
+        lines = [f"{name * (length * line % 71)}{line}:0.5 :0.5\n" for line in range(200)]
+        Path(sources[-1]).write_text("".join(lines), encoding="utf-8")
+    written = []
+    for size in (1 << 20, 100):
+        monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", size)
+        mixed_output(sources, str(tmp_path), None).write(Mixing(weights=(0.5, 0.5)), {})
+        written.append((tmp_path / "out-mix=a+b.tsv").read_text(encoding="utf-8"))
+    assert written[0] == written[1]
+    assert written[0].count("\n") == 200
+
+
+def test_a_source_that_lost_lines_meanwhile_is_named(tmp_path):
+    long, short = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    long.write_text(":1\n:1\n")
+    short.write_text(":1\n")
+    with pytest.raises(UnreadableFileError) as caught:
+        mixed_output([str(long), str(short)], str(tmp_path), None).write(Mixing(weights=(0.5, 0.5)), {})
+    assert str(caught.value) == f"Cannot read `{short}`: it was changed while it was read"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "b.tsv"]
 
 
 # What is refused

@@ -143,22 +143,23 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
     if (count_lines(words.text()) != sharing || (numbers ? count != 1 : sources != count + (sharing != 0)) ||
         (numbers && numbers != TUNING_NUMBERS && numbers != TUNING_NUMBERS + BY_LINE_NUMBERS))
         return raise_value_error("the numbers do not fit together");
-    std::string lines;
+    std::vector<char> lines;
+    std::vector<std::int64_t> ends(count);
     Py_ssize_t written = 0;
-    bool complete = true;
     if (!writing([&] {
             std::string copy(words.text().begin, words.text().end);
             const Recipe recipe{numbers_of<double>(weights), numbers_of<double>(shares), padded(copy),
                                 numbers ? numbers_of<double>(tuning) : nullptr, numbers > TUNING_NUMBERS};
-            Rewriter rewriter(recipe, count, bits);
+            Rewriter rewriter(recipe, count, bits, lines);
             const auto has_lines = [](Text text) { return text.begin != text.end; };
-            while (complete && std::any_of(outputs.begin(), outputs.end(), has_lines)) {
-                complete = rewriter.rewrite(outputs, first_line + static_cast<std::uint64_t>(written), lines);
-                written += complete;
+            while (std::all_of(outputs.begin(), outputs.end(), has_lines) &&
+                   rewriter.rewrite(outputs, first_line + static_cast<std::uint64_t>(written))) {
+                ++written;
+                for (std::size_t i = 0; i < count; ++i) ends[i] = outputs[i].begin - buffers[i].text().begin;
             }
         }))
         return nullptr;
-    return Py_BuildValue("(Nn)", bytes_of(lines), complete ? -1 : written);
+    return Py_BuildValue("(NnN)", bytes_of(lines), written, array_of(ends));
 }
 
 PyObject* format_entries(PyObject*, PyObject* arguments) {

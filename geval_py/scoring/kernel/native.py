@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import geval_py.scoring.kernel._native as _native  # not "from": where it was not built, that is another error
@@ -45,20 +46,23 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     return EntryMasses(*_native.read_guesses(outputs, expected, bits, first_line))
 
 
-def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> bytes:
+def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> tuple[bytes, int, array[int]]:
     """See :func:`geval_py.scoring.kernel.rewriting.rewrite_lines`."""
-    written, done = b"", 0
+    written, lines, ends = b"", 0, array("q", bytes(8 * len(outputs)))
     if not recipe.as_vectors:
         words = "".join(f"{word}\n" for word in recipe.frequent).encode()
         columns = recipe.frequent.values(), recipe.weights, recipe.tuning
         shares, weights, tuning = (array("d", column) for column in columns)
-        written, done = _native.rewrite_lines(tuple(outputs), first_line, words, shares, weights, tuning, recipe.bits)
-    if done >= 0:  # a line of buckets, or a malformed one
+        written, lines, ends = _native.rewrite_lines(
+            tuple(outputs), first_line, words, shares, weights, tuning, recipe.bits
+        )
+    rest = [memoryview(block)[end:] for block, end in zip(outputs, ends, strict=True)]
+    if all(rest):  # a line of buckets, or a malformed one
         from geval_py.scoring.kernel import rewriting
 
-        rest = [b"".join(bytes(block).split(b"\n", done)[done:]) for block in outputs]
-        written += rewriting.rewrite_lines(rest, first_line + done, recipe)
-    return written
+        more, more_lines, more_ends = rewriting.rewrite_lines(rest, first_line + lines, recipe)
+        return written + more, lines + more_lines, array("q", map(add, ends, more_ends))
+    return written, lines, ends
 
 
 def write_rows(rows: ListedRows) -> tuple[bytes, int]:

@@ -29,19 +29,19 @@ struct Recipe {
 
 class Rewriter {
   public:
-    Rewriter(const Recipe& recipe, std::size_t outputs, int bits) : recipe_(recipe), guesses_(outputs) {
+    Rewriter(const Recipe& recipe, std::size_t outputs, int bits, std::vector<char>& to)
+        : recipe_(recipe), guesses_(outputs), to_(to) {
         for (std::size_t i = 0; i < outputs; ++i) lines_.push_back(std::make_unique<Line>(bits, Purpose::entries));
         for (Text words = recipe.words; words.begin != words.end;) frequent_.push_back(take_line(words));
         for (std::size_t i = 0; i < frequent_.size(); ++i) shared_ += recipe.shares[i];
     }
 
     // Rewrites the next line of each output, whose texts begin there; false for a line that the twin has to rewrite.
-    bool rewrite(std::vector<Text>& outputs, std::uint64_t number, std::string& to) {
+    bool rewrite(std::vector<Text>& outputs, std::uint64_t number) {
         const auto seed = static_cast<std::uint32_t>(number);
         words_.clear(), sums_.clear();
         double rest = 0;
         for (std::size_t i = 0; i < outputs.size(); ++i) {
-            if (outputs[i].begin == outputs[i].end) return false;
             unsigned flags;
             const Text text = take_line(outputs[i]);
             lines_[i]->score(text, outputs[i].end, {NOTHING, NOTHING}, NOTHING + PADDING, seed, flags);
@@ -60,7 +60,7 @@ class Rewriter {
             if (!add_frequent(weight, seed)) return false;
             rest += weight * std::max(0.0, 1 - shared_);
         }
-        return write(rest, to);
+        return write(rest);
     }
 
   private:
@@ -132,17 +132,21 @@ class Rewriter {
     }
 
     // The twin of wordprobs.line_of_masses.
-    bool write(double rest, std::string& to) {
-        sums_.push_back({{nullptr, nullptr}, rest, 0});
-        std::size_t size = PADDING;
-        for (const Sum& sum : sums_) size += sum.word.size() + MAX_DIGITS + 2;
-        if (line_.size() < size) line_.resize(2 * size);
+    bool write(double rest) {
+        sums_.push_back({{NOTHING, NOTHING}, rest, 0});
+        const std::size_t before = to_.size();
+        std::size_t most = MAX_DIGITS;
+        for (const Sum& sum : sums_) most += sum.word.size() + MAX_DIGITS + 2;
+        if (to_.capacity() < before + most) to_.reserve(2 * (before + most));
+        to_.resize(before + most);
         Expansion rounded;
         double largest = 0, of_largest = 0;
-        char *end = line_.data(), *from = end, *until = end;  // the digits of the largest mass
+        char *end = to_.data() + before, *from = end, *until = end;  // the digits of the largest mass
         for (const Sum& sum : sums_) {
             if (!(sum.mass > 0)) continue;
-            char* const digits = std::copy(sum.word.begin, sum.word.end, end) + 1;
+            std::memcpy(end, sum.word.begin, 8);  // most words are no longer
+            if (sum.word.size() > 8) std::memcpy(end + 8, sum.word.begin + 8, sum.word.size() - 8);
+            char* const digits = end + sum.word.size() + 1;
             digits[-1] = ':';
             double value = 0;
             end = write_short(digits, sum.mass, 6, &value);
@@ -151,11 +155,16 @@ class Rewriter {
             rounded.add(value);
             if (sum.mass > largest) largest = sum.mass, of_largest = value, from = digits, until = end - 1;
         }
-        if (end == line_.data()) return false;
+        if (until == from) {
+            to_.resize(before);
+            return false;
+        }
         end[-1] = '\n';
         char digits[MAX_DIGITS];
-        char* const last = write_number(digits, 1 - (rounded.rounded() - of_largest), 12);
-        to.append(line_.data(), from).append(digits, last).append(until, end);
+        const auto length = write_number(digits, 1 - (rounded.rounded() - of_largest), 12) - digits;
+        std::memmove(from + length, until, static_cast<std::size_t>(end - until));
+        std::copy_n(digits, length, from);
+        to_.resize(static_cast<std::size_t>(end - until + length + from - to_.data()));
         return true;
     }
 
@@ -167,7 +176,7 @@ class Rewriter {
     WordSet words_;
     std::vector<Sum> sums_;
     std::vector<std::size_t> touched_;
-    std::vector<char> line_;
+    std::vector<char>& to_;
 };
 
 }  // namespace

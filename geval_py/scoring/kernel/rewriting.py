@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from geval_py.reading.lines import Bytes, decode_lines
+from geval_py.reading.lines import Bytes, decode_lines, end_of_lines
 
 if TYPE_CHECKING:
     from geval_py.scoring.recipes import Recipe
 
 
-def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> bytes:
-    """Rewrite as many lines of each output, each ended by LF; ``first_line`` is the number of the first one.
+def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> tuple[bytes, int, array[int]]:
+    """Rewrite as many lines as each output has, all ended by LF; ``first_line`` is the number of the first one.
 
-    Raises MalformedLineError, without a path, and ValueError if the outputs differ in their number of lines.
+    Returns the new lines, their number, and where they end in each output. Raises MalformedLineError without a path.
     """
-    lines = enumerate(zip(*map(decode_lines, outputs), strict=True), first_line)
-    return "".join([f"{recipe.rewrite_line(texts, line)}\n" for line, texts in lines]).encode()
+    lines = list(zip(*map(decode_lines, outputs), strict=False))
+    ends = array("q", [end_of_lines(bytes(block), 0, len(lines))[0] for block in outputs])
+    rewritten = [f"{recipe.rewrite_line(texts, number)}\n" for number, texts in enumerate(lines, first_line)]
+    return "".join(rewritten).encode(), len(lines), ends
