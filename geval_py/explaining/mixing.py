@@ -22,7 +22,7 @@ from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
-from geval_py.explaining.significance import Array
+from geval_py.explaining.significance import Array, Flags
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.recipes import Mixing
@@ -198,8 +198,8 @@ def mix(
     alone = int(np.argmin(losses[: len(evaluations)].mean(axis=1)))
     best = best_weights(masses)
     tried = np.empty(len(least))
-    for out in folds:
-        tried[out] = mixed_losses(least[out], masses[:, out], rounded(best_weights(masses[:, ~out], best)))
+    for out, weights in weights_outside(folds, masses, best):
+        tried[out] = mixed_losses(least[out], masses[:, out], rounded(weights))
     change = cross_validation.change_of(tried, losses[alone], folds.groups)
     single = np.eye(len(losses))[alone]  # which no mixture should lose to on the same lines
     tries = [(mixed_losses(least, masses, one), one) for one in (rounded(best), single)]
@@ -250,6 +250,23 @@ def best_weights(masses: Array, begin: Array | None = None) -> Array:
             break
         weights, before = weights * shares / lines, gained
     return weights
+
+
+def weights_outside(folds: Iterable[Flags], masses: Array, best: Array) -> Iterator[tuple[Flags, Array]]:
+    """Yield each fold with the best weights on the lines outside; ``best`` are those on all lines.
+
+    A step of Newton's method from there, if it keeps all weights above 0, ends so close to them that the search takes
+    two steps, not dozens.
+    """
+    sums = best @ masses
+    shares = masses / np.where(sums > 0, sums, 1.0)
+    slopes, curvature = shares.sum(axis=1), shares @ shares.T
+    for out in folds:
+        own = shares[:, out]
+        outside = slopes - own.sum(axis=1)
+        step = np.linalg.lstsq(curvature - own @ own.T, outside - best @ outside, rcond=None)[0]
+        begin = best + step if (best + step).min() > 0 else best
+        yield out, best_weights(masses[:, ~out], begin / begin.sum())
 
 
 def rounded(weights: Array) -> Array:
