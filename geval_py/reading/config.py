@@ -92,10 +92,6 @@ SCORES = "scores"  # the mode without an option
 LINES = ("line_by_line", "diff")
 FEATURES = ("worst_features", "most_worsening_features")
 AUTHORING = ("init", "validate")  # modes that score no output
-# The headings of the help.
-WHAT, METRICS, SHOWN, HOW = "what is scored", "metrics", "what is shown", "how it is shown"
-OF_FEATURES = "features, for -w, --most-worsening-features, --filter and marks"
-CHALLENGE = "a challenge's folder, named by --expected-directory"
 
 
 class Option(NamedTuple):
@@ -133,7 +129,7 @@ class Option(NamedTuple):
         return self.names[-1]
 
 
-def _option(names: str, group: str, help: str, *, default: Any = None, **more: Any) -> Any:
+def _option(names: str, help: str, *, group: str, default: Any = None, **more: Any) -> Any:
     """Return an option: its ``names`` and the word for its value are, for example, ``-t --test-name NAME``."""
     words = names.split()
     if not words[-1].startswith("-"):
@@ -143,7 +139,14 @@ def _option(names: str, group: str, help: str, *, default: Any = None, **more: A
     return Option(tuple(words), group, help, default, **more)
 
 
-_feature = partial(_option, group=OF_FEATURES, goes_with=(*FEATURES, *LINES))
+# By the headings of the help.
+_what = partial(_option, group="what is scored")
+_metric = partial(_option, group="metrics")
+_shown = partial(_option, group="what is shown")
+_how = partial(_option, group="how it is shown")
+_of_features = partial(_option, group="features, for -w, --most-worsening-features, --filter and marks")
+_challenge = partial(_option, group="a challenge's folder, named by --expected-directory")
+_feature = partial(_of_features, goes_with=(*FEATURES, *LINES))
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, frozen_default=True)
@@ -181,58 +184,54 @@ class Task(OptionValues):
     of words, such as BLEU; ``selector`` names parts of JSON lines. ``needs_items``: the input must exist to be shown.
     """
 
-    test_name: str = _option(
-        "-t --test-name NAME", WHAT, "the test set's sub-directory (default: test-A)",
+    test_name: str = _what(
+        "-t --test-name NAME", "the test set's sub-directory (default: test-A)",
         default=DEFAULT_TEST, once=True, argument="test", useless_with=("validate",),
     )  # fmt: skip
-    out_directory: str = _option(
-        "--out-directory DIR", WHAT, "where the outputs are (default: .)", default=".", useless_with=AUTHORING
+    out_directory: str = _what(
+        "--out-directory DIR", "where the outputs are (default: .)", default=".", useless_with=AUTHORING
     )
-    expected_directory: str | None = _option(
-        "--expected-directory DIR", WHAT, "where the answers are (default: the out-directory)"
+    expected_directory: str | None = _what(
+        "--expected-directory DIR", "where the answers are (default: the out-directory)"
     )
-    expected_file: str | None = _option(
-        "-e --expected-file FILE", WHAT, "the answers (default: expected.tsv)", once=True
+    expected_file: str | None = _what("-e --expected-file FILE", "the answers (default: expected.tsv)", once=True)
+    input_file: str | None = _what("-i --input-file FILE", "the input (default: in.tsv)", useless_with=AUTHORING)
+    in_header: str | None = _what(
+        "--in-header FILE", "a line with the names of the input's columns", useless_with=AUTHORING
     )
-    input_file: str | None = _option(
-        "-i --input-file FILE", WHAT, "the input (default: in.tsv)", useless_with=AUTHORING
+    out_header: str | None = _what(
+        "--out-header FILE", "a line with the names of the answers' columns", useless_with=AUTHORING
     )
-    in_header: str | None = _option(
-        "--in-header FILE", WHAT, "a line with the names of the input's columns", useless_with=AUTHORING
-    )
-    out_header: str | None = _option(
-        "--out-header FILE", WHAT, "a line with the names of the answers' columns", useless_with=AUTHORING
-    )
-    selector: str | None = _option(
-        "--selector KEYS", WHAT,
+    selector: str | None = _what(
+        "--selector KEYS",
         "the part of JSON lines to score: keys separated by /, such as root/items; for files that end in .jsonl",
         useless_with=AUTHORING,
     )  # fmt: skip
-    out_files: tuple[str, ...] = _option(
-        "-o --out-file FILE", WHAT,
+    out_files: tuple[str, ...] = _what(
+        "-o --out-file FILE",
         "the output to score, as a name in DIR/NAME or a path; also a folder, a pattern, a short name, - "
         "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
         repeatable=True, replaces=True, argument="out", useless_with=AUTHORING,
     )  # fmt: skip
-    metrics: tuple[str, ...] = _option(
-        "-m --metric METRIC", METRICS,
+    metrics: tuple[str, ...] = _metric(
+        "-m --metric METRIC",
         "a metric, such as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
         repeatable=True, said="--metric option\n  for example -m PerplexityHashed; "
         "or run geval in the folder of the challenge's config.txt, or name it with --challenge",  # GEval's words
     )  # fmt: skip
-    alt_metrics: tuple[str, ...] = _option(
-        "-a --alt-metric METRIC", METRICS, "a metric that replaces those of config.txt; repeatable", repeatable=True
+    alt_metrics: tuple[str, ...] = _metric(
+        "-a --alt-metric METRIC", "a metric that replaces those of config.txt; repeatable", repeatable=True
     )
-    select_metrics: tuple[str, ...] = _option(
-        "--select-metric NAME", METRICS, "show only the metric with this name; repeatable", repeatable=True
+    select_metrics: tuple[str, ...] = _metric(
+        "--select-metric NAME", "show only the metric with this name; repeatable", repeatable=True
     )
-    vocabulary: str | None = _option(
-        "--vocabulary FILE", METRICS,
+    vocabulary: str | None = _metric(
+        "--vocabulary FILE",
         "words, one per line, for metrics on exact words (default: the words of train/expected.tsv)",
         useless_with=("init",),
     )  # fmt: skip
-    tokenizer: str | None = _option(
-        "-T --tokenizer NAME", METRICS,
+    tokenizer: str | None = _metric(
+        "-T --tokenizer NAME",
         "how lines are split into tokens, for BLEU and other metrics of words, and for features: "
         "minimalistic, character-by-character, 13a or v14",
         read=_tokenizer, useless_with=AUTHORING,
@@ -268,154 +267,150 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
 class Settings(OptionValues):
     """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
 
-    challenges: tuple[str, ...] = _option(
-        "--challenge DIR", WHAT, "the folder of a challenge; repeatable: one table shows all scores",
+    challenges: tuple[str, ...] = _what(
+        "--challenge DIR", "the folder of a challenge; repeatable: one table shows all scores",
         repeatable=True, goes_with=(SCORES,),
     )  # fmt: skip
-    list_metrics: bool = _option("--list-metrics", METRICS, "list the metrics and exit")
-    line_by_line: bool = _option(
-        "-l --line-by-line", SHOWN, "show the score, input, answer and output of every line", mode=True
+    list_metrics: bool = _metric("--list-metrics", "list the metrics and exit")
+    line_by_line: bool = _shown(
+        "-l --line-by-line", "show the score, input, answer and output of every line", mode=True
     )
-    sort: bool = _option("-s --sort", SHOWN, "with -l and -d: the worst lines first", goes_with=(*LINES, *FEATURES))
-    reverse_sort: bool = _option(
-        "-r --reverse-sort", SHOWN, "with -l and -d: the best first; with -w: the features of good lines",
+    sort: bool = _shown("-s --sort", "with -l and -d: the worst lines first", goes_with=(*LINES, *FEATURES))
+    reverse_sort: bool = _shown(
+        "-r --reverse-sort", "with -l and -d: the best first; with -w: the features of good lines",
         goes_with=(*LINES, *FEATURES),
     )  # fmt: skip
-    top: int | None = _option(
-        "--top N", SHOWN, "with -l, -d and -w: only the first N lines or features", read=natural_number,
+    top: int | None = _shown(
+        "--top N", "with -l, -d and -w: only the first N lines or features", read=natural_number,
         goes_with=(*LINES, *FEATURES),
     )  # fmt: skip
-    filters: tuple[str, ...] = _option(
-        "--filter FEATURE", SHOWN,
+    filters: tuple[str, ...] = _shown(
+        "--filter FEATURE",
         "with -l and -d: only items with this feature, such as exp:the; repeatable: items with all of them",
         repeatable=True, goes_with=LINES, otherwise="; a metric that is filtered: METRIC:f<FEATURE>",
     )  # fmt: skip
-    mark_worst_features: bool = _option(
-        "--mark-worst-features", SHOWN, "with -l, on a terminal: mark the words of bad lines",
+    mark_worst_features: bool = _shown(
+        "--mark-worst-features", "with -l, on a terminal: mark the words of bad lines",
         goes_with=("line_by_line",),
     )  # fmt: skip
-    show_preprocessed: bool = _option(
-        "--show-preprocessed", SHOWN, "with -l and -d: show lines after the metric's flags", goes_with=LINES
+    show_preprocessed: bool = _shown(
+        "--show-preprocessed", "with -l and -d: show lines after the metric's flags", goes_with=LINES
     )
-    worst_features: bool = _option(
-        "-w --worst-features", SHOWN, "show the features most common in bad lines: words, columns", mode=True
+    worst_features: bool = _shown(
+        "-w --worst-features", "show the features most common in bad lines: words, columns", mode=True
     )
-    diff: str | None = _option(
-        "-d --diff OTHER", SHOWN,
+    diff: str | None = _shown(
+        "-d --diff OTHER",
         "show lines that differ in another output: the difference of the scores, the texts, the other's line",
         mode=True,
     )  # fmt: skip
-    most_worsening_features: str | None = _option(
-        "--most-worsening-features OTHER", SHOWN, "show the features of lines that are worse in OTHER", mode=True
+    most_worsening_features: str | None = _shown(
+        "--most-worsening-features OTHER", "show the features of lines that are worse in OTHER", mode=True
     )
-    oracle_item_based: bool = _option(
-        "--oracle-item-based", SHOWN, "the best line of -o and each --alt-out-file", mode=True
+    oracle_item_based: bool = _shown("--oracle-item-based", "the best line of -o and each --alt-out-file", mode=True)
+    alt_out_files: tuple[str, ...] = _shown(
+        "--alt-out-file FILE", "another output; repeatable", repeatable=True, goes_with=("oracle_item_based",)
     )
-    alt_out_files: tuple[str, ...] = _option(
-        "--alt-out-file FILE", SHOWN, "another output; repeatable", repeatable=True, goes_with=("oracle_item_based",)
-    )
-    plot_graph: str | None = _option(
-        "--plot-graph FILE", SHOWN,
+    plot_graph: str | None = _shown(
+        "--plot-graph FILE",
         "draw the calibration curve of metrics such as Probabilistic-MultiLabel-F1, as SVG; FILE-1 and so on "
         "are for further metrics",
         goes_with=(SCORES,),
     )  # fmt: skip
-    precision: int | None = _option(
-        "-p --precision N", HOW, "digits after the point", read=_digits_after_point, useless_with=("validate",)
+    precision: int | None = _how(
+        "-p --precision N", "digits after the point", read=_digits_after_point, useless_with=("validate",)
     )
-    percentage: bool = _option(
-        "-% --show-as-percentage", HOW, "multiply by 100, and show two digits less", useless_with=("validate",)
+    percentage: bool = _how(
+        "-% --show-as-percentage", "multiply by 100, and show two digits less", useless_with=("validate",)
     )
-    bootstrap: int | None = _option(
-        "-B --bootstrap N", HOW,
+    bootstrap: int | None = _how(
+        "-B --bootstrap N",
         "show the 95 % interval of a score, from N resamples of the lines (1000 are typical)",
         read=_samples, goes_with=(SCORES,), otherwise=", not with another mode",
     )  # fmt: skip
-    seed: int = _option(
-        "--seed S", HOW, f"with -B: the seed of the random numbers (default: {DEFAULT_SEED})",
+    seed: int = _how(
+        "--seed S", f"with -B: the seed of the random numbers (default: {DEFAULT_SEED})",
         read=natural_number, default=DEFAULT_SEED,
     )  # fmt: skip
-    documents: str | None = _option(
-        "--documents COLUMN", HOW,
+    documents: str | None = _how(
+        "--documents COLUMN",
         "with -B and -w: treat lines with the same value in this column (name or number) as one document; "
         "-w shows q",
         goes_with=(SCORES, *FEATURES),
     )  # fmt: skip
-    no_documents: bool = _option(
-        "--no-documents", HOW, "with -B and -w: treat lines as independent; do not look for documents",
+    no_documents: bool = _how(
+        "--no-documents", "with -B and -w: treat lines as independent; do not look for documents",
         goes_with=(SCORES, *FEATURES),
     )  # fmt: skip
-    by_score: bool = _option(
-        "--by-score", HOW, "sort several outputs by the first metric, the best first",
+    by_score: bool = _how(
+        "--by-score", "sort several outputs by the first metric, the best first",
         goes_with=(SCORES,), otherwise="; lines have --sort and --reverse-sort",
     )  # fmt: skip
-    format: str = _option(
-        "--format FORMAT", HOW, f"{', '.join(FORMATS)} (default: text)", read=_format, default="text"
-    )
-    caption: str | None = _option("--caption TEXT", HOW, "with --format latex: a caption; adds a table environment")
-    label: str | None = _option(
-        "--label NAME", HOW, "with --format latex: a label, such as tab:scores; adds a table environment",
+    format: str = _how("--format FORMAT", f"{', '.join(FORMATS)} (default: text)", read=_format, default="text")
+    caption: str | None = _how("--caption TEXT", "with --format latex: a caption; adds a table environment")
+    label: str | None = _how(
+        "--label NAME", "with --format latex: a label, such as tab:scores; adds a table environment",
         read=checked_label,
     )  # fmt: skip
-    output_file: str | None = _option(
-        "--output FILE", HOW,
+    output_file: str | None = _how(
+        "--output FILE",
         "write the results to FILE; without --format, its ending determines the format",
     )  # fmt: skip
-    watch: bool = _option(
-        "--watch", HOW, "run again whenever a file changes, until Ctrl-C", useless_with=("init", "just_tokenize")
+    watch: bool = _how(
+        "--watch", "run again whenever a file changes, until Ctrl-C", useless_with=("init", "just_tokenize")
     )
-    quiet: bool = _option("-q --quiet", HOW, "show no notes and no progress; errors are shown")
-    names: tuple[tuple[str, str], ...] = _option(
-        "--name OUT=NAME", HOW, "show the output OUT as NAME, except in CSV and JSON; repeatable",
+    quiet: bool = _how("-q --quiet", "show no notes and no progress; errors are shown")
+    names: tuple[tuple[str, str], ...] = _how(
+        "--name OUT=NAME", "show the output OUT as NAME, except in CSV and JSON; repeatable",
         read=matched("(?s).+=[^=]+", "OUT=NAME, as in out.tsv=Ours", lambda text: tuple(text.rsplit("=", 1))),
         repeatable=True, goes_with=(SCORES,),
     )  # fmt: skip
-    threads: int | None = _option(
-        "--threads N", HOW, "threads for scoring (default: one per core)",
+    threads: int | None = _how(
+        "--threads N", "threads for scoring (default: one per core)",
         read=matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
     )  # fmt: skip
-    cluster: str | None = _option(
-        "--cluster ADDRESS", HOW,
+    cluster: str | None = _how(
+        "--cluster ADDRESS",
         "use the workers of the Dask scheduler at ADDRESS; local: start workers on this machine",
         goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here",
     )  # fmt: skip
-    version: bool = _option("-v --version", HOW, "show the version and the kernel's backend")
-    help: bool = _option("-h --help", HOW, "show this and exit")
-    just_tokenize: bool = _option(
-        "-j --just-tokenize", OF_FEATURES, "only split standard input into tokens, with -T", mode=True
+    version: bool = _how("-v --version", "show the version and the kernel's backend")
+    help: bool = _how("-h --help", "show this and exit")
+    just_tokenize: bool = _of_features(
+        "-j --just-tokenize", "only split standard input into tokens, with -T", mode=True
     )
-    min_frequency: int | None = _option(
-        "--min-frequency N", OF_FEATURES,
+    min_frequency: int | None = _of_features(
+        "--min-frequency N",
         "only features that at least N items have and at least N items lack (default: 1; above 200,000 lines: "
         "as many as it takes to be significant)",
         read=natural_number, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
-    all_features: bool = _option(
-        "--all-features", OF_FEATURES, "also show ids of lines and documents, and numbers of the output",
+    all_features: bool = _of_features(
+        "--all-features", "also show ids of lines and documents, and numbers of the output",
         goes_with=FEATURES,
     )  # fmt: skip
-    distinct: bool = _option(
-        "--distinct", OF_FEATURES,
+    distinct: bool = _of_features(
+        "--distinct",
         "only the few features that together explain the bad lines, the most important first",
         goes_with=FEATURES,
     )  # fmt: skip
-    bigrams: bool = _feature("--bigrams", help="neighbouring words too, such as in<Text>:New++York")
-    word_shapes: bool = _feature("--word-shapes", help="also shapes of words, such as exp:SHAPE:Aa+")
+    bigrams: bool = _feature("--bigrams", "neighbouring words too, such as in<Text>:New++York")
+    word_shapes: bool = _feature("--word-shapes", "also shapes of words, such as exp:SHAPE:Aa+")
     numerical_features: bool = _feature(
-        "--numerical-features", help="also lengths and numbers, such as exp:=#+ and in<Year>:=-",
+        "--numerical-features", "also lengths and numbers, such as exp:=#+ and in<Year>:=-",
     )  # fmt: skip
     references: str | None = _feature(
         "--references FILE",
-        help="texts, each after a number and a TAB; a field 7 0-4,10 means these characters of text 7",
+        "texts, each after a number and a TAB; a field 7 0-4,10 means these characters of text 7",
     )  # fmt: skip
-    cartesian: bool = _feature("--cartesian", help="also pairs, such as exp:the~~in<Year>:1901")
-    min_cartesian_frequency: int | None = _option(
-        "--min-cartesian-frequency N", OF_FEATURES, "only pairs of features that at least N items have",
+    cartesian: bool = _feature("--cartesian", "also pairs, such as exp:the~~in<Year>:1901")
+    min_cartesian_frequency: int | None = _of_features(
+        "--min-cartesian-frequency N", "only pairs of features that at least N items have",
         read=natural_number, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
-    init: bool = _option("--init", CHALLENGE, "write a new one, with sample data, for the metrics given", mode=True)
-    validate: bool = _option(
-        "--validate", CHALLENGE,
+    init: bool = _challenge("--init", "write a new one, with sample data, for the metrics given", mode=True)
+    validate: bool = _challenge(
+        "--validate",
         "list the faults of one: its files, and whether a perfect output gets the best score",
         mode=True,
     )  # fmt: skip
