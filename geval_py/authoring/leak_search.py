@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -290,10 +289,13 @@ class Sought:
     ``by_document``, runs in more than MAX_DOCUMENTS documents are phrases, and count as not found.
     """
 
-    def __init__(self, blocks: Sequence[Items], runs: Iterable[Runs], *, by_document: bool = False) -> None:
+    def __init__(
+        self, blocks: Sequence[Items], runs_of: Callable[[Items], Runs], *, by_document: bool = False
+    ) -> None:
         self._by_document, self._size = by_document, sum(map(len, blocks))
         hashes, owners, words = [], [], []
-        for items, (of_block, places) in zip(blocks, runs, strict=True):
+        for items in blocks:
+            of_block, places = runs_of(items)
             here = items.item_of[places]
             hashes.append(of_block)
             owners.append(here + np.int32(items.first_line - 1))
@@ -364,16 +366,11 @@ class EvaluatedPart:
         lengths = np.concatenate([np.diff(items.starts) for items in blocks])
         low = np.percentile(lengths, LENGTH_PERCENTILE) if len(lengths) else 0
         self.n = int(np.clip(low, MIN_NGRAM, MAX_NGRAM))  # shorter runs are phrases
-        self.gaps = Sought(blocks, map(Items.around_gaps, blocks))
-        self.gaps_in_sets = Sought(blocks, (items.around_gaps(AROUND_OR_BESIDE) for items in blocks))
-        self.ngrams = Sought(blocks, (items.ngrams(self.n) for items in blocks), by_document=True)
-        self.short_ngrams = Sought(blocks, (items.ngrams(MIN_NGRAM) for items in blocks))
-        self.sentences = Sought(blocks, map(Items.sentences, blocks))
-
-    @cached_property
-    def gaps_in_public(self) -> Sought:
-        """The words around the gaps, which are searched for in public files."""
-        return Sought(self.blocks, map(Items.around_gaps, self.blocks))
+        self.gaps = Sought(blocks, Items.around_gaps)
+        self.gaps_in_sets = Sought(blocks, lambda items: items.around_gaps(AROUND_OR_BESIDE))
+        self.ngrams = Sought(blocks, lambda items: items.ngrams(self.n), by_document=True)
+        self.short_ngrams = Sought(blocks, lambda items: items.ngrams(MIN_NGRAM))
+        self.sentences = Sought(blocks, Items.sentences)
 
 
 def search_train(parts: Sequence[EvaluatedPart], train: Items) -> None:

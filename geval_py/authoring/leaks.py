@@ -39,6 +39,7 @@ from geval_py.authoring.leak_search import (
     NEIGHBOURS,
     EvaluatedPart,
     Hashes,
+    Items,
     Numbers,
     PartFiles,
     Sought,
@@ -490,6 +491,7 @@ def _search_public(
                     with open(file, "rb") as stream:
                         originals.add(file_digest(stream, "sha256").digest())
     budget = Budget()
+    gaps = [Sought(part.blocks, Items.around_gaps) for part in parts]
     searched: list[str] = []
 
     def search(path: str, text: str) -> str:
@@ -498,8 +500,8 @@ def _search_public(
             return ""
         item = one_item(vocabulary.numbers(text.replace("\\n", " ").split()))
         around = item.around()
-        for part in parts:
-            part.gaps_in_public.search(item, around, len(searched))
+        for sought in gaps:
+            sought.search(item, around, len(searched))
         searched.append(path)
         is_output = os.path.basename(path).startswith("out")
         for words in sequences(text, vocabulary) if keys else ():
@@ -529,8 +531,8 @@ def _search_public(
         is_named = any(name.startswith(f"{one} ") or f"/{one} " in name for one in in_history)
         if not is_named and any(key.is_likely_in(text) for key in keys) and (message := search(name, text)):
             leaks.add_file("E401", os.path.join(folder, ".git"), f"git keeps {name}: {message}")
-    for part in parts:
-        readable = part.gaps_in_public.by_item()
+    for part, sought in zip(parts, gaps, strict=True):
+        readable = sought.by_item()
         if _are_many(len(readable), part, MANY_IN_TEXTS):
             (most, _), *others = Counter(source for _, _, source in readable.values()).most_common()
             more = f" and {len(others)} other texts" if others else ""
@@ -556,8 +558,8 @@ class AnswerKey:
         self._n = max(4, math.ceil(math.log(1e7 / CHANCE) / bits)) if bits else MAX_RUN + 1
         self._runs: list[Sought] = []
         if self._n <= min(MAX_RUN, len(answers)):
-            orders = map(one_item, (self._words, self._words[::-1]))
-            self._runs = [Sought([item], [item.ngrams(self._n)]) for item in orders]
+            orders = (self._words, self._words[::-1])
+            self._runs = [Sought([one_item(words)], lambda item: item.ngrams(self._n)) for words in orders]
         kinds = sorted(set(map(str.casefold, answers)), key=len)[-len(answers) // 2 :]
         self._probes = [(word, skeleton(word)) for word in kinds[:: max(1, len(kinds) // PROBES)]]
 
@@ -662,7 +664,7 @@ def texts_in(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, str]
 
     What is packed again inside of an archive is named as unread.
     """
-    packed = compression.compression_of(data[: compression.MAGIC_BYTES])
+    packed = compression.compression_of(data)
     if packed is not None:
         stream = io.BufferedReader(compression.Decompressed(io.BytesIO(data), packed, path, None))
         try:
@@ -673,7 +675,7 @@ def texts_in(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, str]
             return
         data = unpacked
     for name, member in _members(path, data, budget) if _is_archive(data) else [(path, data)]:
-        if name != path and (_is_archive(member) or compression.compression_of(member[: compression.MAGIC_BYTES])):
+        if name != path and (_is_archive(member) or compression.compression_of(member)):
             budget.unread.append(name)
             continue
         encoding = "utf-16" if member.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
