@@ -14,9 +14,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import compression, splits
+from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
-from geval_py.reading.sources import JSON_ENDINGS
+from geval_py.reading.sources import JSON_ENDINGS, name_of
 from geval_py.tables.numbers import counted
 from geval_py.text import named, natural_order, suggestion, visible
 
@@ -108,7 +108,7 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
 
 def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
     """Yield the documents of a file, whose name is the id of a plain text."""
-    plain = next((name.removesuffix(end) for end in compression.COMPRESSED_ENDINGS if name.endswith(end)), name)
+    plain = name_of(name)
     if plain.endswith(JSON_ENDINGS):
         rows = _json_rows(path)
     elif plain.endswith(".tsv"):
