@@ -153,8 +153,7 @@ def cut_challenge(
         awk = """awk -v RS= '{f = "texts/" NR ".txt"; print > f; close(f)}'"""
         advice = "cut the text into files, for example at empty lines, and give their folder:\n"
         advice += f"  mkdir texts; {awk} {file}"
-    empty = [name for name, gaps in parts.items() if not gaps]
-    _check_filled(empty, groups, recipe.parts, recipe.group or "document", advice)
+    _check_filled(parts, groups, recipe, recipe.group or "document", advice)
     return parts
 
 
@@ -175,11 +174,14 @@ def _deal(items: Sequence[Item], parts: corpora.Parts) -> dict[str, list[Item]]:
     return {name: [item for item in items if places[item[-1]] == name] for name in parts.names}
 
 
-def _check_filled(empty: Sequence[str], groups: Sequence[str], parts: corpora.Parts, kind: str, advice: str) -> None:
+def _check_filled(
+    parts: Mapping[str, Sequence[object]], groups: Sequence[str], recipe: Recipe, kind: str, advice: str = ""
+) -> None:
     """Raise UsageError if parts are empty; ``kind`` names what a group is, ``advice`` is another than the usual."""
+    empty = [name for name, items in parts.items() if not items]
     if empty:
         count = len(set(groups))
-        usual = f"give more and smaller groups, another --split, or another --salt than {visible(parts.salt)}"
+        usual = f"give more and smaller groups, another --split, or another --salt than {visible(recipe.parts.salt)}"
         one = f"there is only one {kind}" if count == 1 else f"there are only {count} of them"
         raise UsageError(
             message=f"no gap for {' and '.join(empty)}: parts are made of whole groups ({kind}), and {one}\n"
@@ -257,8 +259,7 @@ def split_items(
     check_folders(out, answers)
     config_of(recipe.metrics)
     dealt = _deal(list(zip(pool.lines, pool.answers, pool.groups, strict=True)), recipe.parts)
-    empty = [name for name, items in dealt.items() if not items]
-    _check_filled(empty, pool.groups, recipe.parts, pool.group, "")
+    _check_filled(dealt, pool.groups, recipe, pool.group)
     if not recipe.keep_order:
         for items in dealt.values():
             items.sort(key=lambda item: _digest(item[0]))
