@@ -81,8 +81,6 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
                 lines += block.count(b"\n")
     except DataError as error:
         return [Fault(str(error))], None
-    except OSError as error:
-        return [Fault.of_files(f"Cannot read: {error.strerror}", path)], None
     if not lines:
         return [Fault.of_files("Empty file", path)], 0
     faults = []
