@@ -22,7 +22,6 @@ from geval_py.reading.sources import (
     STANDARD_INPUT,
     ReadRows,
     VirtualFile,
-    can_be_reread,
     find_file,
     format_ending,
     is_address,
@@ -60,7 +59,10 @@ _PARQUET = Format(
     is_binary=True,
 )
 FORMATS = (
-    *(_JSON_LINES, _JSON_LINES._replace(ending=".ndjson"), _PARQUET, _PARQUET._replace(ending=".pq")),
+    _JSON_LINES,
+    _JSON_LINES._replace(ending=".ndjson"),
+    _PARQUET,
+    _PARQUET._replace(ending=".pq"),
     Format(name="JSON", ending=".json", read=tool_files.read_json_lines, notes=tool_files.notes_on_json),
     Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv, notes=rows.notes_on_csv),
     Format(name="words of n-best lists", ending=".words.nbest", read=tool_files.read_nbest_words),
@@ -93,7 +95,7 @@ def as_lines(path: str) -> str:
 def notes_on(path: str) -> list[str]:
     """Return what a user should know of an output that was read, as which parts of it are left out."""
     format = format_of(path)
-    if format is None or not isinstance(path, VirtualFile) or not can_be_reread(path):
+    if format is None or not isinstance(path, VirtualFile):
         return []
     notes = format.notes if path.read is format.read else None
     if path.read is answers.read_by_ids:
@@ -108,7 +110,7 @@ ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likeliho
 
 def lists_answers_alone(path: str) -> bool:
     """Whether an output is of harnesses' rows with one candidate, the answer: it has losses, but no ranks."""
-    if isinstance(path, VirtualFile) and can_be_reread(path):
+    if isinstance(path, VirtualFile):
         with suppress(DataError):  # which those who read it meet again
             if path.read is tool_files.read_json_lines:
                 return tool_files.logs_answers_alone(str(path))

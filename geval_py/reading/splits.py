@@ -275,7 +275,7 @@ def is_usual_name(name: str) -> bool:
 
 
 def _is_in_other_format(path: str) -> bool:
-    if not sources.is_address(path) and not sources.is_remote(path) and os.path.isdir(path):
+    if os.path.isdir(path):
         from geval_py.reading.answers import SPLITS_FILE, STATE_FILE
 
         return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
