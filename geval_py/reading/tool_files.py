@@ -7,7 +7,8 @@ Moses and Marian, and predictions of BabyLM's evaluation, have endings of their 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import groupby, islice
 from typing import Any
 
@@ -108,23 +109,14 @@ def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
     Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
     Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
     """
-
-    def inside(value: Any, path: Sequence[str]) -> Any:
-        """Return what stands in maps and lists, by keys and places; None if it is not there."""
-        for step in path:
-            if isinstance(value, dict):
-                value = value.get(step)
-            elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-                value = value[int(step)]
-            else:
-                return None
-        return value
-
-    choices = response[OPENAI]
-    is_chat = inside(choices, ("0", "logprobs", "content")) is not None
-    path = ("0", "logprobs", *(("content", "0", "top_logprobs") if is_chat else ("top_logprobs", "0")))
-    place = OPENAI + "".join(f"[{step}]" if step.isdigit() else f".{step}" for step in path)
-    tokens = inside(choices, path)
+    place, tokens = f"{OPENAI}[0].logprobs.top_logprobs[0]", None
+    with suppress(LookupError, TypeError, AttributeError):  # a stranger's response has any form
+        logprobs = response[OPENAI][0]["logprobs"]
+        if logprobs.get("content") is None:
+            tokens = logprobs["top_logprobs"][0]
+        else:
+            place = f"{OPENAI}[0].logprobs.content[0].top_logprobs"
+            tokens = logprobs["content"][0]["top_logprobs"]
     if isinstance(tokens, dict):
         tokens = [{"token": token, "logprob": number} for token, number in tokens.items()]
     if not isinstance(tokens, list) or not tokens or not all(isinstance(one, dict) for one in tokens):
