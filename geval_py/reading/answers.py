@@ -113,19 +113,14 @@ def _choose_column(path: str, names: Sequence[str], column: str) -> str:
 
 def _column_values(path: str, column: str, batches: Iterable[Any], classes: Sequence[str]) -> Iterator[Answer]:
     """Yield the values of batches of one column; numbers stand for ``classes``, if there are any."""
-    number = 0
-    for batch in batches:
-        for start in range(0, batch.num_rows, parquet.ROWS_OF_TEXT):
-            with parquet.pyarrow_errors(path):
-                values = batch.column(0).slice(start, parquet.ROWS_OF_TEXT).to_pylist()
-            for value in values:
-                number += 1
-                row = rows.Row(path, number)
-                if classes and isinstance(value, int):
-                    if not 0 <= value < len(classes):
-                        raise row.error(f"there is no class {value}; there are {len(classes)}", column)
-                    value = classes[value]
-                yield row, column, value
+    columns = (batch.column(0) for batch in batches)
+    for number, value in enumerate(parquet.python_values(path, columns), 1):
+        row = rows.Row(path, number)
+        if classes and isinstance(value, int):
+            if not 0 <= value < len(classes):
+                raise row.error(f"there is no class {value}; there are {len(classes)}", column)
+            value = classes[value]
+        yield row, column, value
 
 
 # Outputs whose lines have the ids of answers

@@ -116,14 +116,9 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
             raise TooLargeError(path=path, max_bytes=max_bytes)
         at_once = max(1, min(ROWS_OF_BATCH, BYTES_OF_BATCH * group.num_rows // max(1, size)))
         with pyarrow_errors(path):
-            batches = file.iter_batches(at_once, row_groups=[number], columns=names, use_threads=False)
-        while True:
-            with pyarrow_errors(path):
-                batch = next(batches, None)
-                if batch is None:
-                    break
+            for batch in file.iter_batches(at_once, row_groups=[number], columns=names, use_threads=False):
                 batch.validate(full=True)
-            yield batch
+                yield batch
 
 
 def check_column(path: str, schema: Any, name: str) -> None:
@@ -197,13 +192,6 @@ def logs_answers_alone(path: str) -> bool:
         return doc is not None and len(doc[CHOICES] or ()) == 1
 
 
-def lines_of_batches(path: str, batches: Iterable[Any], number: int = 1) -> Iterator[str]:
-    """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
-    for batch in batches:
-        yield from _lines_of_batch(path, batch, number)
-        number += batch.num_rows
-
-
 def read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
     """Yield the rows of an output in Parquet in its buffers or, where these are no lists of one kind, as lines."""
     number = 1
@@ -252,26 +240,31 @@ def _listed_rows(path: str, batch: Any, number: int) -> ListedRows | None:
 
 
 def _encoded(path: str, batch: Any, number: int) -> bytes:
-    return "".join([f"{line}\n" for line in _lines_of_batch(path, batch, number)]).encode()
+    return "".join([f"{line}\n" for line in lines_of_batches(path, [batch], number)]).encode()
 
 
-def _lines_of_batch(path: str, batch: Any, number: int) -> Iterator[str]:
-    for start in range(0, batch.num_rows, ROWS_OF_TEXT):
-        with pyarrow_errors(path):
-            some = batch.slice(start, ROWS_OF_TEXT).to_pylist()
-        for values in some:
-            row = rows.Row(path, number)
-            if DOC in values:
-                choices = values[DOC] and values[DOC][CHOICES]
-                words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())
-                values = {WORDS: words, LOGARITHMS: values[RESPONSE] and values[RESPONSE][LOGARITHMS]}
-            for name, value in values.items():
-                if isinstance(value, list) and value and isinstance(value[0], tuple):
-                    values[name] = dict(value)
-                    if len(values[name]) < len(value):
-                        raise row.error("a word is twice in the map")
-            yield rows.line_of(row, values)
-            number += 1
+def lines_of_batches(path: str, batches: Iterable[Any], first: int = 1) -> Iterator[str]:
+    """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
+    for number, values in enumerate(python_values(path, batches), first):
+        row = rows.Row(path, number)
+        if DOC in values:
+            choices = values[DOC] and values[DOC][CHOICES]
+            words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())
+            values = {WORDS: words, LOGARITHMS: values[RESPONSE] and values[RESPONSE][LOGARITHMS]}
+        for name, value in values.items():
+            if isinstance(value, list) and value and isinstance(value[0], tuple):
+                values[name] = dict(value)
+                if len(values[name]) < len(value):
+                    raise row.error("a word is twice in the map")
+        yield rows.line_of(row, values)
+
+
+def python_values(path: str, arrays: Iterable[Any]) -> Iterator[Any]:
+    """Yield the values of arrays, or the rows of batches, of which few are Python's objects at once."""
+    for array in arrays:
+        for start in range(0, len(array), ROWS_OF_TEXT):
+            with pyarrow_errors(path):
+                yield from array.slice(start, ROWS_OF_TEXT).to_pylist()
 
 
 def write_parquet(batches: Iterable[ListedRows | list[WordProbs]], file: Draft) -> int:
