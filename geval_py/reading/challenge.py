@@ -83,9 +83,9 @@ class DataSet:
                 raise errors.LineCountError(
                     what="input",
                     path=self.input or "",
-                    lines=line - 1 if text is None else line + sum(1 for _ in inputs),
+                    lines=line - (text is None) + sum(1 for _ in inputs),
                     expected_path=self.expected or "",
-                    expected_lines=line - 1 if expected is None else line + sum(1 for _ in answers),
+                    expected_lines=line - (expected is None) + sum(1 for _ in answers),
                 )
             if text is None:
                 yield Item(line, {}, expected)

@@ -391,16 +391,12 @@ def _lines_of_ids(rows: Iterator[CsvRow], number_column: str) -> Iterator[tuple[
 def _csv_rows(path: str, max_bytes: int | None) -> Iterator[CsvRow]:
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
     rows, number = csv.reader((f"{text}\n" for _, text in _texts(path, max_bytes)), strict=True), 0
-    while True:
-        row = Row(path, number + 1)
-        try:
-            fields = next(rows, None)
-        except csv.Error as error:
-            raise row.error(f"it is not CSV: {error}") from None
-        if fields is None:
-            return
-        number = rows.line_num
-        yield row, fields
+    try:
+        for fields in rows:
+            yield Row(path, number + 1), fields
+            number = rows.line_num
+    except csv.Error as error:
+        raise Row(path, number + 1).error(f"it is not CSV: {error}") from None
 
 
 def parsed_number(field: str, row: Row, key: str) -> float:

@@ -102,12 +102,11 @@ def _written_number(written: str) -> str:
     >>> [_written_number(text) for text in ("12", "1e3", "12.50", "0.05", "-1e20", "12345678.5", "-0", "0.0")]
     ['12', '1000', '12.5', '5.0e-2', '-1.0e20', '1.23456785e7', '0', '0.0']
     """
-    match = _NUMBER.fullmatch(written)
-    sign, whole, fraction, power = match.groups() if match else ("", "0", None, None)
-    if power is not None and len(power) > len(str(MAX_EXPONENT)):
+    ((sign, whole, fraction, power),) = _NUMBER.findall(written)
+    if len(power) > len(str(MAX_EXPONENT)):
         raise ValueError(f"the exponent of {shorten(written)} is too far from 0")
-    exponent = int(power or 0) - len(fraction or "")
-    coefficient = (whole + (fraction or "")).lstrip("0")
+    exponent = int(power or 0) - len(fraction)
+    coefficient = (whole + fraction).lstrip("0")
     digits = coefficient.rstrip("0") or "0"
     point = len(coefficient) + exponent if coefficient else 0  # the value is 0.DIGITS times ten to this power
     sign = sign if coefficient else ""
