@@ -77,4 +77,4 @@ def sort_key(value: float) -> str:
     >>> sort_key(0.25), sort_key(-math.inf)
     ('0.25', '-Infinity')
     """
-    return repr(float(value)) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+    return repr(float(value)).replace("inf", "Infinity")

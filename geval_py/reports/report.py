@@ -178,8 +178,7 @@ class Report:
                 continue
             places = np.flatnonzero(here & np.isfinite(self.values) if self.of_losses else here)
             documents = self.documents and self.documents.only(places)
-            grouped = documents is not None and 1 < documents.count < len(places)
-            of_line = documents.of_line if documents is not None and grouped else None
+            of_line = documents.of_line if documents and 1 < documents.count < len(places) else None
             metric, statistics = self.score.metric, self.score.statistics.only(places.tolist())
             value, span = metric.value(statistics) if len(places) else math.nan, None
             if len(places) > 1:
@@ -270,11 +269,9 @@ class Report:
             schemes = [*calibration_schemes(schemes), *luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]]
         occurrences = Occurrences(FeatureKinds(word_shapes=True), Fields(own.split.in_header))
         sides, lines = list(own.scored_sides()), len(self.values)
-        values = np.where(np.isfinite(self.values), self.values, np.nan)
         for start in range(0, lines, LINES_AT_ONCE):
             inputs, *texts = (list(islice(side, LINES_AT_ONCE)) for side in sides)
-            part = slice(start, start + LINES_AT_ONCE)
-            places = np.flatnonzero(self._is_sampled[part]).tolist()
+            places = np.flatnonzero(self._is_sampled[start : start + LINES_AT_ONCE]).tolist()
             if not places:
                 continue
             expected, outputs = ([":1"] * len(side) for side in texts)
@@ -287,8 +284,8 @@ class Report:
                 for _, metric in schemes
             ]
             tables = extended(tables, scored)
-            if places := np.flatnonzero(self._is_sampled[part] & ~np.isnan(values[part])).tolist():
-                occurrences.add([(inputs[place], expected[place], outputs[place]) for place in places])
+            if finite := [place for place in places if math.isfinite(self.values[start + place])]:
+                occurrences.add([(inputs[place], expected[place], outputs[place]) for place in finite])
         numbers = np.array(own.line_numbers or range(1, lines + 1))[self.sample]
         scores = tuple(
             self.score._replace(metric=metric, statistics=table, line_numbers=array("q", numbers))
@@ -297,12 +294,13 @@ class Report:
         read = ScoredOutput(
             split=own.split, output=own.output, input=own.input, scores=scores, file_lines=own.file_lines
         )
+        values = np.where(np.isfinite(self.values), self.values, np.nan)[self.sample]
         features = ranked_features(
             lambda *_: occurrences,
-            values[self.sample],
+            values,
             worst_is_greatest=self.worst_is_greatest,
             least=MIN_LINES,
-            losses=values[self.sample] if self.of_losses else None,
+            losses=values if self.of_losses else None,
             documents=self.documents and self.documents.only(self.sample),
             distinct=True,
             most=MAX_FEATURES,
