@@ -15,8 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from geval_py.errors import LineCountError
-from geval_py.reading.lines import LineReader, decode_lines, read_lines
+from geval_py.reading.lines import LineReader, check_line_count, decode_lines, read_lines
 from geval_py.scoring.blocks import Progress
 
 Numbers: TypeAlias = NDArray[np.int64]
@@ -136,14 +135,8 @@ def read_items(files: PartFiles, vocabulary: Vocabulary, progress: Progress | No
                 progress(reader.source.position or 0, reader.source.size)
             if not data:
                 break
-    if answers is not None and len(answers) != lines:
-        raise LineCountError(
-            what="input",
-            path=files.path,
-            lines=lines,
-            expected_path=files.expected or "",
-            expected_lines=len(answers),
-        )
+    if answers is not None:
+        check_line_count("input", files.path, lines, files.expected or "", len(answers))
 
 
 def number_items(

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
-from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, sources, splits
 from geval_py.reading.challenge import README_FILE
-from geval_py.reading.lines import read_lines
+from geval_py.reading.lines import check_line_count, read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
@@ -234,10 +234,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
         raise MissingFileError(what="No file with the expected results", path=place)
     answers = list(read_lines(expected, header=headers[1][0] if headers[1] else None))
     lines = list(read_lines(path, header=names[0]))
-    if len(lines) != len(answers):
-        raise LineCountError(
-            what="input", path=path, lines=len(lines), expected_path=expected, expected_lines=len(answers)
-        )
+    check_line_count("input", path, len(lines), expected, len(answers))
     if not lines:
         raise EmptyFileError(what="input", path=path)
     for number, line in enumerate(lines, 1):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from geval_py import errors
 from geval_py.reading import challenge, compression, rewriting, splits, wordprobs
-from geval_py.reading.lines import Bytes, LineReader, decode_lines, read_lines
+from geval_py.reading.lines import Bytes, LineReader, check_line_count, decode_lines, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, changed, find_file
 from geval_py.scoring.kernel import backends
@@ -92,14 +92,7 @@ class Derived(NamedTuple):
         first = self.sources[0]
         for path in (*headers, first):
             for source in self.sources:
-                if counts[source] != counts[path]:
-                    raise errors.LineCountError(
-                        what="output",
-                        path=source,
-                        lines=counts[source],
-                        expected_path=path,
-                        expected_lines=counts[path],
-                    )
+                check_line_count("output", source, counts[source], path, counts[path])
         return counts[first]
 
     def write(

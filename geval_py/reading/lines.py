@@ -390,14 +390,15 @@ class Text:
             return
         if lines is None:
             lines = self._count = self._count or sum(block.count(b"\n") for block in self.blocks())
-        if lines != expected:
-            raise LineCountError(
-                what="input",
-                path=self.path,
-                lines=lines,
-                expected_path=self._expected_path,
-                expected_lines=expected,
-            )
+        check_line_count("input", self.path, lines, self._expected_path, expected)
+
+
+def check_line_count(what: str, path: str, lines: int, expected_path: str, expected_lines: int) -> None:
+    """Raise LineCountError unless a file has as many lines as the expected one."""
+    if lines != expected_lines:
+        raise LineCountError(
+            what=what, path=path, lines=lines, expected_path=expected_path, expected_lines=expected_lines
+        )
 
 
 class Texts(NamedTuple):

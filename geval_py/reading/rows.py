@@ -225,8 +225,10 @@ def _json_values(path: str, max_bytes: int | None, decoder: json.JSONDecoder) ->
         if document and size <= MAX_ROW_BYTES:
             value, end = _decoded(Row(path, 1), document, decoder.raw_decode)
             if end == len(document):  # otherwise they are JSON lines
-                is_list = isinstance(value, list) and not is_fill_mask(value)
-                yield from ((Row(path, n), one) for n, one in enumerate(value if is_list else [value], 1))
+                values = value if isinstance(value, list) else [value]
+                if any(isinstance(one, dict) and TOKEN in one for one in values):
+                    values = [value]  # what transformers' pipeline "fill-mask" returns for one gap
+                yield from ((Row(path, n), one) for n, one in enumerate(values, 1))
                 return
     for row, text in lines:
         if not text.strip():
@@ -264,11 +266,6 @@ def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
                     if not is_utf8(stored[place]):
                         raise row.error("it is not in UTF-8")
                 yield row, text
-
-
-def is_fill_mask(value: Any) -> bool:
-    """Whether a value of JSON is what transformers' pipeline "fill-mask" returns for one gap."""
-    return isinstance(value, list) and any(isinstance(one, dict) and TOKEN in one for one in value)
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -17,8 +17,15 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from geval_py.errors import EmptyFileError, GevalError, LineCountError
-from geval_py.reading.lines import Bytes, LineReader, end_of_lines, read_lines_between, whole_lines
+from geval_py.errors import EmptyFileError, GevalError
+from geval_py.reading.lines import (
+    Bytes,
+    LineReader,
+    check_line_count,
+    end_of_lines,
+    read_lines_between,
+    whole_lines,
+)
 from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
@@ -138,11 +145,7 @@ def _numbered(
         raise EmptyFileError(what="output", path=outputs.path)
     expected_lines += expected.count_rest()
     expected.check_unchanged()
-    if output_lines != expected_lines:
-        raise LineCountError(
-            what="output", path=outputs.path, lines=output_lines, expected_path=expected.path,
-            expected_lines=expected_lines,
-        )  # fmt: skip
+    check_line_count("output", outputs.path, output_lines, expected.path, expected_lines)
 
 
 class Threads:

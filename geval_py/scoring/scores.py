@@ -10,9 +10,9 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.items import ScoredItem
-from geval_py.reading.lines import Text, Texts, read_lines
+from geval_py.reading.lines import Text, Texts, check_line_count, read_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import VirtualFile, can_be_reread, state_at
@@ -301,14 +301,7 @@ class ScoredOutput:
         if other.line_numbers != self.line_numbers:
             both = f"{named(self.output.path)} and {named(other.output.path)}"
             raise UsageError(message=f"the metric's filter selects other lines of {both}: filter by input or answer")
-        if other.line_count != self.line_count:
-            raise LineCountError(
-                what="output",
-                path=other.output.path,
-                lines=other.line_count,
-                expected_path=self.output.path,
-                expected_lines=self.line_count,
-            )
+        check_line_count("output", other.output.path, other.line_count, self.output.path, self.line_count)
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
         """Return what ``--format json`` shows of one output, or of its error; values may be inf.
