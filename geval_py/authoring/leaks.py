@@ -650,13 +650,9 @@ def public_files(directory: str, excluded: Collection[str], budget: Budget) -> I
         for path in (os.path.join(folder, name) for name in sorted(names)):
             if path in excluded or not os.path.isfile(path):
                 continue
-            try:
-                with open(path, "rb") as file:
-                    data = budget.read(file, path)
-            except OSError:
-                continue  # an unreadable file shows no answers
-            if data is not None:
-                yield path, data
+            with suppress(OSError), open(path, "rb") as file:  # an unreadable file shows no answers
+                if (data := budget.read(file, path)) is not None:
+                    yield path, data
 
 
 def texts_in(path: str, data: bytes, budget: Budget) -> Iterator[tuple[str, str]]:
@@ -747,10 +743,9 @@ def git_texts(directory: str, excluded: Collection[str], budget: Budget) -> Iter
 def _git(directory: str, *words: str, data: bytes = b"") -> bytes:
     """Return what git prints; nothing if it fails, as where there is no repository."""
     try:
-        run = subprocess.run([*GIT, "-C", directory, *words], input=data, capture_output=True, check=False)
-    except OSError:
+        return subprocess.run([*GIT, "-C", directory, *words], input=data, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
         return b""
-    return run.stdout if run.returncode == 0 else b""
 
 
 # Answers in the columns and the order of a set's own items

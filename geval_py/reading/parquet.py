@@ -274,18 +274,15 @@ def write_parquet(batches: Iterable[ListedRows | list[WordProbs]], file: Draft) 
 
     numbers = pa.list_(pa.float64())
     schema = pa.schema([(name, pa.list_(pa.string()) if name == WORDS else numbers) for name in KEYS])
-
-    def as_array(column: Any, kind: Any) -> Any:
-        return pa.array(column, kind) if isinstance(column, list) else column
-
     with ParquetWriter(file.stream, schema) as writer:
         group, size, count = [], 0, 0
         for some in batches:
-            columns = _columns(some)
-            group.append(
-                pa.record_batch([as_array(columns[field.name], field.type) for field in schema], schema=schema)
-            )
-            size, count = size + group[-1].nbytes, count + group[-1].num_rows
+            if isinstance(some, ListedRows):
+                batch = pa.RecordBatch.from_pydict(_columns(some), schema)
+            else:
+                batch = pa.RecordBatch.from_pylist(list(map(rows.values_of, some)), schema)
+            group.append(batch)
+            size, count = size + batch.nbytes, count + batch.num_rows
             if size >= BYTES_OF_GROUP or len(group) * ROWS_OF_BATCH >= ROWS_OF_GROUP:
                 writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
                 group, size = [], 0
@@ -294,11 +291,8 @@ def write_parquet(batches: Iterable[ListedRows | list[WordProbs]], file: Draft) 
     return count
 
 
-def _columns(batch: ListedRows | list[WordProbs]) -> dict[str, Any]:
-    """Return the column of each key; rows in buffers have offsets and starts of four bytes, and numbers of eight."""
-    if not isinstance(batch, ListedRows):
-        values = [rows.values_of(one) for one in batch]
-        return {name: [row.get(name) for row in values] for name in KEYS}
+def _columns(batch: ListedRows) -> dict[str, Any]:
+    """Return the column of each key; the buffers have offsets and starts of four bytes, and numbers of eight."""
     pa = import_pyarrow()
     offsets, starts, text, numbers = map(pa.py_buffer, batch[:4])
     places = pa.Array.from_buffers(pa.int32(), len(batch.offsets), [None, offsets])

@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
@@ -197,8 +196,8 @@ def values_of(row: WordProbs) -> dict[str, list[Any]]:
 def json_rows(
     path: str,
     max_bytes: int | None = None,
-    hooks: Mapping[str, Any] = MappingProxyType({}),
     kinds: tuple[type, ...] = (dict,),
+    **hooks: Any,
 ) -> Iterator[tuple[Row, Any]]:
     """Yield the objects of JSON lines or, of a file that ends in .json, those of a list, or the only one.
 

@@ -51,14 +51,12 @@ def _refused(name: str) -> None:
     raise ValueError(f"{name} is no number in JSON")
 
 
-_HOOKS = {"parse_float": _Number, "parse_int": _Number, "parse_constant": _refused}
-
-
 def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> Iterator[str]:
     """Yield the parts that a selector finds in a file of JSON lines, each as a line; raises UnreadableFileError."""
     keys = selector.split("/")
     try:
-        for row, value in rows.json_rows(path, max_bytes, _HOOKS):
+        decoded = rows.json_rows(path, max_bytes, parse_float=_Number, parse_int=_Number, parse_constant=_refused)
+        for row, value in decoded:
             for place, key in enumerate(keys, 1):
                 if not isinstance(value, dict) or key not in value:
                     raise row.error(f"there is no {rows.quoted('/'.join(keys[:place]))}")
