@@ -12,7 +12,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from geval_py.explaining.significance import (
     Array,
     Flags,
     Integers,
+    Places,
     dot,
     normal_cdf,
     t_quantile,
@@ -39,12 +40,8 @@ from geval_py.reading.features import (
     Field,
     columns_named,
 )
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import exp
-
-if TYPE_CHECKING:
-    from geval_py.explaining.features import Places
-    from geval_py.scoring.kernel.tokens import TokenTable
-
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
@@ -59,7 +56,7 @@ class Names:
     The first features are the tokens of ``kinds``, each a prefix, a table and places in it; then come the ``others``.
     """
 
-    kinds: Sequence[tuple[str, TokenTable, Places]]
+    kinds: Sequence[tuple[str, backends.TokenTable, Places]]
     others: Sequence[str]
     features: Integers | Places
 
@@ -139,7 +136,7 @@ def sums_of(features: Places, values: Array, items: Places, count: int) -> Array
     return sums
 
 
-def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: int | None = None) -> Ranked:
+def rank(occurrences: Occurrences, ranks: Array, least: int, least_of_pair: int | None) -> Ranked:
     """Rank features by how surely they go with the first ranks, by rising p; ``ranks`` has one for each item.
 
     Features, also of pairs, are on at least ``least`` items, and not on at least as many; a pair's single features
@@ -147,7 +144,7 @@ def rank(occurrences: Occurrences, ranks: Array, least: int = 1, least_of_pair: 
     feature whose p is not defined is left out. Features with equal p are in the order of fields, kinds and names.
     """
     total, singles, others, p_of_numbers = len(ranks), 0, list[str](), list[float]()
-    kinds: list[tuple[str, TokenTable, Places]] = []
+    kinds: list[tuple[str, backends.TokenTable, Places]] = []
     none = np.zeros(0, np.int32)
     all_items, all_features = [none], [none]
     most = total - (1 if occurrences.kinds.cartesian else least)

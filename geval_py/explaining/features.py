@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, compress, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import Array, Flags, Integers
+from geval_py.explaining.significance import Array, Flags, Integers, Places
 from geval_py.reading.features import (
     EXPECTED,
     FIELD_NUMBER,
@@ -32,19 +32,11 @@ from geval_py.reading.items import lines_of
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks
 from geval_py.scoring.kernel import backends
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from geval_py.scoring.kernel.tokens import TokenTable
-    from geval_py.scoring.scores import ScoredOutput
-
-    Places = NDArray[np.int32]
+from geval_py.scoring.scores import ScoredOutput
 
 ITEMS_AT_ONCE = 4096
 MAX_LINES = 200_000  # of more lines, features are counted before they are collected, and a report is of a sample
 SEEN_PER_LINE = 32  # bytes in which the tokens are counted
-UNSEEN = bytearray(), 0
 
 
 class KindFeatures(NamedTuple):
@@ -54,7 +46,7 @@ class KindFeatures(NamedTuple):
     """
 
     prefix: str
-    table: TokenTable
+    table: backends.TokenTable
     items: list[Places]
     numbers: list[Places]
 
@@ -86,7 +78,7 @@ class Occurrences:
 
     kinds: FeatureKinds
     fields: Fields
-    seen: tuple[bytearray, int] = UNSEEN
+    seen: tuple[bytearray, int] = bytearray(), 0
     by_field: dict[Field, FieldFeatures] = field(default_factory=dict)
     count: int = 0
 

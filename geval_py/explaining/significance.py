@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
+Places: TypeAlias = "NDArray[np.int32]"  # of features, or of items
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 CONFIDENCE = 0.95  # of intervals
