@@ -79,11 +79,9 @@ def folds_of(
     if lines < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
     of_file, dependence = choose_documents(evaluations, documents)
-    chosen = of_file and of_file.of_score(evaluations[0].scores[0])
-    notes += notes_on_documents(chosen, dependence, "they are held out together")
-    if dependence is None:
-        chosen = chosen and chosen.several()
-    return Folds.of(np.arange(lines) if chosen is None else chosen.of_line, seed), notes
+    notes += notes_on_documents(of_file, dependence, "they are held out together")
+    several = of_file and of_file.several()
+    return Folds.of(np.arange(lines) if several is None else several.of_line, seed), notes
 
 
 # The change on held-out lines
@@ -130,11 +128,12 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     If an infinite loss becomes finite, or the other way round, the change is infinite; lines that are infinite in
     both columns count as no change.
     """
-    fixed, broken = np.isinf(base) & ~np.isinf(losses), np.isinf(losses) & ~np.isinf(base)
+    infinite, was_infinite = np.isinf(losses), np.isinf(base)
+    fixed, broken = was_infinite & ~infinite, infinite & ~was_infinite
     if fixed.any() or broken.any():
         end = math.inf if broken.any() else -math.inf
         return Change(end, low=-math.inf if fixed.any() else end, high=end, p_value=math.exp(min(0.0, end)))
-    differences = np.where(np.isinf(base), 0.0, losses - np.where(np.isinf(base), 0.0, base))
+    differences = np.subtract(losses, base, out=np.zeros(len(base)), where=~infinite)
     mean, lines = float(differences.mean()), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
     more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
@@ -146,12 +145,7 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
 
 def score_of(score: MetricScore, losses: Array) -> float:
     """Compute the value of a metric of losses on some lines."""
-    return float(score.metric.measure.formula([mean_loss(losses)], 1))
-
-
-def mean_loss(losses: Array) -> float:
-    """Return the mean of losses; inf if any is infinite."""
-    return float(losses.mean())
+    return score.metric.of_line(float(losses.mean()))
 
 
 def ten_digits(value: float) -> float:

@@ -71,15 +71,14 @@ class PooledComparison(formats.Tabular):
 
     def table(self) -> Table:
         head = ["system", "sets", "diff. [95 %]", "p", "I²"]
-        columns = [Column(name=name, write=str, alignment="left" if name == "system" else "right") for name in head]
-        return Table(columns, [self._cells(one) for one in self.systems], droppable=["I²", "sets"])
-
-    def _cells(self, one: PooledDifference) -> list[str]:
-        shares = [math.expm1(end) if self.in_nats else end for end in one[2:5]]
-        low, high = (f"{100 * end:+.1f}" for end in shares[1:])
-        p_value = numbers.p_value_text(one.p_value)
-        return [visible(one.name), str(one.sets), f"{100 * shares[0]:+.1f} % [{low}, {high}]", p_value,
-                f"{100 * one.heterogeneity:.0f} %"]  # fmt: skip
+        rows = []
+        for one in self.systems:
+            ends = (math.expm1(end) if self.in_nats else end for end in one[2:5])
+            difference, low, high = (f"{100 * end:+.1f}" for end in ends)
+            p_value, heterogeneity = numbers.p_value_text(one.p_value), f"{100 * one.heterogeneity:.0f} %"
+            rows.append([one.name, one.sets, f"{difference} % [{low}, {high}]", p_value, heterogeneity])
+        columns = [Column(name=name, alignment="left" if name == "system" else "right") for name in head]
+        return Table(columns, rows, droppable=["I²", "sets"])
 
     def legend(self) -> Iterator[str]:
         what = "perplexity" if self.in_nats else "share of misses"

@@ -141,16 +141,17 @@ class Tuning(Tabular):
         what = f"{self.metric} ({self.unit}, {self.direction} is better) of {self.output}"
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} on {self.lines} lines of {self.test}; {how}.")
-        if not self.taken:
+        taken = [trial for trial in self.trials if trial.taken]
+        if not taken:
             yield "No change is significantly better: leave the output as it is."
             return
-        numbers = self.parameters.numbers
-        values = (BY_LINE_TEXT if name == BY_LINE else f"{name} {numbers[name]:.4g}" for name in self.taken)
-        frequent = len(self.parameters.frequent) if self.parameters.uses_words else 0
-        words = f", for the {frequent} commonest words of train" if frequent else ""
+        last = taken[-1]
+        numbers = last.found.numbers
+        values = (BY_LINE_TEXT if name == BY_LINE else f"{name} {numbers[name]:.4g}" for name in last.names)
+        words = f", for the {last.words} commonest words of train" if last.words else ""
         predicted = cross_validation.score_text(self.predicted)
         yield f"Take {', '.join(values)}{words}: {predicted} on {visible(self.test)}."
-        if any(trial.taken and not trial.change.high < 0 for trial in self.trials):
+        if any(not trial.change.high < 0 for trial in taken):
             yield "Probably better, and taken: p, of a likelihood ratio test, is small, but the interval includes 0."
 
     def kept(self) -> dict[str, Any]:
@@ -219,8 +220,8 @@ def tune(
         notes.append(f"{missing}: it is left out")
     guesses = read_guesses(evaluation, frequent, keep_entries=temperature, threads=threads, progress=progress)
     steps = [step for step in LADDER if (temperature or "temperature" not in step) and (frequent or "nu" not in step)]
-    held_out, losses = np.array(evaluation.line_losses), None
-    parameters, first = Parameters(frequent=frequent, bits=guesses.bits), evaluation.scores[0]
+    first, held_out = evaluation.scores[0], np.array(evaluation.line_losses)
+    parameters, predicted = Parameters(frequent=frequent, bits=guesses.bits), first.value
     taken: tuple[str, ...] = ()
     trials = []
     while steps:
@@ -229,7 +230,7 @@ def tune(
         names = tuple(dict.fromkeys((*kept, *step)))
         start = replace(parameters, frequent=guesses.frequent)
         fitted, *fits = cross_validation.fit(guesses, names, start, folds.of_line)
-        fitted = min((fitted, start), key=lambda one: cross_validation.mean_loss(guesses.losses(one)))
+        fitted = min((fitted, start), key=lambda one: float(guesses.losses(one).mean()))
         tried = np.empty(guesses.lines)
         for out, at in zip(folds, fits, strict=True):
             tried[out] = guesses.losses(at, np.flatnonzero(out))
@@ -247,7 +248,8 @@ def tune(
             )
         )
         if is_taken:
-            taken, parameters, held_out, losses = names, fitted, tried, guesses.losses(fitted)
+            taken, parameters, held_out = names, fitted, tried
+            predicted = cross_validation.score_of(first, guesses.losses(fitted))
         if not steps and taken and len(more) > len(frequent):  # it is tried again with more words
             shares = bucket_shares(evaluation.split, more, guesses.bits)
             guesses, steps = replace(guesses, frequent=more, shares=shares), [(BY_LINE,)]
@@ -260,7 +262,7 @@ def tune(
         words=len(frequent),
         trials=tuple(trials),
         parameters=parameters,
-        predicted=first.value if losses is None else cross_validation.score_of(first, losses),
+        predicted=predicted,
         notes=tuple(notes),
         signature=evaluation.signature,
     )
