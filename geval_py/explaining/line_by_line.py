@@ -167,7 +167,8 @@ class LineListing(EvaluationListing):
             for output in (line.output, line.other_output)[: 1 + has_other]:
                 yield mark(features.OUTPUT, (best_guess(output) if of_words else output)[:MAX_SHOWN])
 
-        names = ["guess" if of_words else "output", "other guess" if of_words else "other output"]
+        what = "guess" if of_words else "output"
+        names = [what, f"other {what}"]
         columns = [
             Column(name="line", alignment="right", write=str),
             Column(name="difference" if has_other else "score", alignment="right", write=numbers.short),
@@ -210,10 +211,9 @@ def best_guess(output: str) -> str:
     'dog'
     """
     try:
-        parsed = wordprobs.parse_line(output)
-    except MalformedLineError:  # a line that is well-formed only after a metric's flags
+        masses = wordprobs.parse_line(output).normalised().masses
+    except (MalformedLineError, UsageError):  # a line that is well-formed only after a metric's flags, or a vector
         return output
-    masses = wordprobs.distribution_of(parsed.words or (), parsed.values).masses
     return max(masses, key=masses.__getitem__, default=output)
 
 

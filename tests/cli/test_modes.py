@@ -400,6 +400,12 @@ def test_texts_are_escaped_on_a_terminal_alone(challenge, geval):
     assert "in<Text>:a\x1b[31mb\t" in geval("-w")[1]
 
 
+def test_a_line_of_buckets_is_shown_whole_on_a_terminal(challenge, geval):
+    write(challenge / "test-A", "out.tsv", ["-0.5 -1.5"] * 5)
+    status, out, _ = geval("-l", "-a", "LogLossHashed1", terminal=True)
+    assert (status, out.count("  -0.5 -1.5\n")) == (0, 5)
+
+
 # What goes with being worse than another output
 
 
