@@ -26,8 +26,8 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.derived import check_reread
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
-from geval_py.explaining.significance import NORMAL, Array, Flags, Integers, dot
-from geval_py.explaining.statistics import spread_of_mean
+from geval_py.explaining.significance import NORMAL, Array, Flags, Integers, dot, mean_of, sum_of
+from geval_py.explaining.statistics import spread_of_mean, sums_by
 from geval_py.reading import config
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.scoring import evaluate, scores
@@ -284,10 +284,10 @@ def _claim(statistics: ProfileStatistics, documents: Integers | None) -> Claim:
     losses, entropies = statistics.column("loss"), statistics.column("entropy")
     finite = np.isfinite(losses)
     lines = int(finite.sum())
-    entropy, loss, gap, half, error = float(entropies.mean()), math.inf, math.inf, 0.0, 0.0
+    entropy, loss, gap, half, error = mean_of(entropies), math.inf, math.inf, 0.0, 0.0
     if lines:
         gaps = losses[finite] - entropies[finite]
-        entropy, loss, gap = (float(column.mean()) for column in (entropies[finite], losses[finite], gaps))
+        entropy, loss, gap = map(mean_of, (entropies[finite], losses[finite], gaps))
         error = float(gaps.std(ddof=1)) / math.sqrt(lines) if lines > 1 else 0.0
         half = NORMAL * error
         if documents is not None:
@@ -326,7 +326,7 @@ def _half_width(residuals: Array, documents: Integers) -> float:
 
     Those of honest probabilities have the mean 0, so their variance is that around 0, not around their own mean.
     """
-    sums = np.bincount(documents, residuals).astype(np.float64)
+    sums = sums_by(documents, residuals)
     return NORMAL * math.sqrt(dot(sums, sums))
 
 
@@ -406,11 +406,11 @@ class Forecasts:
 
     def __init__(self, probabilities: Array, outcomes: Array, documents: Integers | None = None) -> None:
         self.p, places = np.unique(np.round(probabilities, DIGITS), return_inverse=True)
-        self.n, self.hits = (np.bincount(places, column).astype(float) for column in (None, outcomes))
-        before, self.total = np.cumsum(self.n) - self.n / 2, float(self.n.sum())
+        self.n, self.hits = (sums_by(places, column) for column in (None, outcomes))
+        before, self.total = np.cumsum(self.n) - self.n / 2, sum_of(self.n)
         bins = np.unique((before * BINS / self.total).astype(int), return_inverse=True)[1]
         columns = (self.n, self.p * self.n, self.hits)
-        n, claimed, hits = (np.bincount(bins, column).astype(float) for column in columns)
+        n, claimed, hits = (sums_by(bins, column) for column in columns)
         honest = np.array([np.bincount(bins, hits) for hits in self.draws()])
         residuals = outcomes - probabilities
         of_bins = (residuals * (bins[places] == one) for one in range(len(n)))
@@ -429,7 +429,7 @@ class Forecasts:
 
     def brier(self, p: Array, hits: Array) -> float:
         """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
-        return float((self.n * p * p - 2 * p * hits + hits).sum()) / self.total
+        return sum_of(self.n * p * p - 2 * p * hits + hits) / self.total
 
 
 def words_reliability(statistics: ProfileStatistics, documents: Integers | None) -> Reliability | None:
@@ -492,10 +492,10 @@ def calibration_error(forecasts: Forecasts) -> CalibrationError:
     # A single thing says nothing about its own probability.
     squares = np.where(n > 1, (shares - claimed / n) ** 2 - chance, 0.0)
     return CalibrationError(
-        ece=float(np.abs(claimed - hits).sum()) / forecasts.total,
-        honest=float(honest.mean()),
+        ece=sum_of(np.abs(claimed - hits)) / forecasts.total,
+        honest=mean_of(honest),
         honest_high=float(np.quantile(honest, 0.95)),
-        debiased=math.sqrt(max(0.0, float((squares * n).sum()) / forecasts.total)),
+        debiased=math.sqrt(max(0.0, dot(squares, n) / forecasts.total)),
     )
 
 

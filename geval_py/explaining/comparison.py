@@ -601,15 +601,12 @@ def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], l
     return list(map(output_at, groups)), list(map(tuple, groups.values()))
 
 
-def find_baseline(
-    baseline: Baseline, evaluations: Sequence[scores.ScoredOutput], outputs: Sequence[Output] = ()
-) -> int:
+def find_baseline(baseline: Baseline, evaluations: Sequence[scores.ScoredOutput], outputs: Sequence[Output]) -> int:
     """Find a baseline among evaluations, as :func:`compare` does; raises UsageError.
 
     None stands for the best output of ``geval baseline`` or, without one, the first that was neither tuned nor mixed.
-    ``outputs`` are called otherwise than the evaluations'.
+    ``outputs`` may be called otherwise than the evaluations'.
     """
-    outputs = outputs or [evaluation.output for evaluation in evaluations]
     if isinstance(baseline, str | os.PathLike):
         return find_output(os.fspath(baseline), unique_names(outputs), outputs, "compared")
     if baseline is None:

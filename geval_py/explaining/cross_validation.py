@@ -17,7 +17,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
-from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
+from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers, mean_of
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.recipes import BY_LINE, MAX_PART, MIN_PART, MIN_SCALE, ByLine, Parameters
@@ -134,7 +134,7 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
         end = math.inf if broken.any() else -math.inf
         return Change(end, low=-math.inf if fixed.any() else end, high=end, p_value=math.exp(min(0.0, end)))
     differences = np.subtract(losses, base, out=np.zeros(len(base)), where=~infinite)
-    mean, lines = float(differences.mean()), len(differences)
+    mean, lines = mean_of(differences), len(differences)
     spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
     more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
     half = spread.half_width
@@ -145,7 +145,7 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
 
 def score_of(score: MetricScore, losses: Array) -> float:
     """Compute the value of a metric of losses on some lines."""
-    return score.metric.of_line(float(losses.mean()))
+    return score.metric.of_line(mean_of(losses))
 
 
 def ten_digits(value: float) -> float:

@@ -29,8 +29,9 @@ from geval_py.explaining.significance import (
     combined_p,
     dot,
     holm,
+    sum_of,
 )
-from geval_py.explaining.statistics import centred_ranks, interval, sample_of, spread_of_mean
+from geval_py.explaining.statistics import centred_ranks, interval, sample_of, spread_of_mean, sums_by
 from geval_py.reading import features, sources
 from geval_py.reading.config import word_of
 from geval_py.scoring.kernel import backends
@@ -80,8 +81,8 @@ class Documents:
     @property
     def effective(self) -> float:
         """The number of documents with as many lines each that would be as good for an interval."""
-        sizes = np.bincount(self.of_line).astype(np.float64)
-        return float(sizes.sum() ** 2 / dot(sizes, sizes))
+        sizes = sums_by(self.of_line)
+        return len(self.of_line) ** 2 / dot(sizes, sizes)
 
     @property
     def nothing_gained(self) -> str:
@@ -166,7 +167,7 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
 def _is_of_few(losses: Array) -> bool:
     """Whether a hundredth of the lines, at least one, has most of the loss, if that is finite."""
     greatest = np.sort(losses)[-max(1, len(losses) // 100) :]
-    return float(greatest.sum()) > float(losses.sum()) / 2
+    return sum_of(greatest) > sum_of(losses) / 2
 
 
 def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
@@ -323,9 +324,7 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
         """Return the means of the finite figures of documents."""
         finite = np.isfinite(figures)
         with np.errstate(invalid="ignore"):  # of a document without finite figures
-            sums = np.bincount(of_line, np.where(finite, figures, 0.0))
-            means: Array = sums / np.bincount(of_line, finite)
-        return means
+            return sums_by(of_line, np.where(finite, figures, 0.0)) / sums_by(of_line, finite)
 
     # Columns with few values, whose lines may be alike too. Where whole documents of the chosen column have a value,
     # they are what is dealt out, by the means of their lines.
@@ -456,16 +455,16 @@ def alike_p(ranks: Array, of_line: Integers) -> float:
     "Simplified beta-approximations to the Kruskal-Wallis H test", 1959). 1 if all ranks are equal, or each line is a
     document, or all lines are one.
     """
-    lines, sizes = len(ranks), np.bincount(of_line).astype(np.float64)
+    lines, sizes = len(ranks), sums_by(of_line)
     documents, total = len(sizes), dot(ranks, ranks)
     if total == 0.0 or documents in (1, lines):
         return 1.0
     sums = np.bincount(of_line, ranks)
-    statistic = (lines - 1) * float((sums**2 / sizes).sum()) / total
+    statistic = (lines - 1) * sum_of(sums**2 / sizes) / total
     mean = documents - 1
     unequal = 3.0 * documents**2 - 6 * documents + lines * (2.0 * documents**2 - 6 * documents + 1)
-    variance = 2 * mean - 2 * unequal / (5 * lines * (lines + 1)) - 6 / 5 * float((1 / sizes).sum())
-    greatest = (lines**3 - float((sizes**3).sum())) / (lines * (lines + 1))
+    variance = 2 * mean - 2 * unequal / (5 * lines * (lines + 1)) - 6 / 5 * sum_of(1 / sizes)
+    greatest = (lines**3 - sum_of(sizes**3)) / (lines * (lines + 1))
     share = mean / greatest
     both = share * (1 - share) * greatest**2 / variance - 1
     return beta_cdf(1 - statistic / greatest, both * (1 - share), both * share) if both > 0.0 else 1.0

@@ -26,10 +26,12 @@ from geval_py.explaining.significance import (
     Integers,
     Places,
     dot,
+    mean_of,
     normal_cdf,
+    sum_of,
     t_quantile,
 )
-from geval_py.explaining.statistics import centred_ranks, spread_of_mean
+from geval_py.explaining.statistics import centred_ranks, spread_of_mean, sums_by
 from geval_py.reading.features import (
     BETWEEN_FEATURES,
     BETWEEN_TOKENS,
@@ -331,7 +333,7 @@ def tied_growth(ranks: Array) -> float:
     """Return by what factor all z grow when they are corrected for tied ranks; 1 if all ranks tie, and z are 0."""
     items = len(ranks)
     tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
-    left = items + 1 - float((tied**3 - tied).sum()) / max(items * (items - 1), 1)
+    left = items + 1 - sum_of(tied**3 - tied) / max(items * (items - 1), 1)
     return math.sqrt((items + 1) / left) if left > 1e-9 * items else 1.0
 
 
@@ -402,7 +404,7 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
     """
     on, features = OnDocuments.of(ranked, documents), len(ranked.names)
     of_line, number = documents.of_line, documents.count
-    sizes = np.bincount(of_line, minlength=number).astype(np.float64)
+    sizes = sums_by(of_line, None, number)
     places = np.unique(ranks, return_inverse=True)[1]
     apart = centred_ranks((of_line * len(ranks) + places).astype(np.float64))
     centred = (apart - (np.bincount(of_line, apart, number) / sizes)[of_line]) / (sizes[of_line] + 1)
@@ -416,7 +418,7 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
         left = sums - variances * (total / variance)[of_feature]
         z: Array = np.where(telling > 1, total / np.sqrt(variance), np.nan)
     degrees = int((telling[telling > 1] - 1).sum())
-    excess = float((left**2 / variances)[telling[of_feature] > 1].sum()) / max(degrees, 1)
+    excess = sum_of((left**2 / variances)[telling[of_feature] > 1]) / max(degrees, 1)
     p_values = p_of(z / math.sqrt(max(1.0, excess)))
     return np.where(ranked.are_numbers, np.minimum(2 * p_values, 1.0), p_values)
 
@@ -435,12 +437,12 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     squares of what items, or documents, add.
     """
     items, features = len(losses), len(ranked.names)
-    mean = float(losses.mean()) if items else 0.0
+    mean = mean_of(losses) if items else 0.0
     centre = mean if np.isfinite(mean) else 0.0  # so that squares lose no digits
     apart = losses - centre
     each = documents or Documents(column="", of_line=np.arange(items), count=items)  # each item
     on, number = OnDocuments.of(ranked, each), each.count
-    sizes, quantile = np.bincount(each.of_line, minlength=number).astype(np.float64), NORMAL_QUANTILE
+    sizes, quantile = sums_by(each.of_line, None, number), NORMAL_QUANTILE
     if documents is not None:
         quantile = t_quantile(
             spread_of_mean(apart, documents.of_line).degrees if np.isfinite(apart).all() else number - 1
@@ -453,7 +455,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
-        totals, own = np.bincount(each.of_line, apart, number).astype(np.float64), on.sums(apart)
+        totals, own = sums_by(each.of_line, apart, number), on.sums(apart)
         both = 2 * a * b * (weights * totals * sizes).sum()
         squares = a**2 * (weights * totals**2).sum() + both + b**2 * (weights * sizes**2).sum()
         for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers, mean_of
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.kernel import backends
@@ -100,7 +100,7 @@ def outcome_shares(losses: Array, codes: Integers) -> list[OutcomeShare]:
         here = codes == outcome
         own = losses[here & finite]
         if here.any():
-            of_loss, mean = float(own.sum() / total) if total else 0.0, float(own.mean()) if len(own) else math.nan
+            of_loss, mean = float(own.sum() / total) if total else 0.0, mean_of(own) if len(own) else math.nan
             shares.append(OutcomeShare(outcome, int(here.sum()), float(here.mean()), of_loss, mean))
     return shares
 

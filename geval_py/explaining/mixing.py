@@ -22,7 +22,7 @@ from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
-from geval_py.explaining.significance import Array, Flags
+from geval_py.explaining.significance import Array, Flags, mean_of
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.recipes import Mixing
@@ -203,7 +203,7 @@ def mix(
     change = cross_validation.change_of(tried, losses[alone], folds.groups)
     single = np.eye(len(losses))[alone]  # which no mixture should lose to on the same lines
     tries = [(mixed_losses(least, masses, one), one) for one in (rounded(best), single)]
-    mixed, weights = min(tries, key=lambda one: float(one[0].mean()))
+    mixed, weights = min(tries, key=lambda one: mean_of(one[0]))
     infinite = np.isinf(losses).sum(axis=1).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
     parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]

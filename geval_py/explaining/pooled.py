@@ -17,7 +17,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.comparison import Baseline, find_baseline
 from geval_py.explaining.documents import DocumentsBy, choose_documents
-from geval_py.explaining.significance import NORMAL_QUANTILE, Array, dot
+from geval_py.explaining.significance import NORMAL_QUANTILE, Array, dot, mean_of, sum_of
 from geval_py.explaining.statistics import sample_of, spread_of_mean
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, check_comparable
@@ -97,13 +97,13 @@ def pool(differences: Sequence[float], deviations: Sequence[float]) -> tuple[flo
     [0.2, 0.1, 0.875]
     """
     values, weights = np.array(differences), 1 / np.square(deviations)
-    total = float(weights.sum())
+    total = sum_of(weights)
     spread = dot(weights, (values - dot(weights, values) / total) ** 2)
     excess = max(0.0, spread - (len(values) - 1))
     weights = 1 / (1 / weights + excess / (total - dot(weights, weights) / total))
     return (
-        dot(weights, values) / float(weights.sum()),
-        float(weights.sum()) ** -0.5,
+        dot(weights, values) / sum_of(weights),
+        sum_of(weights) ** -0.5,
         excess / spread if spread else 0.0,
     )
 
@@ -122,8 +122,8 @@ def compare_sets(
     name, by_system = "", dict[str, list[tuple[float, float]]]()
     for evaluations in sets:
         check_comparable(evaluations)
-        names = unique_names([evaluation.output for evaluation in evaluations])
-        index = find_baseline(name or baseline, evaluations)
+        outputs = [evaluation.output for evaluation in evaluations]
+        names, index = unique_names(outputs), find_baseline(name or baseline, evaluations, outputs)
         name = names[index]
         of_file, _ = choose_documents(evaluations, documents)
         first = evaluations[0].scores[0]
@@ -139,7 +139,7 @@ def compare_sets(
             if own != name and len(of_line) and of_line.max() > 0:
                 deviation = spread_of_mean(differences[finite], of_line).deviation
                 if deviation > 0.0:
-                    by_system.setdefault(own, []).append((float(differences[finite].mean()), deviation))
+                    by_system.setdefault(own, []).append((mean_of(differences[finite]), deviation))
     systems = []
     for own, figures in by_system.items():
         if len(figures) > 1:

@@ -37,7 +37,17 @@ TINY = 1e-300  # in the place of a 0 that would be divided by
 
 def dot(first: Array, second: Array) -> float:
     """Return the sum of the products. BLAS, behind ``@``, would give other last digits on another processor."""
-    return float((first * second).sum())
+    return sum_of(first * second)
+
+
+def sum_of(values: Array) -> float:
+    """Return the sum of some values."""
+    return float(values.sum())
+
+
+def mean_of(values: Array) -> float:
+    """Return the mean of some values, at least one."""
+    return float(values.mean())
 
 
 def normal_cdf(z: float) -> float:
@@ -236,8 +246,7 @@ def benjamini_hochberg(p_values: Array) -> Array:
     ranks = np.arange(len(known), 0, -1)
     corrected = np.full(len(p_values), np.nan)
     corrected[falling] = np.minimum.accumulate(p_values[falling] * (len(known) / ranks))
-    q_values: Array = np.minimum(corrected, 1.0)
-    return q_values
+    return corrected.clip(max=1.0)
 
 
 def group_letters(groups: Iterable[int]) -> str:

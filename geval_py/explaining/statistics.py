@@ -61,6 +61,8 @@ from geval_py.explaining.significance import (
     dot,
     expanded_tail,
     expansion,
+    mean_of,
+    sum_of,
     t_quantile,
     t_tails,
 )
@@ -382,10 +384,10 @@ def intervals(
             if ends is None:
                 continue
         elif sample.runs or sample.documents is not None:
-            mean, half = float(figures.mean()), sample.spread(figures, [n]).half_width
+            mean, half = mean_of(figures), sample.spread(figures, [n]).half_width
             ends = mean - half, mean + half
         elif sample.is_of_mean_loss and not measure.in_nats:  # 1 for a miss, else 0
-            ends = interval_of_share(float(figures.mean()), lines)
+            ends = interval_of_share(mean_of(figures), lines)
         else:
             ends = interval_of_mean(figures)
         if sample.is_of_mean_loss:
@@ -421,7 +423,7 @@ def _ends_of_infinite(sample: LineSample, figures: Array) -> tuple[float, float]
     if absent <= tail:
         return math.inf, math.inf
     deviation = float(finite.std(ddof=1)) / math.sqrt(len(finite))
-    return float(finite.mean()) + NormalDist().inv_cdf(tail / absent) * deviation, math.inf
+    return mean_of(finite) + NormalDist().inv_cdf(tail / absent) * deviation, math.inf
 
 
 # Paired tests
@@ -472,11 +474,11 @@ def pair_p_values(
                 continue
             own, others = figures[one], figures[other]
             if own is not None and others is not None:
-                change, noise = own - others, NOISE * (abs(float(own.sum())) + abs(float(others.sum())))
+                change, noise = own - others, NOISE * (abs(sum_of(own)) + abs(sum_of(others)))
                 if part.documents is None and not part.runs:
                     p_values[pair] = sign_flip_p_value(change, noise)
                 else:
-                    mean, spread = float(change.mean()), part.spread(change, [one, other])
+                    mean, spread = mean_of(change), part.spread(change, [one, other])
                     p_values[pair] = 1.0 if abs(mean) * part.lines <= noise else spread.p_value(mean)
                 continue
             differences = differences or part.exchanges(samples, seed, progress)
@@ -542,8 +544,8 @@ def against_baseline(
         for n, (own, own_scores) in enumerate(zip(*figures, strict=True)):
             spread = sample.spread(own_scores - base_scores, [n, baseline], of_score=True)
             changes, difference, half = own - base, float(scores[n] - scores[baseline]), spread.half_width
-            change = float(changes.mean())
-            if abs(change) <= NOISE * (abs(float(own.mean())) + abs(float(base.mean()))):
+            change = mean_of(changes)
+            if abs(change) <= NOISE * (abs(mean_of(own)) + abs(mean_of(base))):
                 change = 0.0
             ends = Interval(low=difference - half, high=difference + half, documents=count)
             tests.append(BaselineTest(ends, sample.spread(changes, [n, baseline]).p_value(change), spread))
@@ -557,7 +559,7 @@ def against_baseline(
         p_values = counted_p_value(shifted * expansion(sample.units), observed_difference, noise)
     if 1 < sample.lines <= MIN_RESAMPLED and sample.is_of_mean_loss and sample.documents is None:
         changes = sample.statistics[0].T - sample.statistics[0, :, baseline]
-        by_t = [spread_of_mean(own, sample.unit_of_line).p_value(float(own.mean())) for own in changes]
+        by_t = [spread_of_mean(own, sample.unit_of_line).p_value(mean_of(own)) for own in changes]
         p_values = np.maximum(p_values, by_t)
     scores, tail = sample.scores(resampled), expanded_tail(sample.units)
     base = scores[:, [baseline]]
@@ -594,7 +596,7 @@ def optimism(sample: LineSample, tries: int | None = None) -> float | None:
     own = losses - losses.mean(axis=1, keepdims=True)
     variance = float(np.mean([spread_of_mean(column, units).deviation ** 2 for column in own.T]))
     least = NormalDist().inv_cdf((tries - 0.375) / (tries + 0.25))
-    mean = float(losses.mean())
+    mean = mean_of(losses)
     best = max(0.0, mean - least * math.sqrt(variance * part.systems / (part.systems - 1)))
     of_mean, of_best = (part.metric.measure.formula([value * part.lines], part.lines) for value in (mean, best))
     return abs(float(of_mean) - float(of_best))
@@ -638,35 +640,35 @@ def sign_flip_p_value(differences: Array, noise: float = 0.0) -> float:
     """
     sizes = np.sort(np.abs(differences[differences != 0.0]))[::-1]
     largest = float(sizes[0]) if len(sizes) else 0.0
-    total = abs(float(differences.sum())) - noise
+    total = abs(sum_of(differences)) - noise
     if total <= 0.0:
         return 1.0
     sizes, total, count = sizes / largest, total / largest, len(sizes)
     if count <= MAX_SIGNED:
         return float((np.abs(_signed_sums(sizes)) >= total - NOISE * count).mean())
-    if total + noise / largest >= float(sizes.sum()) * (1 - NOISE):  # all signs are the same
+    if total + noise / largest >= sum_of(sizes) * (1 - NOISE):  # all signs are the same
         return max(2.0 ** (1 - count), MIN_P_VALUE)
     steps = sizes / sizes[-1]
     if (np.abs(steps - np.rint(steps)) <= NOISE).all():  # sums are 2 steps apart: a continuity correction
         total -= float(sizes[-1])
         if total <= 0.0:
             return 1.0
-    squares = sizes * sizes  # sums, not products of vectors, which numpy computes in threads
-    every, t = float(squares.sum()), total / float(squares.sum())
+    squares = sizes * sizes
+    every, t = sum_of(squares), total / sum_of(squares)
     for _ in range(100):  # steps of Newton's method, which approaches t from below
         tanh = np.tanh(t * sizes)
-        variance = float((squares * (1 - tanh * tanh)).sum())
-        step = (total - float((sizes * tanh).sum())) / variance
+        variance = dot(squares, 1 - tanh * tanh)
+        step = (total - dot(sizes, tanh)) / variance
         t += step
         if step <= 1e-10 * t:
             break
-    log_cosh = float((t * sizes + np.log1p(np.exp(-2 * t * sizes))).sum()) - count * math.log(2)
+    log_cosh = sum_of(t * sizes + np.log1p(np.exp(-2 * t * sizes))) - count * math.log(2)
     w, u = math.sqrt(2 * max(0.0, t * total - log_cosh)), t * math.sqrt(variance)
     if w < MIN_DISTANCE:
         return 1.0
     density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
     p_value = math.erfc(w / math.sqrt(2)) + 2 * density * (1 / u - 1 / w)
-    rest = float(squares[FEW_LARGE:].sum())
+    rest = sum_of(squares[FEW_LARGE:])
     if rest < every / 2 and p_value > 2.0**-FEW_LARGE:
         beyond = (total - _signed_sums(sizes[:FEW_LARGE])) / math.sqrt(2 * max(rest, TINY))
         p_value = max(p_value, math.fsum(map(math.erfc, beyond.tolist())) / len(beyond))
@@ -694,7 +696,7 @@ def exponential_tail(samples: Array, observed: float, units: int) -> float:
     if tail < 25:
         return 1.0
     sizes = np.sort(np.abs(samples))[-tail - 1 :]
-    excess = float((sizes[1:] - sizes[0]).mean()) * (1 + 1.645 / math.sqrt(tail))
+    excess = mean_of(sizes[1:] - sizes[0]) * (1 + 1.645 / math.sqrt(tail))
     if not excess > 0.0:
         return 1.0
     p_value = tail / len(samples) * math.exp(-max(0.0, observed - float(sizes[0])) / excess)
@@ -759,13 +761,13 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     cluster-robust variance estimation", 2018). If all documents have as many lines, the degrees are G - 1.
     """
     lines, centred = len(values), values - values.mean()
-    sizes = np.bincount(of_line).astype(np.float64)
-    sums = np.bincount(of_line, centred).astype(np.float64)
+    sizes = sums_by(of_line)
+    sums = sums_by(of_line, centred)
     adjustments = 1 / (1 - sizes / lines)  # the squares of a_g
     deviation = math.sqrt(dot(adjustments, sums**2)) / lines
     documents, alikeness = len(sizes), 0.0
     if documents < lines:  # the correlation of two lines of a document, by the analysis of variance
-        between = float((sums**2 / sizes).sum())
+        between = sum_of(sums**2 / sizes)
         mean_within = max(0.0, dot(centred, centred) - between) / (lines - documents)
         typical_size = (lines - dot(sizes, sizes) / lines) / (documents - 1)
         shared = max(0.0, (between / (documents - 1) - mean_within) / typical_size)
@@ -774,7 +776,7 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     # matrices, v of the variances of the sums, and p are the documents' shares of the lines. Traces are sums.
     p = sizes / lines
     variances = sizes * (1 - alikeness) + alikeness * sizes**2
-    total = float(variances.sum())
+    total = sum_of(variances)
     trace = dot(adjustments, variances - 2 * p * variances + total * p**2)
     pp, vv, pv = (dot(adjustments, product) for product in (p * p, variances**2, p * variances))
     own = adjustments**2 * variances
@@ -842,13 +844,13 @@ def interval_of_mean(values: Array) -> tuple[float, float]:
     The degrees of freedom are Satterthwaite's, 2 / (relative variance of s^2): N - 1 for normal losses, and fewer the
     more of the variance comes from a few lines, by their kurtosis.
     """
-    mean, deviation, skewness, lines = float(values.mean()), float(values.std(ddof=1)), 0.0, len(values)
+    mean, deviation, skewness, lines = mean_of(values), float(values.std(ddof=1)), 0.0, len(values)
     degrees = lines - 1.0
     centred = values - mean
     scale = float(np.abs(centred).max())
     if lines > 2 and scale > 0.0:  # an estimate without bias for normal values
         centred /= scale  # so that no power is too great or too small for a double
-        second, third, fourth = (float((centred**power).mean()) for power in (2, 3, 4))
+        second, third, fourth = (mean_of(centred**power) for power in (2, 3, 4))
         skewness = third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
         degrees = min(degrees, 2 * lines / (fourth / second**2 - (lines - 3) / (lines - 1)))
     t = t_quantile(degrees) / math.sqrt(lines)
@@ -862,6 +864,11 @@ def interval_of_mean(values: Array) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
+def sums_by(groups: Integers, values: Array | Flags | None = None, count: int = 0) -> Array:
+    """Return the sum of the values of each group, or their number; there are at least ``count`` groups, from 0."""
+    return np.bincount(groups, values, count).astype(np.float64)
+
+
 def centred_ranks(values: Array) -> Array:
     """Return the ranks of values minus their mean; equal values share the mean of their ranks.
 
@@ -869,5 +876,4 @@ def centred_ranks(values: Array) -> Array:
     [0.0, -1.5, 0.0, 1.5]
     """
     _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Array = (np.cumsum(ties) - (ties - 1) / 2)[places] - (len(values) + 1) / 2
-    return ranks
+    return (np.cumsum(ties) - (ties - 1) / 2)[places] - (len(values) + 1) / 2

@@ -205,12 +205,12 @@ def ranked_features(
         q_values = significance.benjamini_hochberg(tied_p)
     if distinct:
         candidates = np.flatnonzero(q_values < significance.LEVEL)
-        is_number = [feature_ranking.is_output_number(name) for name in ranked.names.at(candidates).texts()]
+        names = ranked.names.at(candidates).texts()
+        candidates = candidates[[not feature_ranking.is_output_number(name) for name in names]]
         # Distinct features explain the losses or, without finite losses, the ranks.
         badness = -ranks
         if loss_of_item is not None and np.isfinite(loss_of_item).all():
             badness = -loss_of_item if best else loss_of_item
-        candidates = candidates[~np.array(is_number, np.bool_)]
         chosen, explained = feature_ranking.select_distinct(badness, ranked, candidates, most)
         ranked, q_values = ranked.at(chosen), q_values[chosen]
     counts = ranked.counts()
@@ -227,10 +227,9 @@ def ranked_features(
         on_documents = np.bincount(pairs, minlength=len(ranked.names))
         unknown = ranked.are_pairs | (on_documents == 0)
         columns["documents"] = np.where(unknown, np.nan, on_documents) if unknown.any() else on_documents
-    if distinct:
-        columns["explained"] = np.array(explained)
     named = ranked.names
     if distinct:  # few, so that their names take less memory than the tables with all
+        columns["explained"] = np.array(explained)
         named = feature_ranking.Names((), named.texts(), np.arange(len(named)))
     return WorstFeatures(named=named, columns=columns, least=needed)
 
