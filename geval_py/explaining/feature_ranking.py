@@ -551,6 +551,5 @@ def is_output_number(name: str) -> bool:
     where, _, token = name.partition(":")
     if where != str(OUTPUT):
         return False
-    shapes = token.startswith(SHAPE)
-    parts = token.replace(SHAPE, "").split(BETWEEN_TOKENS)
-    return any(_NUMBER_SHAPE.fullmatch(part) if shapes else FIELD_NUMBER.fullmatch(part) for part in parts)
+    number = _NUMBER_SHAPE if token.startswith(SHAPE) else FIELD_NUMBER
+    return any(map(number.fullmatch, token.replace(SHAPE, "").split(BETWEEN_TOKENS)))
