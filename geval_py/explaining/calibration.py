@@ -55,7 +55,7 @@ SETS_OF_GUESSES = "the smallest sets, on lines with a guess"
 LEGEND = "calibrated: the range in which 95 % of calibrated outputs lie."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """The loss that an output expects of itself, and the loss it gets, on the lines with a finite loss.
 
@@ -82,7 +82,7 @@ class Claim:
         return self.z is not None and not self.low <= 0.0 <= self.high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Calibration(Tabular):
     """How well an output's probabilities match the answers. Printed as sentences and tables.
 
@@ -369,7 +369,7 @@ class Points(NamedTuple):
         return pd.DataFrame(self._asdict())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Reliability:
     """The probabilities of ``n`` things compared with what came true.
 
@@ -468,7 +468,7 @@ def reliability(n: Array, claimed: Array, hits: Array, honest: Array, wider: Arr
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CalibrationError:
     """The expected calibration error, beside the one of honest probabilities.
 
@@ -502,7 +502,7 @@ def calibration_error(forecasts: Forecasts) -> CalibrationError:
 # The reliability curve without bins, and the parts of a Brier score
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Corp:
     """A mean Brier score and its parts, all in [0, 1]: ``brier`` = miscalibration - discrimination + uncertainty.
 

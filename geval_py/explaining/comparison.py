@@ -84,7 +84,7 @@ DROPPABLE = (  # where a terminal is too narrow, the last one first
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class System:
     """One output of a comparison.
 
@@ -127,7 +127,7 @@ class System:
     signature: scores.Signature | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Comparison(formats.Tabular):
     """A comparison of outputs on the same lines, the best output first. Printed as a table.
 

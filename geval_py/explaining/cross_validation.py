@@ -40,7 +40,7 @@ MAX_LEFT, MAX_LEFT_OUTSIDE = 1e-10, 1e-6  # nats a line, twice what the last ste
 # Folds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Folds:
     """Lines in folds: ``of_line`` has each line's fold, from 0; ``groups`` its document's number, from 0."""
 

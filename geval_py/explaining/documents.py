@@ -54,7 +54,7 @@ DocumentsBy: TypeAlias = "str | int | Collection[Hashable] | Literal[False] | No
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Documents:
     """The documents of some lines.
 

@@ -51,7 +51,7 @@ MAX_PAIRS = 10_000_000  # as many take 2 GB
 MIN_SCORE = 1e-12  # a smaller score counts as 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Names:
     """Names of ``features``, made when they are asked for: those of millions take much memory.
 
@@ -83,7 +83,7 @@ class Names:
         return texts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranked:
     """Features by rising p, and the occurrences of all features: aligned ``items`` and ``features``.
 

@@ -69,7 +69,7 @@ class FieldFeatures(NamedTuple):
     texts: list[tuple[Places, Integers, Array | None]]
 
 
-@dataclass(slots=True)
+@dataclass
 class Occurrences:
     """The features of items by field, collected in the order of items, which are numbered from 0.
 

@@ -55,7 +55,7 @@ class Guesses:
     hits: Array
     rests: Array
     greatest: Array
-    listed_entries: Array
+    listed_entries: Integers
     shares: Array
     frequent: recipes.Shares
     bits: int
@@ -188,7 +188,7 @@ def read_guesses(
         hits=hits,
         rests=rests,
         greatest=greatest,
-        listed_entries=counts.astype(np.float64),
+        listed_entries=counts,
         shares=of_bucket,
         frequent=frequent,
         bits=bits,

@@ -77,7 +77,7 @@ def sort_lines(lines: Iterable[ScoredLine], by: str, *, greatest_first: bool) ->
     return map(ScoredLine._make, map(json.loads, sort_texts(keyed, greatest_first=greatest_first)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EvaluationListing(formats.Listing):
     """Lines or features of an evaluation, or of its difference from a second one; ``for_terminal`` escapes texts.
 
@@ -101,7 +101,7 @@ class EvaluationListing(formats.Listing):
         return head_of(self.evaluations[0]) | {"outputs": outputs}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LineListing(EvaluationListing):
     """Lines of an evaluation, a row each, in any order, alone or beside those of a second one.
 

@@ -41,7 +41,7 @@ NEAR = 0.05  # a pair of outputs whose order more seeds than this would reverse 
 MAX_NAMED_TIES = 3  # in a note
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Exact:
     """The perplexity on exact words, without hashing; ``vocabulary`` is the number of words of a vocabulary.
 
@@ -57,7 +57,7 @@ class Exact:
     from_hashed: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Luck(formats.Tabular):
     """How much hash collisions changed an output's score. Printed as a table and sentences.
 
@@ -118,7 +118,7 @@ class Luck(formats.Tabular):
             )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class HashCollisionReport(formats.Tabular):
     """The luck of several outputs of one test set, at least one; ``names`` are shown to people, one an output."""
 

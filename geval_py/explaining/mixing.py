@@ -38,7 +38,7 @@ DIGITS = 6  # of a weight: a component with less weight is left out
 TRAIN = "train"  # the component that is the frequent words of train, the same on each line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Component:
     """One of the mixed outputs: its weight in [0, 1], its score alone, and its number of infinite losses."""
 
@@ -53,7 +53,7 @@ class Component:
         return values | {"infinite_losses": values.pop("infinite")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Mixture(formats.Tabular):
     """The improvement of the score by mixing outputs. Printed as a table.
 

@@ -44,7 +44,7 @@ class PooledDifference(NamedTuple):
     heterogeneity: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PooledComparison(formats.Tabular):
     """Differences of systems from a baseline, pooled over test sets, the best first. Printed as a table.
 

@@ -117,7 +117,7 @@ def t_quantile(degrees: float) -> float:
     return t
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Interval:
     """A 95 % interval in the unit of the score: low < high, or both inf. If there is none, both are NaN.
 

@@ -117,7 +117,7 @@ class Totals(NamedTuple):
     counts: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LineSample:
     """The statistics of systems on the same lines (at least one), finite or inf.
 
@@ -288,7 +288,7 @@ class LineSample:
         return spread_of_mean(figures, self.unit_of_line)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CorpusSample(LineSample):
     """A sample for a corpus-level metric, which is no function of sums; no statistic is infinite.
 

@@ -34,7 +34,7 @@ MAX_P_BY_LINE = 0.01  # of the ten numbers by line, which fit what is chance
 LADDER = (("temperature",), ("lambda",), ("lambda", "nu"), (BY_LINE,))  # what is tried, one after the other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """Parameters tried on held-out lines, on top of others.
 
@@ -69,7 +69,7 @@ class Trial:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Tuning(Tabular):
     """The improvement of an output by tuning. Printed as a table.
 

@@ -22,7 +22,7 @@ from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
 from geval_py.scoring import blocks
 from geval_py.scoring.scores import ScoredOutput
-from geval_py.tables import escapes, formats, numbers
+from geval_py.tables import escapes, numbers
 from geval_py.tables.numbers import percent
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import visible
@@ -36,7 +36,7 @@ COUNTED = 5  # items that significant features are on in nearly all data
 HIDDEN = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorstFeatures:
     """Features, and aligned ``columns`` of figures by their names, as JSON, CSV and Python show them.
 
@@ -242,7 +242,7 @@ WRITERS: dict[str, Callable[[str], str]] = {  # for people; for GEval's format, 
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FeatureListing(EvaluationListing):
     """Features of an evaluation, or of its difference from another, a row each: name, count, mean score, p.
 
@@ -274,7 +274,7 @@ class FeatureListing(EvaluationListing):
                 rows = zip(map(escapes.tab_text, part.names), self._figures(part), strict=True)
                 yield "".join([f"{name}\t{figures}\n" for name, figures in rows])
             return
-        yield from formats.Listing.text(self, width)
+        yield from super().text(width)
 
     def _figures(self, part: WorstFeatures) -> list[str]:
         """Return a row of figures, separated by TABs, for each feature; those with the same bits are written once.
