@@ -130,7 +130,7 @@ class HashCollisionReport(formats.Tabular):
 
     def table(self) -> Table:
         columns = [Column(name="system", cut="middle")]
-        columns += [Column(name=name, alignment="right", cut="never") for name in ("score", "seeds", "sd", "z")]
+        columns += [Column(name=name, alignment="right") for name in ("score", "seeds", "sd", "z")]
         rows: list[list[object]] = []
         for name, luck in zip(self.names, self.outputs, strict=True):
             z = None if luck.z is None else numbers.fixed(luck.z, 1)

@@ -22,7 +22,7 @@ from geval_py.explaining.statistics import sample_of, spread_of_mean
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.scores import ScoredOutput, check_comparable
 from geval_py.tables import formats, numbers
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import some_of, visible
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class PooledDifference(NamedTuple):
     p_value: float
     heterogeneity: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures for JSON."""
+        return self._asdict()
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PooledComparison(formats.Tabular):
@@ -57,9 +61,6 @@ class PooledComparison(formats.Tabular):
     systems: tuple[PooledDifference, ...]
     in_nats: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        return formats.json_fields(self) | {"systems": [one._asdict() for one in self.systems]}
-
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order, and a column for each of its figures."""
         import pandas as pd
@@ -67,7 +68,7 @@ class PooledComparison(formats.Tabular):
         return pd.DataFrame(self.systems)
 
     def records(self) -> Table:
-        return Table([Column(name=name, write=str) for name in PooledDifference._fields], self.systems)
+        return plain_table(PooledDifference._fields, self.systems)
 
     def table(self) -> Table:
         head = ["system", "sets", "diff. [95 %]", "p", "I²"]
