@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -43,11 +44,6 @@ Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
 MAX_SUM = 1.01  # of a row of probabilities, which may have been rounded to half precision
 SUMMED_ROWS = 20  # to look for sums above 1, which mostly all rows have; all would take a quarter of the time
-_RANGES = {
-    Unit.PROBABILITIES: "between 0 and 1",
-    Unit.LOGARITHMS: "a logarithm of a probability",
-    Unit.LOGITS: "a logit",
-}
 
 
 class Scorer:
@@ -215,6 +211,7 @@ class Scorer:
         return Predictions(self, values, ids, offsets, rests, unit, shape)
 
 
+@dataclass(eq=False)
 class Predictions:
     """Distributions in arrays, a row for each line; made by :meth:`Scorer.predictions`.
 
@@ -222,18 +219,13 @@ class Predictions:
     sequence). Iterating yields each row as an output line, which means the same: logarithms are written for logits.
     """
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        values: Numbers,
-        ids: Ids | None,
-        offsets: Ids | None,
-        rests: NDArray[np.float64] | None,
-        unit: Unit,
-        shape: tuple[int, ...],
-    ) -> None:
-        self.scorer, self._unit, self.shape = scorer, unit, shape
-        self._values, self._ids, self._offsets, self._rests = values, ids, offsets, rests
+    scorer: Scorer
+    _values: Numbers
+    _ids: Ids | None
+    _offsets: Ids | None
+    _rests: NDArray[np.float64] | None
+    _unit: Unit
+    shape: tuple[int, ...]
 
     def __len__(self) -> int:
         return math.prod(self.shape)
@@ -355,12 +347,9 @@ class Predictions:
         for number in [] if ids is None else ids.tolist():
             if not 0 <= number < len(vocabulary):
                 return UsageError(message=f"{message}the id {number}; {_known_ids(len(vocabulary))}")
-        places = range(len(vocabulary)) if ids is None else ids.tolist()
-        owners: list[tuple[str | None, float]] = [
-            (vocabulary[place], value) for place, value in zip(places, values.tolist(), strict=True)
-        ]
-        owners += [] if rest is None else [(None, rest)]
-        for word, value in owners:
+        words = vocabulary if ids is None else [vocabulary[number] for number in ids]
+        numbers = values.tolist() if rest is None else [*values.tolist(), rest]
+        for word, value in zip([*words, None], numbers, strict=False):
             if self._unit is Unit.PROBABILITIES:
                 try:
                     checked_probability(value, word)
@@ -369,9 +358,9 @@ class Predictions:
                     return UsageError(message=f"{message}{error}{others if (self._values < 0).any() else ''}")
             elif math.isnan(value) or value == math.inf:
                 owner = "the rest" if word is None else repr(word)
-                what = f"the number of {owner} is {value!r}, which is not {_RANGES[self._unit]}"
-                return UsageError(message=message + what)
-        if self._unit is Unit.LOGARITHMS and total_far_above_one([value for _, value in owners]):
+                wanted = "a logit" if self._unit is Unit.LOGITS else "a logarithm of a probability"
+                return UsageError(message=f"{message}the number of {owner} is {value!r}, which is not {wanted}")
+        if self._unit is Unit.LOGARITHMS and total_far_above_one(numbers):
             what = "the exponentials of its numbers total far more than 1"
             advice = "for logits give logits=True in place of log=True"
             if (rest or 0.0) > 0.0:

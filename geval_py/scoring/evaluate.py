@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -170,10 +171,10 @@ def score_output(
             again = texts == "files" or not is_local
             kept = Texts(Text.of(outputs, reread=again), Text.of(expected, reread=again))
         digest = workers.digest(outputs) if sign else None
-        names = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
-        work = ScoreWork(tuple(names), tuple(names.values()), split.expected, by_line=raw_filters)
+        columns = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
+        work = partial(score_blocks, columns, split.expected, raw_filters)
         # Rows in buffers have no texts, and only metrics on hashed words take them.
-        takes_rows = all(isinstance(column, HashedColumn) for column in work.columns)
+        takes_rows = all(isinstance(column, HashedColumn) for column in columns)
         outputs.takes_rows = is_local and takes_rows and not (sign or kept or selections)
         statistics: list[LineStatistics] = []
         lines = lines_read = 0
@@ -196,8 +197,9 @@ def score_output(
         output_digest = digest() if digest is not None else None
     for selection in selections.values():
         selection.finish()
-    all_lines = [(None, column) for column in work.columns]
-    tables: dict[Any, LineStatistics | SchemeError] = dict(zip(all_lines, statistics, strict=True))
+    tables: dict[Any, LineStatistics | SchemeError] = {
+        (None, column): table for column, table in zip(columns, statistics, strict=True)
+    }
     results = []
     has_candidates = True
     if format_ending(output.path) and any(plan.metric.needs_candidates for plan in plans):
@@ -254,53 +256,43 @@ def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
     return () if len(same) == len(plans) else tuple(same)
 
 
-class ScoreWork:
-    """Scores blocks for each of some columns, with the names of the metrics that are made from each."""
+def score_blocks(
+    columns: Mapping[StatisticsColumn, tuple[str, ...]], expected_path: str, by_line: bool, blocks: Iterable[Block]
+) -> list[LineStatistics]:
+    """Score blocks in order for each of some columns, with the names of the metrics that are made from it.
 
-    def __init__(
-        self,
-        columns: tuple[StatisticsColumn, ...],
-        names: tuple[tuple[str, ...], ...],
-        expected_path: str,
-        *,
-        by_line: bool = False,
-    ) -> None:
-        self.columns, self.names, self.expected_path, self.by_line = columns, names, expected_path, by_line
-
-    def __call__(self, blocks: Iterable[Block]) -> list[LineStatistics]:
-        """Score blocks in order; raises MalformedLineError, the first in the order of lines.
-
-        The error names the metrics of the columns with the same error, unless these are all of several columns. For
-        an output in parts, it names the part and the line's number in it. If a line has no expected one, only what
-        GEval reads before it counts the lines is an error: the output line, but not if it scores line by line.
-        """
-        tables: list[LineStatistics] = []
-        for block in blocks:
-            scored: list[LineStatistics] = []
-            errors: list[MalformedLineError] = []
-            outputs: Any = block.outputs if block.rows is None else block.rows  # which only some columns take
-            for column, names in zip(self.columns, self.names, strict=True):
-                try:
-                    scored.append(column.statistics(outputs, block.expected, block.first_line))
-                except MalformedLineError as error:
-                    is_read = error.role == "output" and error.is_numbered and not self.by_line
-                    if is_read or error.line < block.first_line + block.known:
-                        error.metrics = names
-                        errors.append(error)
-                    else:
-                        scored.append(column.statistics(b"", b"", block.first_line))
-            if errors:
-                first = min(errors, key=lambda error: error.line)
-                same = [error for error in errors if (error.line, error.hint) == (first.line, first.hint)]
-                is_of_all = len(same) == len(self.columns) > 1
-                first.metrics = () if is_of_all else tuple(name for error in same for name in error.metrics)
-                if first.role == "output":
-                    first.path, first.line = block.part, first.line - block.lines_before
+    Raises MalformedLineError, the first in the order of lines. The error names the metrics of the columns with the
+    same error, unless these are all of several columns. For an output in parts, it names the part and the line's
+    number in it. If a line has no expected one, only what GEval reads before it counts the lines is an error: the
+    output line, but not if it scores line by line.
+    """
+    tables: list[LineStatistics] = []
+    for block in blocks:
+        scored: list[LineStatistics] = []
+        errors: list[MalformedLineError] = []
+        outputs: Any = block.outputs if block.rows is None else block.rows  # which only some columns take
+        for column, names in columns.items():
+            try:
+                scored.append(column.statistics(outputs, block.expected, block.first_line))
+            except MalformedLineError as error:
+                is_read = error.role == "output" and error.is_numbered and not by_line
+                if is_read or error.line < block.first_line + block.known:
+                    error.metrics = names
+                    errors.append(error)
                 else:
-                    first.path = self.expected_path
-                raise first
-            tables = extended(tables, scored)
-        return tables
+                    scored.append(column.statistics(b"", b"", block.first_line))
+        if errors:
+            first = min(errors, key=lambda error: error.line)
+            same = [error for error in errors if (error.line, error.hint) == (first.line, first.hint)]
+            is_of_all = len(same) == len(columns) > 1
+            first.metrics = () if is_of_all else tuple(name for error in same for name in error.metrics)
+            if first.role == "output":
+                first.path, first.line = block.part, first.line - block.lines_before
+            else:
+                first.path = expected_path
+            raise first
+        tables = extended(tables, scored)
+    return tables
 
 
 def extended(tables: list[LineStatistics], following: list[LineStatistics]) -> list[LineStatistics]:

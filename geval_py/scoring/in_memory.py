@@ -79,7 +79,7 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None, name: str |
         expected = predictions.words(expected)
         lines = partial(prediction_lines, predictions)
     else:
-        lines = partial(iter, _pieces(prediction_lines(predictions)))
+        lines = _pieces(prediction_lines(predictions))
     header: tuple[str, ...] = ()
     rows: Iterator[bytes] | None = None
     if inputs is not None:
@@ -91,13 +91,12 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None, name: str |
             rows = (f"{row}\n".encode("utf-8", "replace") for row in chain(["\t".join(header)], cells))
         else:
             rows = (encoded_text("inputs", index, item) for index, item in enumerate(items))
-    answers = _pieces(expected_lines(expected, of_words))
     called = "predictions" if name is None else name
     return Split(
         name="expected",
-        expected=memory_file("expected", partial(iter, answers)),
+        expected=memory_file("expected", _pieces(expected_lines(expected, of_words))),
         outputs=(Output(path=memory_file(called, lines), name=called, parameters={}),),
-        input=None if rows is None else memory_file("inputs", partial(iter, _pieces(rows))),
+        input=None if rows is None else memory_file("inputs", _pieces(rows)),
         in_header=header,
     )
 
@@ -123,10 +122,11 @@ def expected_lines(expected: Any, of_words: bool) -> Iterator[bytes]:
     )
 
 
-def _pieces(lines: Iterable[bytes]) -> list[bytes]:
-    """Join lines to fewer, larger pieces."""
+def _pieces(lines: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
+    """Join lines to fewer, larger pieces, and return what reads these."""
     every = list(lines)
-    return [b"".join(every[first : first + LINES_AT_ONCE]) for first in range(0, len(every), LINES_AT_ONCE)]
+    starts = range(0, len(every), LINES_AT_ONCE)
+    return partial(iter, [b"".join(every[first : first + LINES_AT_ONCE]) for first in starts])
 
 
 def _cell(value: object) -> str:

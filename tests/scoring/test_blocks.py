@@ -3,6 +3,7 @@
 import threading
 import time
 import weakref
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,7 @@ from geval_py.errors import CorruptFileError, EmptyFileError, GevalError, LineCo
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import Threads, in_order, map_blocks
-from geval_py.scoring.evaluate import ScoreWork
+from geval_py.scoring.evaluate import score_blocks
 from geval_py.scoring.metrics import column_of, find_metric
 
 HASHED = column_of(find_metric("LogLossHashed"), frozenset())
@@ -113,7 +114,7 @@ ERRORS = {
 @EACH_NUMBER_OF_THREADS
 @pytest.mark.parametrize(("output", "expected", "error", "line"), ERRORS.values(), ids=ERRORS)
 def test_errors_come_in_the_order_of_lines(output, expected, error, line, threads, files):
-    work = ScoreWork((HASHED,), ((),), "expected.tsv")
+    work = partial(score_blocks, {HASHED: ()}, "expected.tsv", False)
     with pytest.raises(error) as caught:
         list(map_blocks(*files(output, expected), work, Threads(threads), matched=True))
     found = caught.value.line if error is MalformedLineError else caught.value.lines
