@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -125,18 +124,13 @@ class Partial(partial[Any]):
         return hash((self.func, self.args))
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
-    """A formula made of a function of sums as floats, which is called once for each of many resamples."""
+def elementwise(score: Callable[..., float], totals: Sequence[Any], lines: Any) -> Any:
+    """Compute a formula made of a function of sums as floats, which is called once for each of many resamples."""
+    if isinstance(lines, int | float):
+        return score(*totals)
+    import numpy as np
 
-    score: Callable[..., float]
-
-    def __call__(self, totals: Sequence[Any], lines: Any) -> Any:
-        if isinstance(lines, int | float):
-            return self.score(*totals)
-        import numpy as np
-
-        return np.vectorize(self.score, otypes=[np.float64])(*totals)
+    return np.vectorize(score, otypes=[np.float64])(*totals)
 
 
 def read_number(text: str, line: int) -> float:

@@ -38,7 +38,7 @@ from geval_py.scoring.metrics.base import (
     first_total,
     mean,
 )
-from geval_py.scoring.metrics.columns import Elementwise, Parse, Partial, RowColumn, number_of, read_number
+from geval_py.scoring.metrics.columns import Parse, Partial, RowColumn, elementwise, number_of, read_number
 from geval_py.scoring.metrics.matching import MATCHINGS, answer_distance, matched_counts
 from geval_py.tables.numbers import shortest
 from geval_py.text import strip_spaces
@@ -89,7 +89,7 @@ _rectangles = partial(
 
 def _sums(score: Callable[..., float], *columns: str, **ends: Any) -> Measure:
     """Make a measure of a function of the sums of statistics, by default in [0, 1], where 1 is best."""
-    return Measure(Elementwise(score), columns, **ends)
+    return Measure(Partial(elementwise, score), columns, **ends)
 
 
 def _mean(column: str, formula: Formula = mean, **ends: Any) -> Measure:
@@ -292,10 +292,10 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     _of_sacrebleu("chrF++", "the same, with words and pairs of words", *_WORDS_TOO),
     _of_sacrebleu("TER", "sacreBLEU's translation edit rate", "edits", "words", unit="percent",
                   best=0.0, worst=inf),
-    _edits("WER", texts.word_errors, _error(Elementwise(texts.error_rate), "edits", "words", unit="per word"),
-           "word error rate"),
+    _edits("WER", texts.word_errors,
+           _sums(texts.error_rate, "edits", "words", unit="per word", best=0.0, worst=inf), "word error rate"),
     _edits("CER", texts.character_errors,
-           _error(Elementwise(texts.error_rate), "edits", "characters", unit="per character"),
+           _sums(texts.error_rate, "edits", "characters", unit="per character", best=0.0, worst=inf),
            "character error rate"),
     _edits("WAR", texts.word_errors, _sums(texts.right_rate, "edits", "words", worst=-inf),
            "1 minus the word error rate"),
