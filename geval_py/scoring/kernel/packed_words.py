@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from geval_py.reading.lines import decode_lines
 from geval_py.reading.wordprobs import log_sum_exp, total_far_above_one, word_buckets
-from geval_py.scoring.kernel.reference import logarithm_loss, probability_loss
+from geval_py.scoring.kernel.reference import mixture_loss
 
 Ids: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint32]
@@ -136,10 +136,8 @@ def row_loss(values: Sequence[float], hits: Sequence[float], rest: float | None,
     """Compute the loss of a bucket with the numbers ``hits`` and a share of the rest; see :func:`array_losses`."""
     rests = [] if rest is None else [rest]
     numbers = [*values, *rests]
-    if unit is Unit.PROBABILITIES:
-        return probability_loss(numbers, hits, rests, share)
-    if unit is Unit.LOGARITHMS:
-        return logarithm_loss(numbers, hits, rests, share)
+    if unit is not Unit.LOGITS:
+        return mixture_loss(numbers, hits, rests, share, unit is Unit.PROBABILITIES)
     greatest = max(numbers)
     log_mass = log_sum_exp([value - greatest for value in [*hits, *(value + log(share) for value in rests)]])
     return max(0.0, log_sum_exp([value - greatest for value in numbers]) - log_mass)

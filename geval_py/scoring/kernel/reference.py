@@ -260,26 +260,23 @@ def _score_line(text: str, expected: str, bits: int, line: int) -> tuple[float, 
     return mixture_loss(values, hits, rests, share), mixture_loss(values, [], rests, share), far_above_one
 
 
-def mixture_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
+def mixture_loss(
+    values: Sequence[float],
+    hits: Sequence[float],
+    rests: Sequence[float],
+    share: float,
+    probabilities: bool | None = None,
+) -> float:
     """Compute the loss of a bucket or word with the values ``hits`` and a share of the rest, on a line of ``values``.
 
     ``rests`` are the values of the rest entries (they add up); ``share`` in [0, 1] is the part of the rest's mass
-    that the bucket or word gets. All values are numbers as written; here they become masses.
+    that the bucket or word gets. All values are numbers as written; here they become masses. They are
+    ``probabilities``, or else natural logarithms; by default, this is guessed.
     """
-    if are_probabilities(values):
-        return probability_loss(values, hits, rests, share)
-    return logarithm_loss(values, hits, rests, share)
-
-
-def probability_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
-    """Compute the loss of :func:`mixture_loss` on a line of probabilities."""
-    divisor, missing = scale_probabilities(values, bool(rests))
-    mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
-    return max(0.0, -log(mass)) if mass > 0.0 else inf
-
-
-def logarithm_loss(values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float) -> float:
-    """Compute the loss of :func:`mixture_loss` on a line of natural logarithms."""
+    if are_probabilities(values) if probabilities is None else probabilities:
+        divisor, missing = scale_probabilities(values, bool(rests))
+        mass = sum(hits) / divisor + (sum(rests) / divisor + missing) * share
+        return max(0.0, -log(mass)) if mass > 0.0 else inf
     shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
     log_share = log(share) if share > 0.0 else -inf
     log_rest = log_sum_exp([value - shift for value in rests]) if rests else log_missing
