@@ -67,7 +67,7 @@ def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> 
 
 def write_rows(rows: ListedRows) -> tuple[bytes, int]:
     """See :func:`geval_py.scoring.kernel.listed_rows.write_rows`."""
-    return _native.write_rows(rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities)
+    return _native.write_rows(*rows[:5])
 
 
 def read_rows(lines: bytes) -> ListedRows | None:
@@ -80,8 +80,7 @@ def read_rows(lines: bytes) -> ListedRows | None:
 
 def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:
     """See :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
-    buffers = rows.offsets, rows.starts, rows.text, rows.values, rows.probabilities
-    return _native.row_losses(*buffers, expected, bits, first_line)
+    return _native.row_losses(*rows[:5], expected, bits, first_line)
 
 
 class TokenTable:
