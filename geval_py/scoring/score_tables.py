@@ -68,16 +68,15 @@ class ScoreTable(Tabular):
             blocks = _metric_blocks(names, values[0])
             yield "\n".join(_written(block, width, has_head=len(block[0]) > 2) for block in blocks)
             return
-        keys, labels = self._labels(as_geval=width is None)
-        rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
-        has_head = keys != [NAME] or len(names) > 1
-        if width is not None:
-            columns = zip(*([[*keys, *names]] if has_head else []), *rows, strict=True)
-            needed = [max(map(display_width, column)) for column in columns][: len(keys) + 1]
-            if sum(2 + cells for cells in needed) - 2 > width:
-                (keys, labels), has_head = self._labels(by_name=True), True
-                rows = [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
-        yield _written([*([[*keys, *names]] if has_head else []), *rows], width, len(keys), has_head=has_head)
+        for by_name in (False, True):
+            keys, labels = self._labels(by_name=by_name, as_geval=width is None)
+            has_head = by_name or keys != [NAME] or len(names) > 1
+            rows = [[*keys, *names]] if has_head else []
+            rows += [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
+            needed = [2 + max(map(display_width, column)) for column in zip(*rows, strict=True)]
+            if width is None or sum(needed[: len(keys) + 1]) - 2 <= width:
+                break
+        yield _written(rows, width, len(keys), has_head=has_head)
 
     def _labels(self, *, by_name: bool = False, as_geval: bool = False) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the labels of the outputs, escaped: the parameters in their names.
