@@ -72,24 +72,24 @@ def find_metric(name: str) -> Metric:
     """
     stem, bits = split_bits(name)
     metric = _HASHED_METRICS.get(stem)
-    if metric is not None and not MIN_BITS <= bits <= MAX_BITS:
-        advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
-        raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
-    if metric is not None:
+    if metric is None:
+        from geval_py.scoring.metrics import METRICS
+        from geval_py.scoring.metrics.registry import find_in_family, find_prefixed
+
+        metric = METRICS.get(name) or find_in_family(name) or find_prefixed(name)
+        if metric is not None:
+            return metric
+        misapplied = _misapplied(name)
+        if misapplied is not None:
+            raise SchemeError(scheme=name, message=misapplied)
+        close = nearest(stem, METRICS)
+        advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
+    elif MIN_BITS <= bits <= MAX_BITS:
         if bits == metric.bits:
             return metric
         return metric._replace(name=f"{stem}{bits}", bits=bits, column=base.HashedColumn(bits))
-    from geval_py.scoring.metrics import METRICS
-    from geval_py.scoring.metrics.registry import find_in_family, find_prefixed
-
-    metric = METRICS.get(name) or find_in_family(name) or find_prefixed(name)
-    if metric is not None:
-        return metric
-    misapplied = _misapplied(name)
-    if misapplied is not None:
-        raise SchemeError(scheme=name, message=misapplied)
-    close = nearest(stem, METRICS)
-    advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
+    else:
+        advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
     raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
 
 
