@@ -142,11 +142,11 @@ def here(without_last_words):
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        yield Cluster.of(client)
+        yield Cluster(client)
 
 
 @pytest.fixture(scope="module", params=[1, 3])
 def processes(request, without_last_words):
     """A cluster of so many processes, for tests that may take long."""
     with opened_cluster("local", request.param) as client:
-        yield Cluster.of(client)
+        yield Cluster(client)

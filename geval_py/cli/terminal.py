@@ -160,7 +160,7 @@ def workers_at(address: str | None, threads: int | None = None) -> Iterator[Work
     logging.disable()  # a user cannot fix what Dask logs of a worker that died; what matters is an error
     try:
         with opened_cluster(address, threads) as client:
-            yield Cluster.of(client)
+            yield Cluster(client)
     finally:
         logging.disable(logging.NOTSET)
 

@@ -18,12 +18,11 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import groupby
 from pkgutil import resolve_name
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, end_of_lines, opened_anywhere, read_lines_between, whole_lines
@@ -91,7 +90,6 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
         yield client
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """Workers of a cluster that have this version of geval-py; ``threads`` is the number of threads of all.
 
@@ -99,16 +97,12 @@ class Cluster:
     than TSV.
     """
 
-    client: Any  # a distributed.Client
-    address: str
-    threads: int
+    is_local = False
 
-    is_local: ClassVar[bool] = False
-
-    @classmethod
-    def of(cls, client: Any) -> Cluster:
+    def __init__(self, client: Any) -> None:
         """Ask a client's workers for their version; raises ClusterError without workers, or if a version differs."""
-        address = without_credentials(str(client.scheduler.address))
+        self.client = client
+        self.address = address = without_credentials(str(client.scheduler.address))
         try:
             client.wait_for_workers(1, timeout=SECONDS_TO_ANSWER)
         except TimeoutError as error:
@@ -121,7 +115,7 @@ class Cluster:
             more = f", and {len(others) - 1} more differ" if len(others) > 1 else ""
             reason = f"the worker {worker} {what}, this is {__version__}{more}"
             raise ClusterError(address=address, reason=reason)
-        return cls(client=client, address=address, threads=sum(client.nthreads().values()))
+        self.threads = sum(client.nthreads().values())
 
     def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
         """Yield the blocks in order, without their texts, each with the result of the work on its parts.
@@ -235,8 +229,8 @@ class Cluster:
 
 
 def workers_of(client: Any | None) -> Workers:
-    """Return a client's workers, or threads here without a client. Raises as :meth:`Cluster.of`."""
-    return Threads() if client is None else Cluster.of(client)
+    """Return a client's workers, or threads here without a client. Raises as :class:`Cluster`."""
+    return Threads() if client is None else Cluster(client)
 
 
 def _check_unchanged(outputs: LineReader) -> None:

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.long]  # Dask's
 def cluster(request):
     """A cluster of so many workers on this machine."""
     with opened_cluster("local", request.param) as client:
-        yield Cluster.of(client)
+        yield Cluster(client)
 
 
 def result(split, **keywords):
@@ -100,9 +100,7 @@ def evaluate_and(kill, client, folder, monkeypatch):
             todo.pop()()
 
     schemes = select_schemes(Task(metrics=METRICS))
-    found = evaluate_output(
-        split, split.outputs[0], schemes, frozenset(), workers=Cluster.of(client), progress=progress
-    )
+    found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Cluster(client), progress=progress)
     assert not todo
     return array("d", found.line_losses).tobytes(), [score.value for score in found.scores]
 
@@ -133,7 +131,7 @@ def test_a_worker_is_killed_while_it_counts(of_share, runs, tmp_path, monkeypatc
                 return futures
 
             patch.setattr(client, "map", killing)
-            found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Cluster.of(client))
+            found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=Cluster(client))
             assert not todo
         assert found.line_losses == want
 
@@ -204,7 +202,7 @@ def test_a_cluster_without_workers(monkeypatch):
         distributed.Client(empty, set_as_default=False) as client,
         pytest.raises(ClusterError) as caught,
     ):
-        Cluster.of(client)
+        Cluster(client)
     assert str(caught.value) == f"The cluster at `{empty.scheduler_address}`: it has no worker for 1 seconds"
 
 
@@ -213,7 +211,7 @@ def test_workers_of_another_version(cluster, monkeypatch):
     address = min(cluster.client.nthreads())
     more = len(cluster.client.nthreads()) - 1
     with pytest.raises(ClusterError) as caught:
-        Cluster.of(cluster.client)
+        Cluster(cluster.client)
     assert str(caught.value) == (
         f"The cluster at `{cluster.address}`: the worker {address} has geval-py {geval_py.__version__}, this is 9.9"
         + (f", and {more} more differ" if more else "")
@@ -233,7 +231,7 @@ def test_a_worker_without_geval_py(monkeypatch):
             return {"tcp://10.0.0.2:1": ModuleNotFoundError("No module named 'geval_py'")}
 
     with pytest.raises(ClusterError) as caught:
-        Cluster.of(Client())
+        Cluster(Client())
     assert str(caught.value) == (
         "The cluster at `tcp://10.0.0.1:8786`: the worker tcp://10.0.0.2:1 has no geval-py "
         f"(No module named 'geval_py'), this is {geval_py.__version__}"

@@ -3,7 +3,7 @@
 import gzip
 import os
 import warnings
-from dataclasses import replace
+from copy import copy
 
 import pytest
 from dask_clusters import cut
@@ -35,7 +35,13 @@ def cluster():
         ) as workers,
         distributed.Client(workers, set_as_default=False) as client,
     ):
-        yield Cluster.of(client)
+        yield Cluster(client)
+
+
+def with_threads(cluster, threads):
+    cluster = copy(cluster)
+    cluster.threads = threads
+    return cluster
 
 
 @settings(deadline=None, derandomize=True, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
@@ -57,7 +63,7 @@ def test_a_cluster_scores_as_one_thread(
     size = max(len(output) // pieces, 1)
     with pytest.MonkeyPatch.context() as patch:
         cut(patch, size, of_share, lines)
-        assert result(split, METRICS, workers=replace(cluster, threads=workers)) == want
+        assert result(split, METRICS, workers=with_threads(cluster, workers)) == want
 
 
 LINES = [b"a:0.5 :0.5\n", b":1\n", b"the:0.25 a:0.5 :0.25\n"] * 70
@@ -78,9 +84,9 @@ def written(folder, text, lines=210):
 def test_few_lines_and_many_workers(text, workers, cluster, tmp_path, monkeypatch):
     split = written(tmp_path, text, 10)
     want = result(split, METRICS, workers=Threads(1))
-    assert result(split, METRICS, workers=replace(cluster, threads=workers)) == want
+    assert result(split, METRICS, workers=with_threads(cluster, workers)) == want
     cut(monkeypatch, 7, 3)
-    assert result(split, METRICS, workers=replace(cluster, threads=workers)) == want
+    assert result(split, METRICS, workers=with_threads(cluster, workers)) == want
 
 
 @pytest.mark.parametrize("workers", [1, 2, 50])
@@ -103,7 +109,7 @@ def test_a_share_is_two_tasks_that_are_sent_in_batches(workers, cluster, tmp_pat
     batches.clear()
     shares = -(-(tmp_path / "out.tsv").stat().st_size // 400)
     cut(monkeypatch, 40, 10)
-    several = replace(cluster, threads=workers)
+    several = with_threads(cluster, workers)
     evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=several)
     assert sorted(sent) == ["count"] * shares + ["work_on"] * shares
     assert set(batches[:-1]) == {1 if workers < 9 else 7}  # of 50 workers
