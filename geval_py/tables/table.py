@@ -18,7 +18,6 @@ from geval_py.text import Alignment, display_width, visible
 if TYPE_CHECKING:
     from geval_py.tables.layout import Cut
 
-_LATEX_COLUMNS: dict[Alignment, str] = {"left": "l", "centre": "c", "right": "r"}
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
 _HTML_CELLS: dict[Alignment, str] = {
     "left": "<td>",
@@ -135,7 +134,7 @@ class Table:
             row = " & ".join(cells)  # one that begins with [ or * would be an argument of the row end before it
             return ("{}" if row.startswith(("[", "*")) else "") + row + " \\\\\n"
 
-        yield rf"\begin{{tabular}}{{{''.join(_LATEX_COLUMNS[column.alignment] for column in self.columns)}}}" + "\n"
+        yield rf"\begin{{tabular}}{{{''.join(column.alignment[0] for column in self.columns)}}}" + "\n"
         yield "\\toprule\n" + line(escapes.latex_text(column.heading) for column in self.columns) + "\\midrule\n"
         for row in self.cells():
             pairs = zip(escaped, row, strict=True)
