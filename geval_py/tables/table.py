@@ -5,10 +5,9 @@ Rows are written one by one, so a table may be of any length; only aligned text 
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import chain
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.tables import escapes, numbers
@@ -119,10 +118,10 @@ class Table:
         """Write a table in GitHub's Markdown."""
         head = [escapes.markdown_text(column.heading) for column in self.columns]
         rule = [_MARKDOWN_RULES[column.alignment] for column in self.columns]
-        for row in chain([head, rule], self.cells()):
-            cells = row if row is head or row is rule else map(escapes.markdown_text, row)
-            bold = (f"**{text}**" if isinstance(cell, Bold) else text for cell, text in zip(row, cells, strict=True))
-            yield f"| {' | '.join(bold)} |\n"
+        yield from (f"| {' | '.join(cells)} |\n" for cells in (head, rule))
+        for row in self.cells():
+            cells = zip(row, map(escapes.markdown_text, row), strict=True)
+            yield f"| {' | '.join(f'**{text}**' if isinstance(cell, Bold) else text for cell, text in cells)} |\n"
 
     def latex(self) -> Iterator[str]:
         r"""Write a LaTeX tabular that needs the package booktabs."""
@@ -150,24 +149,23 @@ class Table:
         """
         import csv
 
-        line = io.StringIO(newline="")
-        writer = csv.writer(line)  # its line end must be \r\n, so that it quotes cells with either character
-        head = [escapes.csv_text(written(column.name)) for column in self.columns]
-        for row in chain([head], self.rows):
-            cells: Iterable[object] = head
-            if row is not head:
-                cells = (
-                    escapes.csv_text(column.write(value))
-                    if isinstance(value, str)
-                    else numbers.special(value)
-                    if isinstance(value, float) and not math.isfinite(value)
-                    else value
-                    for column, value in zip(self.columns, row, strict=True)
-                )
-            writer.writerow(cells)
-            yield line.getvalue().removesuffix("\r\n") + "\n"
-            line.seek(0)
-            line.truncate()
+        echo: Any = SimpleNamespace(write=str)  # so that the writer returns what it writes
+        writer = csv.writer(echo)  # its line end must be \r\n, so that it quotes cells with either character
+
+        def line(cells: Iterable[object]) -> str:
+            text: str = writer.writerow(cells)
+            return text.removesuffix("\r\n") + "\n"
+
+        yield line(escapes.csv_text(written(column.name)) for column in self.columns)
+        for row in self.rows:
+            yield line(
+                escapes.csv_text(column.write(value))
+                if isinstance(value, str)
+                else numbers.special(value)
+                if isinstance(value, float) and not math.isfinite(value)
+                else value
+                for column, value in zip(self.columns, row, strict=True)
+            )
 
     def html(self) -> Iterator[str]:
         """Write an HTML table with all text escaped."""
