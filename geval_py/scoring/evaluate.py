@@ -115,8 +115,7 @@ def plan_metrics(
             prepared = (None, None) if raw_filters else (preparation, of_input)
             choice = Choice(scheme.selecting_flags, *prepared)
         column = column_of(metric, vocabulary, preparation)
-        name = shown_name(scheme, metric)
-        plans.append(MetricPlan(name=name, scheme=scheme, metric=metric, column=column, choice=choice))
+        plans.append(MetricPlan(shown_name(scheme, metric), scheme, metric, column, choice))
     return plans
 
 
@@ -142,7 +141,7 @@ def score_output(
     """
     workers = workers or Threads()
     plans = plan_metrics(schemes, vocabulary, raw_filters=raw_filters)
-    selections: dict[Choice, SelectedLines] = {}
+    selections: dict[Choice | None, SelectedLines] = {}
     for plan in plans:
         if plan.choice is not None and plan.choice not in selections:
             from geval_py.scoring.selection import SelectedLines
@@ -207,7 +206,7 @@ def score_output(
 
         has_candidates = not lists_answers_alone(output.path)
     for plan in plans:
-        key, chosen = (plan.choice, plan.column), None if plan.choice is None else selections[plan.choice]
+        key, chosen = (plan.choice, plan.column), selections.get(plan.choice)
         if chosen is not None and key not in tables:
             try:
                 tables[key] = chosen.statistics(plan.column, split, output, with_input=plan.metric.needs_input)

@@ -79,7 +79,7 @@ class ByLine(NamedTuple):
         lengths = [len(column) for column in columns]
         if lengths != [figures, figures, figures + 1, figures + 1] or not are_finite or min(columns[1]) < MIN_SCALE:
             raise ValueError("the numbers by line are too many, too few, or out of range")
-        return cls(centres=columns[0], scales=columns[1], lambda_=columns[2], nu=columns[3])
+        return cls(*columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
