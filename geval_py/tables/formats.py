@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
 from geval_py.tables.latex import document as latex_document
 from geval_py.tables.layout import fitted
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Table
 from geval_py.version import __version__
 
 
@@ -123,7 +123,7 @@ class Listing(Tabular):
 class Shown(Tabular):
     """What a command has computed: the JSON document, and the tables and lines beside it.
 
-    ``people`` and ``programs`` are the tables for them, by default the document's figures, and the table for people.
+    ``people`` and ``programs`` are the tables for them, by default both the one for people.
     ``lines`` are the legend. With ``as_tabs``, text has them above the table, whose cells a pipe gets with TABs
     between them, as of a listing. ``texts`` are all that text has.
     """
@@ -131,7 +131,7 @@ class Shown(Tabular):
     def __init__(
         self,
         document: Mapping[str, Any],
-        people: Table | None = None,
+        people: Table,
         programs: Table | None = None,
         lines: Sequence[str] = (),
         as_tabs: bool = False,
@@ -141,7 +141,7 @@ class Shown(Tabular):
         self.lines, self.as_tabs, self.texts = lines, as_tabs, texts
 
     def table(self) -> Table:
-        return figures(self.document) if self.people is None else self.people
+        return self.people
 
     def records(self) -> Table:
         return self.table() if self.programs is None else self.programs
@@ -161,27 +161,6 @@ class Shown(Tabular):
             rows = list(self.table().tabs() if width is None else self.table().terminal(width))
             yield from fitted([*self.lines, *([""] if self.lines and rows else ())], width)
             yield from rows
-
-
-def figures(document: Mapping[str, Any]) -> Table:
-    """Return a table with a row for each figure of a document; the names of nested figures are joined by dots.
-
-    >>> print("".join(figures({"a": 1, "b": {"c": [2, "x"]}}).text()), end="")
-    figure  value
-    a       1
-    b.c.0   2
-    b.c.1   x
-    """
-
-    def rows(value: Any, name: str) -> Iterator[tuple[str, object]]:
-        inside = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in inside:
-            if isinstance(item, (dict, list, tuple)):
-                yield from rows(item, f"{name}{key}.")
-            else:
-                yield f"{name}{key}", item
-
-    return Table([Column(name="figure"), Column(name="value")], list(rows(document, "")))
 
 
 class Context(NamedTuple):
