@@ -75,35 +75,34 @@ def encoded_text(what: str, index: int, text: object) -> bytes:
 
 
 class ProfileStatistics(LineStatistics):
-    """The columns of :func:`geval_py.scoring.kernel.profile.line_profiles`, and its histogram of all listed words."""
+    """The columns of :func:`geval_py.scoring.kernel.profile.line_profiles`, and its histogram of all listed words.
 
-    __slots__ = ("_histogram",)
+    The ``histogram`` has a row for each bin, from small masses to great: words, their mass, hits, and the count of
+    each draw.
+    """
+
+    __slots__ = ("histogram",)
 
     def __init__(self, columns: tuple[array[float], ...], histogram: array[float] | Doubles) -> None:
         import numpy as np
 
         super().__init__(columns)
-        self._histogram = np.array(histogram)
+        self.histogram = np.array(histogram).reshape(BINS, -1)
 
     def extend(self, following: LineStatistics) -> None:
         LineStatistics.extend(self, following)
         if isinstance(following, ProfileStatistics):
-            self._histogram += following._histogram
+            self.histogram += following.histogram
 
     def only(self, places: Sequence[int]) -> ProfileStatistics:
         """Return the columns of some lines, and the histogram of all."""
-        return ProfileStatistics(LineStatistics.only(self, places).columns, self._histogram)
+        return ProfileStatistics(LineStatistics.only(self, places).columns, self.histogram)
 
     def column(self, name: str) -> Doubles:
         """Return the column of a name, a value a line."""
         import numpy as np
 
         return np.frombuffer(self.columns[COLUMNS.index(name)])
-
-    @property
-    def histogram(self) -> Doubles:
-        """A row for each bin, from small masses to great: words, their mass, hits, and the count of each draw."""
-        return self._histogram.reshape(BINS, -1)
 
 
 @dataclass(frozen=True, slots=True)
