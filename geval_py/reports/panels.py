@@ -11,13 +11,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from geval_py.explaining import losses
-from geval_py.explaining.comparison import UNSAID
+from geval_py.explaining.calibration import Calibration, Points, Reliability
+from geval_py.explaining.comparison import UNSAID, Comparison, System
+from geval_py.explaining.cross_validation import Change
 from geval_py.explaining.losses import Outcome
+from geval_py.explaining.luck import Luck
 from geval_py.explaining.mixing import Mixture, mix
 from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval
 from geval_py.explaining.tuning import Tuning, tune
@@ -43,12 +46,6 @@ from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted, percent
 from geval_py.tables.table import Column, Table, written
-
-if TYPE_CHECKING:
-    from geval_py.explaining import cross_validation
-    from geval_py.explaining.calibration import Calibration, Points, Reliability
-    from geval_py.explaining.comparison import Comparison, System
-    from geval_py.explaining.luck import Luck
 
 
 class Panel(NamedTuple):
@@ -723,7 +720,7 @@ def changes(tuning: Tuning, mixture: Mixture | None) -> tuple[list[tuple[ChartRo
     return rows, dots(drawn, title="perplexity", rule=drawn[0].value, rule_name="as it is", logarithmic=True)
 
 
-def change_row(label: str, value: float, base: float, change: cross_validation.Change, taken: bool) -> ChartRow:
+def change_row(label: str, value: float, base: float, change: Change, taken: bool) -> ChartRow:
     """Return the row of a change from the perplexity ``base``; its interval is that of the change, applied to it.
 
     The note names what decided: the interval or, if that holds 0, the p-value, which sees smaller gains.

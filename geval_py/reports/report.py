@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, islice, repeat
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Flags, Integers, Interval
 from geval_py.explaining.statistics import interval
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
@@ -35,16 +34,12 @@ from geval_py.reading.items import ScoredItem, column_names, lines_of
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ACCENT, ChartRow
+from geval_py.scoring.blocks import Progress
 from geval_py.scoring.evaluate import Named, extended
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import LineStatistics, exp
 from geval_py.scoring.scores import ScoredOutput, checked_evaluation
 from geval_py.tables.escapes import short
-
-if TYPE_CHECKING:
-    from geval_py.explaining.significance import Array, Flags, Integers
-    from geval_py.scoring.blocks import Progress
-
 
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
