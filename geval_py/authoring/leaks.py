@@ -753,13 +753,11 @@ def _git(directory: str, *words: str, data: bytes = b"") -> bytes:
 
 def other_columns(files: PartFiles, max_items: int | None = None) -> Iterator[tuple[str, list[str]]]:
     """Yield the name and the cells of each column of a set that is no context; at most ``max_items`` are read."""
-    others = [n for n in range(len(files.names)) if n not in (files.left, files.right)]
-    if files.is_text or not files.has_gap or not others:
-        return
-    for number in others:
-        lines = islice(read_lines(files.path, header=files.header), max_items)
-        rows = (line.split("\t", number + 1) for line in lines)
-        yield files.names[number], [row[number] if number < len(row) else "" for row in rows]
+    for number, name in enumerate(files.names if files.has_gap else ()):
+        if number not in (files.left, files.right):
+            lines = islice(read_lines(files.path, header=files.header), max_items)
+            rows = (line.split("\t", number + 1) for line in lines)
+            yield name, [row[number] if number < len(row) else "" for row in rows]
 
 
 def _search_items(sources: Sequence[PartFiles], leaks: Leaks) -> None:

@@ -151,8 +151,8 @@ def sets_of_length(directory: str, lines: int, but: str) -> str:
     """Return a question about an output of so many lines, which other sets than ``but`` have; "" for none."""
     names = []
     with suppress(errors.DataError, errors.UsageError):
-        challenge = Challenge(path=directory, task=config.config_task(directory))
-        for name in challenge.split_names:
+        challenge = Challenge.open(directory)
+        for name in challenge:
             with suppress(errors.DataError):
                 names += [name] if name != but and challenge[name].has_length(lines) else []
     return f"the number of lines is that of {some_of(names)}: is this its output?" if names else ""

@@ -292,7 +292,7 @@ def read_lines_between(path: str, read_at: ReadAt, start: int, stop: int, *, fir
                 part = read_at(end - len(data), offset + len(data))
                 if not part:
                     raise changed(path)
-                data = data + part if data else part
+                data += part
 
     last = stop - 1 - offset  # the first place of an LF that ends the last line
     read(last + 1 + READ_AHEAD_BYTES)
