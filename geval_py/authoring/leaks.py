@@ -56,7 +56,7 @@ from geval_py.reading import compression
 from geval_py.reading.answers import INFO_FILE, STATE_FILE
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.gap_columns import find_contexts
-from geval_py.reading.lines import read_lines
+from geval_py.reading.lines import first_name, read_lines
 from geval_py.reading.sources import VirtualFile, names_in
 from geval_py.reading.splits import (
     EXPECTED_FILE,
@@ -439,8 +439,8 @@ def find_sources(
                 part=name,
                 path=data.input,
                 expected=apart or data.expected,
-                header=next(iter(data.in_header), None),
-                expected_header=next(iter(data.out_header), None),
+                header=first_name(data.in_header),
+                expected_header=first_name(data.out_header),
                 left=places[0],
                 right=places[1],
                 group=columns.index(group) if group is not None else None if 0 in places else 0,

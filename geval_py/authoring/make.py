@@ -18,7 +18,7 @@ from geval_py.authoring.init import config_text
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import config, sources, splits
 from geval_py.reading.challenge import README_FILE
-from geval_py.reading.lines import check_line_count, read_lines
+from geval_py.reading.lines import check_line_count, first_name, read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
 from geval_py.scoring import evaluate
 from geval_py.scoring.blocks import Progress, ProgressOf, no_progress
@@ -232,7 +232,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     expected = splits.find_answers(place)
     if expected is None:
         raise MissingFileError(what="No file with the expected results", path=place)
-    answers = list(read_lines(expected, header=headers[1][0] if headers[1] else None))
+    answers = list(read_lines(expected, header=first_name(headers[1])))
     lines = list(read_lines(path, header=names[0]))
     check_line_count("input", path, len(lines), expected, len(answers))
     if not lines:

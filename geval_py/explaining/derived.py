@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from geval_py import errors
 from geval_py.reading import challenge, compression, rewriting, splits, wordprobs
-from geval_py.reading.lines import Bytes, LineReader, check_line_count, decode_lines, read_lines
+from geval_py.reading.lines import Bytes, LineReader, check_line_count, decode_lines, first_name, read_lines
 from geval_py.reading.outputs import Output, output_at
 from geval_py.reading.sources import can_be_reread, changed, find_file
 from geval_py.scoring.kernel import backends
@@ -83,7 +83,7 @@ class Derived(NamedTuple):
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
-        headers = {path: next(iter(names), None) for path, names in beside if path is not None}
+        headers = {path: first_name(names) for path, names in beside if path is not None}
         counts = dict(counts or {})
         for path, header in (headers | dict.fromkeys(self.sources, self.header)).items():
             if path not in counts:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from geval_py import errors
 from geval_py.reading import config, sources, splits
 from geval_py.reading.items import Item, column_name, input_columns
-from geval_py.reading.lines import LineReader, read_lines
+from geval_py.reading.lines import LineReader, first_name, read_lines
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import find_answers
 from geval_py.tables.table import Column, Table
@@ -72,9 +72,8 @@ class DataSet:
         if self.input is None and self.expected is None:
             raise self._without_files()
         missing: Iterator[None] = repeat(None)
-        headers = next(iter(self.in_header), None), next(iter(self.out_header), None)
-        inputs = missing if self.input is None else read_lines(self.input, header=headers[0])
-        answers = missing if self.expected is None else read_lines(self.expected, header=headers[1])
+        inputs = missing if self.input is None else read_lines(self.input, header=first_name(self.in_header))
+        answers = missing if self.expected is None else read_lines(self.expected, header=first_name(self.out_header))
         has_both = missing not in (inputs, answers)
         names: list[str] = []
         pairs = zip_longest(inputs, answers) if has_both else zip(inputs, answers, strict=False)
@@ -135,7 +134,7 @@ class DataSet:
         path, header = (self.expected, self.out_header) if self.expected else (self.input, self.in_header)
         if path is None:
             raise self._without_files()
-        return path, next(iter(header), None)
+        return path, first_name(header)
 
     def has_length(self, lines: int) -> bool:
         """Whether there are so many items; of a larger set, only that many lines and one are read."""

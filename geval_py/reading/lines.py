@@ -7,7 +7,7 @@ Carriage returns stay in blocks; :func:`decode_lines` drops them.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, repeat
 from typing import Any, NamedTuple, TypeAlias
@@ -261,6 +261,11 @@ def is_utf8(data: Bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def first_name(header: Sequence[str]) -> str | None:
+    """Return the first name of a header, by which its line is known; None without names."""
+    return next(iter(header), None)
 
 
 def read_lines(path: str, *, header: str | None = None, max_bytes: int | None = None) -> Generator[str]:

@@ -17,7 +17,7 @@ from geval_py import errors
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_values, declared_documents, word_of
 from geval_py.reading.features import DOCUMENT_NAMES, columns_named
-from geval_py.reading.lines import Text, read_lines
+from geval_py.reading.lines import Text, first_name, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
@@ -51,13 +51,12 @@ class Split(NamedTuple):
 
     def input_text(self, *, keep: bool, digest: bool = False) -> Text:
         """Return the input, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
-        header = self.in_header[0] if self.in_header else None
-        return Text(self.input, header, keep=keep, digest=digest, expected_path=self.expected)
+        return Text(self.input, first_name(self.in_header), keep=keep, digest=digest, expected_path=self.expected)
 
     @property
     def output_header(self) -> str | None:
         """The first name of the header of answers and outputs."""
-        return self.out_header[0] if self.out_header else None
+        return first_name(self.out_header)
 
 
 def advice_on_documents(directory: str) -> list[str]:
@@ -361,7 +360,7 @@ def read_vocabulary(task: Task) -> frozenset[str]:
             raise errors.EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
     path = find_answers(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
-    header = next(iter(read_header(task.directory, task.out_header)), None)
+    header = first_name(read_header(task.directory, task.out_header))
     return frozenset(() if path is None else read_lines(path, header=header))
 
 
