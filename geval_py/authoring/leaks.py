@@ -310,7 +310,7 @@ class Leaks:
                     text = texts[path][item]
                     column = column_of(text, self._evaluated[path].files, word)
                 places.append(Place(item + 1, column, "", visible(message), text))
-            rule, share = self._rules[code], min(1.0, len(items) / sizes[path])
+            rule, share = self._rules[code], len(items) / sizes[path]
             self.problems.append(
                 Problem(
                     rule=rule, path=path, count=len(items), share=share, summary=rule.summary, places=tuple(places)

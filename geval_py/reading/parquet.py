@@ -105,7 +105,7 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
             chunks = [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(prefixes)]
             sizes = [chunk.total_uncompressed_size + BYTES_OF_VALUE * chunk.num_values for chunk in chunks]
             stored = min(file_size, sum(chunk.total_compressed_size for chunk in chunks))
-            if min([group.num_rows, stored, *sizes], default=0) < 0:
+            if min(group.num_rows, stored, *sizes) < 0:
                 raise ValueError("a size in its footer is negative")
         size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
         total += size

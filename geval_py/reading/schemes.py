@@ -110,8 +110,6 @@ def multiply_out(text: str) -> list[str]:
     As in GEval's Data.CartesianStrings, a product ends at the next ``}``, and alternatives may have flags with
     arguments: ``{Accuracy:N<Acc>,F1:N<F>}``. Unlike GEval, a comma or a brace inside of ``<...>`` is the argument's.
     """
-    if "{" not in text:
-        return [text]
     products = [""]
     position = 0
     for match in re.finditer(_PRODUCT, text):

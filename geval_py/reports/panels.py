@@ -702,7 +702,7 @@ def help_panel(report: Report) -> Panel | None:
 
 def changes(tuning: Tuning, mixture: Mixture | None) -> tuple[list[tuple[ChartRow, str]], Chart]:
     """Return the present perplexity and the held-out one of each change, with what makes it, and a chart of them."""
-    scores: dict[tuple[str, ...], float] = {(): tuning.score}
+    scores: dict[tuple[str, ...], float] = {}
     rows = [(ChartRow("as it is", as_perplexity(tuning.score, tuning.unit), colour=SOFT), "")]
     for trial in tuning.trials:
         base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
