@@ -226,22 +226,20 @@ def marks_text() -> str:
     return ", ".join(f"{name} p < {below}" for below, name, _ in STYLES)
 
 
-class Marker:
+class Marker(NamedTuple):
     """Marks the words of an item whose features have a small p, for a terminal, and escapes all other text.
 
     Numbers in an output are not marked: they are its probabilities, not words.
     """
 
-    def __init__(self, p_values: Mapping[str, float], fields: features.Fields, tokens: features.Tokens) -> None:
-        self._styles = {
-            name: next((style for below, _, style in STYLES if p < below), "") for name, p in p_values.items()
-        }
-        self._fields, self._tokens = fields, tokens
+    p_values: Mapping[str, float]
+    fields: features.Fields
+    tokens: features.Tokens
 
     def line(self, line: ScoredLine) -> ScoredLine:
         """Return a line with its input, expected and output marked; a TAB as ``<tab>``."""
         item = items.ScoredItem(line.input, line.expected, line.output)
-        expected, output, *columns = (self.marked(field, text) for field, text in self._fields.split(item))
+        expected, output, *columns = (self.marked(field, text) for field, text in self.fields.split(item))
         return line._replace(input="<tab>".join(columns), expected=expected, output=output)
 
     def marked(self, field: features.Field, text: str) -> str:
@@ -249,12 +247,13 @@ class Marker:
         shown = []
         name = str(field)
         end = 0
-        for token in self._tokens(text):
+        for token in self.tokens(text):
             start = text.find(token, end)
             if start < 0 or (token == "_" and text[end:start].strip(" \t:")):
                 continue  # a tokenizer may write a token otherwise than the text does, as a space for one
             is_word = field != features.OUTPUT or not wordprobs.NUMBER.fullmatch(token)
-            style = self._styles.get(f"{name}:{token}", "") if is_word else ""
+            p = self.p_values.get(f"{name}:{token}", 1.0) if is_word else 1.0
+            style = next((style for below, _, style in STYLES if p < below), "")
             shown += [escapes.terminal_text(text[end:start]), style, visible(token), PLAIN if style else ""]
             end = start + len(token)
         return "".join([*shown, escapes.terminal_text(text[end:])])

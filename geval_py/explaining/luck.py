@@ -219,7 +219,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
         listed = profile.column("listed") > 0
         masses = np.where(listed, mass, rest / np.maximum(1, vocabulary - words))
         finite = (listed | ~unknown) & (masses > 0)
-        unlisted = float((~listed[finite]).mean()) if finite.any() else math.nan
+        unlisted = _mean((~listed[finite]).astype(float))
         hashed_loss = _mean(profile.column("loss")[finite])
         exact = Exact(
             vocabulary=vocabulary,
