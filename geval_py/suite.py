@@ -148,11 +148,11 @@ class Evaluations(list[Evaluation]):
         """
         from geval_py.explaining.comparison import checked_label
         from geval_py.scoring.score_tables import scores_table
-        from geval_py.tables.latex import document
+        from geval_py.tables.formats import latex_document
 
         table = scores_table(self, precision, names, for_paper=True)
         signed = signature_lines((one.output.name, one.signature) for one in self)
-        return "".join(document(table, (), (), signed, caption, checked_label(label)))
+        return "".join(latex_document(table, (), (), signed, caption, checked_label(label)))
 
     def __repr__(self) -> str:
         return "".join(self._table().text()).removesuffix("\n") if self else "[]"

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-from geval_py.tables.escapes import html_text, json_list_text, json_text, markdown_text
-from geval_py.tables.latex import document as latex_document
-from geval_py.tables.layout import fitted
+from geval_py.tables.escapes import html_text, json_list_text, json_text, latex_text, markdown_text
+from geval_py.tables.layout import fitted, legend_without
 from geval_py.tables.table import Table
+from geval_py.text import visible
 from geval_py.version import __version__
 
 
@@ -63,7 +63,7 @@ class Tabular:
         yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        """Write a LaTeX table, in a table environment with a caption or a label; see ``geval_py.tables.latex``."""
+        """Write a LaTeX table, in a table environment with a caption or a label; see :func:`latex_document`."""
         yield from latex_document(self.table(), self.legend(), self.notes, self.signatures(), caption, label)
 
     def html(self) -> Iterator[str]:
@@ -101,6 +101,49 @@ def json_fields(value: Any, *without: str) -> dict[str, Any]:
     if values.get("signature") is not None:
         values["signature"] = str(values["signature"])
     return {name: shown(one) for name, one in values.items()}
+
+
+def latex_document(
+    whole: Table,
+    legend: Iterable[str],
+    notes: Sequence[str],
+    signatures: Iterable[str],
+    caption: str | None,
+    label: str | None,
+) -> Iterator[str]:
+    r"""Write a tabular and, as comments, the packages it needs, the signatures, the legend and the notes.
+
+    It needs booktabs and, to fit into the text of a page, adjustbox. The columns that a table names as
+    ``not_printed`` are left out; a comment says which.
+
+    With a ``caption``, which is escaped, or a ``label`` it stands in a table environment, no wider than the text of
+    the page, and the legend below it is typeset. A label alone has an empty caption, without which ``\ref`` would
+    show the section's number.
+    """
+    left_out = [column.heading for column in whole.columns if column.heading in whole.not_printed]
+    table = whole.without(left_out) if left_out else whole
+    legend = legend_without(legend, set(left_out))
+    below = [f"Note: {note}." for note in notes]
+    if left_out:
+        below.append(f"Left out, since a page is narrow: {', '.join(left_out)}. CSV and JSON have them.")
+    is_set = caption is not None or label is not None
+    yield f"% needs \\usepackage{{booktabs{',adjustbox' if is_set else ''}}}\n"
+    yield from (f"% {line}\n" for line in signatures)
+    if not is_set:
+        yield from table.latex()
+        yield from (f"% {line}\n" for line in (*legend, *below))
+        return
+    yield f"\\begin{{table}}\n\\centering\n\\caption{{{latex_text(visible(caption or ''))}}}\n"
+    yield "" if label is None else f"\\label{{{label}}}\n"
+    yield "\\begin{adjustbox}{max width=\\linewidth}\n"
+    yield from table.latex()
+    yield "\\end{adjustbox}\n"
+    if typeset := [f"{latex_text(line)}\n" for line in legend if line]:
+        yield "\n\\smallskip\n\\begin{minipage}{\\linewidth}\n\\footnotesize\n"
+        yield from typeset
+        yield "\\end{minipage}\n"
+    yield "\\end{table}\n"
+    yield from (f"% {line}\n" for line in below)
 
 
 class Listing(Tabular):
