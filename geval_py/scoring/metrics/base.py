@@ -226,13 +226,13 @@ class Metric(NamedTuple):
             import numpy as np
 
             return self.measure.corpus_score([statistics])(np.arange(statistics.lines))
-        classes: list[Sequence[Sequence[float]]] = [statistics.columns]
+        tables = [statistics]
         if statistics.classes:
-            rows: dict[float | str, list[Row]] = {}
-            for one, row in zip(statistics.classes, zip(*statistics.columns, strict=True), strict=True):
-                rows.setdefault(one, []).append(row)
-            classes = [list(zip(*rows_of_class, strict=True)) for rows_of_class in rows.values()]
-        scores = [self.measure.formula(list(map(total, columns)), len(columns[0])) for columns in classes]
+            places: dict[float | str, list[int]] = {}
+            for place, one in enumerate(statistics.classes):
+                places.setdefault(one, []).append(place)
+            tables = list(map(statistics.only, places.values()))
+        scores = [self.measure.formula(list(map(total, table.columns)), table.lines) for table in tables]
         return math.fsum(scores) / len(scores)
 
     def of_line(self, *statistics: float) -> float:

@@ -74,10 +74,8 @@ class RowColumn(NamedTuple):
             if error.role == "output" and self.parse_answer is not None:  # an answer that is no better is blamed
                 parse_as("expected", self.parse_answer, texts["expected"][error.line - first_line], error.line)
             raise
-        more: dict[str, Any] = {self.beside or "details": beside}
-        if self.beside == "out_of_vocabulary":
-            more = {self.beside: sum(beside)}
-        return LineStatistics(columns, **more)
+        of_lines: Any = sum(beside) if self.beside == "out_of_vocabulary" else beside
+        return LineStatistics(columns, **{self.beside or "details": of_lines})
 
 
 def parse_as(role: Role, parse: Parse, text: str, line: int) -> Any:
