@@ -200,11 +200,6 @@ def score_output(
         (None, column): table for column, table in zip(columns, statistics, strict=True)
     }
     results = []
-    has_candidates = True
-    if format_ending(output.path) and any(plan.metric.needs_candidates for plan in plans):
-        from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
-
-        has_candidates = not lists_answers_alone(output.path)
     for plan in plans:
         key, chosen = (plan.choice, plan.column), selections.get(plan.choice)
         if chosen is not None and key not in tables:
@@ -218,10 +213,13 @@ def score_output(
                 malformed.metrics = _names(plans, plan)
                 raise
         table = tables[key]
-        if not has_candidates and plan.metric.needs_candidates:
-            name = plan.metric.name
-            message = f"{name} needs several candidates: {ANSWERS_ALONE}; use LogLoss, Likelihood or Perplexity"
-            table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
+        if plan.metric.needs_candidates and format_ending(output.path):
+            from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
+
+            if lists_answers_alone(output.path):
+                what = f"{plan.metric.name} needs several candidates: {ANSWERS_ALONE}"
+                message = f"{what}; use LogLoss, Likelihood or Perplexity"
+                table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
         results.append(score_of(plan, table, None if chosen is None else chosen.line_numbers))
     scores = tuple(result for result in results if result.error is None)
     error = next((result.error for result in results if result.error is not None), None)
