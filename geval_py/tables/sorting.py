@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from tempfile import TemporaryFile
+from typing import Any
+
+RUN_BYTES = 1 << 21  # of lines that are sorted in memory at once
+RUN_PARTS = 32  # that are read one after another
+PAIR_BYTES = 160  # of a text's key and objects in memory
 
 
 def sort_texts(keyed: Iterable[tuple[float, str]], *, greatest_first: bool) -> Iterator[str]:
-    """Yield texts by their keys; equals in order, and NaN last.
+    """Yield texts, each ended by LF, by their keys; equals in order, and NaN last.
 
-    Meanwhile they are in temporary files of SQLite's, since those of a million lines would take a gigabyte of memory.
+    Meanwhile they are in a temporary file, since those of a million lines would take a gigabyte of memory: in sorted
+    runs, of which a small part each is in memory when they are merged.
     """
-    import sqlite3
+    import numpy as np
 
-    with closing(sqlite3.connect("")) as database:
-        try:
-            database.execute("PRAGMA page_size = 65536")  # larger pages are fewer system calls
-            database.execute("CREATE TABLE texts (key REAL, text TEXT)")
-            database.executemany("INSERT INTO texts VALUES (?, ?)", keyed)  # NaN becomes NULL
-            order = "DESC" if greatest_first else "ASC"
-            for (text,) in database.execute(f"SELECT text FROM texts ORDER BY key IS NULL, key {order}, rowid"):
-                yield text
-        except sqlite3.OperationalError as error:
-            number = errno.ENOSPC if error.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
-            raise OSError(number, os.strerror(number)) from error
+    def order(keys: Sequence[float]) -> Any:
+        return np.argsort(np.negative(keys) if greatest_first else np.asarray(keys), kind="stable")
+
+    keys, numbers, runs = array("d"), array("q"), list[Iterator[str]]()
+    with TemporaryFile() as file:
+
+        def read(start: int, sizes: Sequence[int]) -> Iterator[str]:
+            for size in sizes:
+                file.seek(start)
+                yield from map(bytes.decode, BytesIO(file.read(size)))
+                start += size
+
+        for block in _blocks(keyed):
+            own, texts = zip(*(block[place] for place in order([key for key, _ in block])), strict=True)
+            keys.extend(own)
+            numbers.extend([len(runs)] * len(own))
+            start, step = file.tell(), len(own) // RUN_PARTS + 1
+            parts = ("".join(texts[place : place + step]).encode() for place in range(0, len(own), step))
+            runs.append(read(start, list(map(file.write, parts))))
+        for number in np.asarray(numbers)[order(keys)].tolist():
+            yield next(runs[number])
+
+
+def _blocks(keyed: Iterable[tuple[float, str]]) -> Iterator[list[tuple[float, str]]]:
+    """Yield lists of texts with their keys that take about RUN_BYTES of memory."""
+    block, size = list[tuple[float, str]](), 0
+    for pair in keyed:
+        block.append(pair)
+        size += len(pair[1]) + PAIR_BYTES
+        if size > RUN_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
