@@ -31,8 +31,9 @@ def page(report: Report, title: str) -> str:
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)
     )
     templates = environment(PACKAGE)
-    functions = (drawing.figure, percent, bar, sort_key)
-    templates.filters |= {function.__name__: function for function in functions} | {"shorten": short}
+    templates.filters |= {
+        "figure": drawing.figure, "percent": percent, "bar": bar, "sort_key": sort_key, "shorten": short
+    }  # fmt: skip
     shown = sections(report)
     return templates.get_template("page.html").render(
         title=title,

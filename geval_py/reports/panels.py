@@ -91,8 +91,7 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
         ("Which lines are hard", hard),
         ("Calibration, and what would help", honest),
     ]
-    some = [(title, [panel for panel in of_section if panel is not None]) for title, of_section in panels]
-    return [(title, of_section) for title, of_section in some if of_section]
+    return [(title, some) for title, of_section in panels if (some := [panel for panel in of_section if panel])]
 
 
 Writer: TypeAlias = Callable[[Any], str]
