@@ -234,8 +234,7 @@ class NgramModel:
         if weights is None:
             logs, unknown = _rows_of_texts(models, on or ())
             losses = np.where(unknown, np.inf, -math.log(10) * logs)  # words that no model has do not count
-            _, masses = mixing.relative_masses(losses)
-            weights = mixing.rounded(mixing.best_weights(masses)).tolist()
+            weights = mixing.rounded(mixing.best_weights(mixing.relative_masses(losses)[1])).tolist()
         if len(weights) != len(models) or not models:
             raise errors.UsageError(message=f"{len(weights)} weights are not for {len(models)} models")
         if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, abs_tol=1e-4):

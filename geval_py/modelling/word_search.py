@@ -17,7 +17,7 @@ import operator
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -401,16 +401,15 @@ class WordSearch:
         """
         tried = dict.fromkeys(likeliest(shares, RESCORED))
         tried |= dict.fromkeys(word for word in candidates if word in shares)
-        words = list(tried)
-        behind = gap.tokens_behind(words, right, min(self._right, gap.room))
+        behind = gap.tokens_behind(tried, right, min(self._right, gap.room))
         logs = np.array([log.sum() for log in self._model.log_probabilities(gap.prefix, behind)])
         joint = np.exp(logs - logs.max())
-        left = np.array([shares[word] for word in words])
-        judges = np.argsort(-left, kind="stable")[int(len(words) * MIN_JUDGES) :]
+        left = np.array([shares[word] for word in tried])
+        judges = np.argsort(-left, kind="stable")[int(len(tried) * MIN_JUDGES) :]
         fit = float(joint[judges].sum() / left[judges].sum())
         others = {word: share * fit for word, share in shares.items() if word not in tried}
         total = float(joint.sum()) + math.fsum(others.values()) + rest * fit
-        weighed = dict(zip(words, joint.tolist(), strict=True)) | others
+        weighed = dict(zip(tried, joint.tolist(), strict=True)) | others
         return {word: share / total for word, share in weighed.items()}
 
 
@@ -441,10 +440,10 @@ class TokenContext:
         alone = self._model.encode(self.lead + text)  # the text would be spelt otherwise: a rare tokenizer
         return tuple(alone[len(self._model.encode("")) :])
 
-    def tokens_behind(self, words: Sequence[str], right: str, count: int) -> list[Tokens]:
+    def tokens_behind(self, words: Iterable[str], right: str, count: int) -> list[Tokens]:
         """Return the tokens of each word and of the beginning of the text behind it, ``count`` tokens or words."""
-        match = re.match(rf"(?:\s*\S+){{0,{count}}}", right)  # so many words have as many tokens or more
-        beginning = match.group()[: MAX_WORD_LENGTH * count] if match else ""
+        (beginning,) = re.findall(rf"\A(?:\s*\S+){{0,{count}}}", right)  # so many words have as many tokens or more
+        beginning = beginning[: MAX_WORD_LENGTH * count]
         spellings = []
         for word in words:
             tokens = self.tokens_of(word + beginning)
