@@ -63,7 +63,7 @@ class Tabular:
         yield from (f"{markdown_text(line)}\n" for line in (["", *below] if below else []))
 
     def latex(self, caption: str | None = None, label: str | None = None) -> Iterator[str]:
-        """Write a LaTeX table, in a table environment with a caption or a label; see :func:`latex_document`."""
+        """Write a LaTeX table, in a table environment with a caption or a label; a comment names its packages."""
         yield from latex_document(self.table(), self.legend(), self.notes, self.signatures(), caption, label)
 
     def html(self) -> Iterator[str]:
