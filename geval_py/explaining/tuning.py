@@ -22,6 +22,7 @@ from geval_py import errors, version
 from geval_py.explaining import cross_validation, derived
 from geval_py.explaining.documents import DocumentsBy
 from geval_py.explaining.guesses import bucket_shares, read_guesses
+from geval_py.explaining.significance import mean_of
 from geval_py.reading import config
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.recipes import BY_LINE, Parameters
@@ -230,7 +231,7 @@ def tune(
         names = tuple(dict.fromkeys((*kept, *step)))
         start = replace(parameters, frequent=guesses.frequent)
         fitted, *fits = cross_validation.fit(guesses, names, start, folds.of_line)
-        fitted = min((fitted, start), key=lambda one: float(guesses.losses(one).mean()))
+        fitted = min((fitted, start), key=lambda one: mean_of(guesses.losses(one)))
         tried = np.empty(guesses.lines)
         for out, at in zip(folds, fits, strict=True):
             tried[out] = guesses.losses(at, np.flatnonzero(out))

@@ -83,11 +83,11 @@ def test_the_weights_are_those_that_another_search_finds(rows):
 
 def test_mixed_losses_are_those_of_the_masses():
     losses = np.array([[1.0, 800.0, math.inf, math.inf], [2.0, 801.0, 1.0, math.inf]])
-    found = mixed_losses(*relative_masses(losses), np.array([0.25, 0.75]))
-    assert found[0] == pytest.approx(-math.log(0.25 * math.exp(-1) + 0.75 * math.exp(-2)))
-    assert found[1] == pytest.approx(800 - math.log(0.25 + 0.75 * math.exp(-1)))
-    assert found[2] == pytest.approx(1 - math.log(0.75))
-    assert found[3] == math.inf
+    mixed = mixed_losses(*relative_masses(losses), np.array([0.25, 0.75]))
+    assert mixed[0] == pytest.approx(-math.log(0.25 * math.exp(-1) + 0.75 * math.exp(-2)))
+    assert mixed[1] == pytest.approx(800 - math.log(0.25 + 0.75 * math.exp(-1)))
+    assert mixed[2] == pytest.approx(1 - math.log(0.75))
+    assert mixed[3] == math.inf
 
 
 # What is written

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "exact_sum.hpp"
@@ -137,7 +137,6 @@ class Rewriter {
         const std::size_t before = to_.size();
         std::size_t most = MAX_DIGITS;
         for (const Sum& sum : sums_) most += sum.word.size() + MAX_DIGITS + 2;
-        if (to_.capacity() < before + most) to_.reserve(2 * (before + most));
         to_.resize(before + most);
         Expansion rounded;
         double largest = 0, of_largest = 0;
