@@ -151,6 +151,7 @@ class Profiler {
     }
 
     void count(std::uint32_t expected, std::uint64_t number) {
+        if (masses_.empty()) return;
         double of_bins[BINS] = {};
         bool has_words[BINS] = {};
         for (std::size_t i = 0; i < masses_.size(); ++i) {
