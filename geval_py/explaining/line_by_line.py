@@ -62,7 +62,7 @@ def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> I
     own = (numbers, *_figures(evaluation), *evaluation.scored_sides())
     if other is None:
         return map(ScoredLine, *own)
-    outputs = other.scored_lines(other.kept_texts().outputs.lines())
+    outputs = other.scored_lines(other.kept_texts().outputs)
     return map(ScoredLine, *own, evaluation.score_differences(other), *_figures(other), outputs)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,7 +126,7 @@ def rank_features(
         fields = Fields(evaluation.split.in_header)
         seen = bytearray(SEEN_PER_LINE * len(known) * (least > 1 and len(known) > MAX_LINES))
         for now_least in (0, least) if seen else (0,):
-            items = compress(zip(*evaluation.scored_sides(), strict=False), known.tolist())
+            items = zip(*evaluation.scored_sides(known.tobytes()), strict=False)
             occurrences = collect(items, Occurrences(kinds, fields, (seen, now_least)), progress_of)
         return occurrences
 

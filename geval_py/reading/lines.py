@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
@@ -367,11 +367,23 @@ class Text:
         if self._keep:
             self._blocks.append(bytes(block))
 
-    def lines(self) -> Iterator[str]:
-        """Yield the decoded lines; raises UnreadableFileError if the file was changed, and as LineReader."""
+    def lines(self, chosen: Sequence[int] | None = None) -> Iterator[str]:
+        """Yield the decoded lines, or those whose flag in ``chosen``, a number for each line, is not 0.
+
+        Raises UnreadableFileError if the file was changed, and as LineReader.
+        """
         if self.path is None:
             return repeat("")
-        return chain.from_iterable(map(decode_lines, self.blocks()))
+        if chosen is None:
+            return chain.from_iterable(map(decode_lines, self.blocks()))
+        return self._chosen_lines(chosen)
+
+    def _chosen_lines(self, chosen: Sequence[int]) -> Iterator[str]:
+        stop = 0
+        for block in self.blocks():
+            start, stop = stop, stop + block.count(b"\n")
+            if any(chosen[start:stop]):
+                yield from compress(decode_lines(block), chosen[start:stop])
 
     def blocks(self) -> Iterable[bytes]:
         """Return the bytes of an existing file as blocks of whole lines; raises as :meth:`lines`."""

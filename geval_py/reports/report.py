@@ -25,7 +25,7 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Flags, Integers, Interval
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers, Interval
 from geval_py.explaining.statistics import interval
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
@@ -112,8 +112,7 @@ class Report:
 
         Those of distributions over words are as the metric's flags leave them.
         """
-        flags = np.isin(np.arange(len(self.values)), places).tolist()
-        inputs, expected, outputs = (compress(side, flags) for side in self.evaluation.scored_sides())
+        inputs, expected, outputs = self.evaluation.scored_sides(self._flags(places))
         return map(ScoredItem, inputs, map(self._prepare, expected), map(self._prepare, outputs))
 
     @cached_property
@@ -194,7 +193,7 @@ class Report:
         """
         if self.evaluation.split.input is None:
             return []
-        inputs = list(compress(next(self.evaluation.scored_sides()), self._is_sampled.tolist()))
+        inputs = list(next(self.evaluation.scored_sides(self._flags(self.sample))))
         width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
         text = lines_of(inputs)
         del inputs
@@ -247,10 +246,11 @@ class Report:
         luck = luck_of(scored, 0) if len(scored.scores) > 1 else None
         return calibration_of(scored, documents=self.column), luck if luck and luck.lines else None
 
-    @cached_property
-    def _is_sampled(self) -> Flags:
-        """Whether each line is in the sample."""
-        return np.isin(np.arange(len(self.values)), self.sample)
+    def _flags(self, places: Integers) -> bytes:
+        """Return whether each scored line is at one of the places, as 0 or 1."""
+        flags = np.zeros(len(self.values), np.uint8)
+        flags[places] = 1
+        return flags.tobytes()
 
     @cached_property
     def _read_sample(self) -> tuple[ScoredOutput, WorstFeatures]:
@@ -263,25 +263,25 @@ class Report:
             schemes = schemes_of(own)
             schemes = [*calibration_schemes(schemes), *luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]]
         occurrences = Occurrences(FeatureKinds(word_shapes=True), Fields(own.split.in_header))
-        sides, lines = list(own.scored_sides()), len(self.values)
-        for start in range(0, lines, LINES_AT_ONCE):
-            inputs, *texts = (list(islice(side, LINES_AT_ONCE)) for side in sides)
-            places = np.flatnonzero(self._is_sampled[start : start + LINES_AT_ONCE]).tolist()
-            if not places:
+        items, starts = self.read_items(self.sample), range(0, len(self.values), LINES_AT_ONCE)
+        parts = np.split(self.sample, np.searchsorted(self.sample, starts[1:]))
+        for start, places in zip(starts, parts, strict=True):
+            within, texts = (places - start).tolist(), list(islice(items, len(places)))
+            if not texts:
                 continue
-            expected, outputs = ([":1"] * len(side) for side in texts)
-            for place in places:
-                expected[place], outputs[place] = (self._prepare(side[place]) for side in texts)
-            if not all(":" in outputs[place] for place in places):
+            expected, outputs = ([":1"] * (within[-1] + 1) for _ in range(2))
+            for place, item in zip(within, texts, strict=True):
+                expected[place], outputs[place] = item.expected, item.output
+            if not all(":" in item.output for item in texts):
                 schemes, tables = schemes[:1], tables[:1]
             scored = [
-                metric.column.statistics(lines_of(outputs), lines_of(expected), start + 1).only(places)
+                metric.column.statistics(lines_of(outputs), lines_of(expected), start + 1).only(within)
                 for _, metric in schemes
             ]
             tables = extended(tables, scored)
-            if finite := [place for place in places if math.isfinite(self.values[start + place])]:
-                occurrences.add([(inputs[place], expected[place], outputs[place]) for place in finite])
-        numbers = np.array(own.line_numbers or range(1, lines + 1))[self.sample]
+            if finite := list(compress(texts, np.isfinite(self.values[places]).tolist())):
+                occurrences.add(finite)
+        numbers = np.array(own.line_numbers or range(1, len(self.values) + 1))[self.sample]
         scores = tuple(
             self.score._replace(metric=metric, statistics=table, line_numbers=array("q", numbers))
             for (_, metric), table in zip(schemes, tables, strict=True)

@@ -7,7 +7,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import islice
+from itertools import compress, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
@@ -252,22 +252,27 @@ class ScoredOutput:
             raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
         return self.texts
 
-    def scored_sides(self) -> Iterator[Iterator[str]]:
-        """Yield the scored lines of the input, the answers and the output; raises as :meth:`read_items`."""
+    def scored_sides(self, chosen: Sequence[int] | None = None) -> Iterator[Iterator[str]]:
+        """Yield the scored lines of the input, the answers and the output, or some; raises as :meth:`read_items`.
+
+        ``chosen`` are flags of the scored lines. An input that is not there has "" without end.
+        """
         outputs, expected = self.kept_texts()
         self.input.check_lines(self.file_lines)
-        inputs = islice(self.input.lines(), self.file_lines)
-        return map(self.scored_lines, (inputs, expected.lines(), outputs.lines()))
+        return (self.scored_lines(text, chosen) for text in (self.input, expected, outputs))
 
-    def scored_lines(self, texts: Iterator[str]) -> Iterator[str]:
-        """Yield the scored lines among the texts of all lines, in scoring order."""
+    def scored_lines(self, text: Text, chosen: Sequence[int] | None = None) -> Iterator[str]:
+        """Yield the scored lines of a text, or the chosen ones of these, in scoring order."""
         if self.line_numbers is None:
-            return texts
-        numbers = frozenset(self.line_numbers)
-        by_number = ((number, text) for number, text in enumerate(texts, 1) if number in numbers)
+            return text.lines(chosen)
+        numbers = self.line_numbers if chosen is None else list(compress(self.line_numbers, chosen))
+        is_read = bytearray(self.file_lines)
+        for number in numbers:
+            is_read[number - 1] = True
+        lines = text.lines(is_read)
         if self.scores[0].scheme.percentage is None:
-            return (text for _, text in by_number)
-        return map(dict(by_number).__getitem__, self.line_numbers)
+            return lines
+        return map(dict(zip(sorted(numbers), lines, strict=False)).__getitem__, numbers)
 
     def select(self, filter: ItemFilter) -> list[bool]:
         """Return for each scored line whether it has the features of a filter.
