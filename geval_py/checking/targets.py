@@ -24,7 +24,7 @@ from geval_py.errors import (
 )
 from geval_py.reading import compression, config, sources, splits, wordprobs
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.lines import LineReader, decode_lines, first_name
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
 from geval_py.reading.preparation import Preparation
 from geval_py.reading.splits import find_answers
@@ -360,11 +360,9 @@ def holds_data(folder: str) -> bool:
 
 def _folders_in(folder: str, beginnings: str | tuple[str, ...] = "") -> list[str]:
     """Return the names of the folders in a folder; raises UnreadableFileError, also if it may only be listed."""
-    try:
+    with sources.naming(folder):
         os.stat(os.path.join(folder, os.curdir))
         names = [name for name in os.listdir(folder) if name.startswith(beginnings)]
-    except OSError as error:
-        raise UnreadableFileError(path=folder, reason=error.strerror or str(error)) from error
     return [name for name in names if os.path.isdir(os.path.join(folder, name))]
 
 
@@ -391,7 +389,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
     out_header = os.path.isfile(os.path.join(target.challenge, splits.OUT_HEADER_FILE))
     for name in (task.out_header or (splits.OUT_HEADER_FILE if out_header else None), task.in_header):
         try:
-            headers.append(next(iter(splits.read_header(target.challenge, name)), None))
+            headers.append(first_name(splits.read_header(target.challenge, name)))
         except DataError as error:
             headers.append(None)
             notes.append(f"{_one_line(error)}; so no line is taken for a header")

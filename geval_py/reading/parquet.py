@@ -69,11 +69,11 @@ def opened_columns(
     than ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if that is more.
     """
     import_pyarrow()
-    if not is_regular(path) or is_remote(path):
-        raise UnreadableFileError(path=path, reason="Parquet is read from one file on this machine")
-    if compression_by_ending(path) is not None:
-        raise UnreadableFileError(path=path, reason="Parquet is compressed inside: unpack it, and name it .parquet")
     with naming(path):
+        if not is_regular(path) or is_remote(path):
+            raise ValueError("Parquet is read from one file on this machine")
+        if compression_by_ending(path) is not None:
+            raise ValueError("Parquet is compressed inside: unpack it, and name it .parquet")
         raw = open(path, "rb")
     with raw:
         with pyarrow_errors(path):
@@ -82,12 +82,11 @@ def opened_columns(
             limits = {"thrift_string_size_limit": MAX_FOOTER_TEXT, "thrift_container_size_limit": MAX_FOOTER_LIST}
             file = ParquetFile(raw, buffer_size=BUFFER_BYTES, **limits)
             schema = file.schema_arrow
-        chosen = choose(schema.names) if choose else ""
-        if chosen:
-            names = [chosen]
-            check_column(path, schema, chosen)
-        else:
-            names = _output_columns(path, schema)
+        with naming(path):
+            chosen = choose(schema.names) if choose else ""
+            if chosen:
+                check_column(path, schema, chosen)
+            names = [chosen] if chosen else _output_columns(schema)
         file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
             max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
@@ -98,8 +97,8 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
     """Yield the rows of each row group, once the sizes that the footer gives are known to be within the limits."""
     prefixes = tuple(f"{name}." for name in names)
     total = 0
-    for number in range(file.metadata.num_row_groups):
-        with pyarrow_errors(path):
+    with pyarrow_errors(path):
+        for number in range(file.metadata.num_row_groups):
             group = file.metadata.row_group(number)
             chunks = [group.column(n) for n in range(group.num_columns)]
             chunks = [chunk for chunk in chunks if f"{chunk.path_in_schema}.".startswith(prefixes)]
@@ -107,15 +106,14 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
             stored = min(file_size, sum(chunk.total_compressed_size for chunk in chunks))
             if min(group.num_rows, stored, *sizes) < 0:
                 raise ValueError("a size in its footer is negative")
-        size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
-        total += size
-        if size > most:
-            reason = f"row group {number + 1} would unpack to more than {most} bytes, from {stored}"
-            raise UnreadableFileError(path=path, reason=f"{reason}; write smaller row groups, or TSV")
-        if total > max_bytes:
-            raise TooLargeError(path=path, max_bytes=max_bytes)
-        at_once = max(1, min(ROWS_OF_BATCH, BYTES_OF_BATCH * group.num_rows // max(1, size)))
-        with pyarrow_errors(path):
+            size, most = sum(sizes), max(MAX_GROUP_BYTES, MAX_RATIO * stored)
+            total += size
+            if size > most:
+                reason = f"row group {number + 1} would unpack to more than {most} bytes, from {stored}"
+                raise UnreadableFileError(path=path, reason=f"{reason}; write smaller row groups, or TSV")
+            if total > max_bytes:
+                raise TooLargeError(path=path, max_bytes=max_bytes)
+            at_once = max(1, min(ROWS_OF_BATCH, BYTES_OF_BATCH * group.num_rows // max(1, size)))
             for batch in file.iter_batches(at_once, row_groups=[number], columns=names, use_threads=False):
                 batch.validate(full=True)
                 yield batch
@@ -140,8 +138,8 @@ def _is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def _output_columns(path: str, schema: Any) -> list[str]:
-    """Return the columns of an output; raises UnreadableFileError unless they can make a line."""
+def _output_columns(schema: Any) -> list[str]:
+    """Return the columns of an output; raises ValueError unless they can make a line."""
     types = import_pyarrow().types
 
     def entries(kind: Any) -> Any:
@@ -156,25 +154,26 @@ def _output_columns(path: str, schema: Any) -> list[str]:
             place = kind.get_field_index(key) if kind is not None and types.is_struct(kind) else -1
             value = entries(kind.field(place).type) if place >= 0 else None
             if value is None or not (_is_text(value) if key == CHOICES else types.is_float64(value)):
-                reason = f"column {column}.{key}: lighteval's details of a multiple-choice task have a list there"
-                raise UnreadableFileError(path=path, reason=reason)
+                raise ValueError(
+                    f"column {column}.{key}: lighteval's details of a multiple-choice task have a list there"
+                )
         return [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
     has_map = False
     for name in names:
         if schema.names.count(name) > 1:
-            raise UnreadableFileError(path=path, reason=f"column {name}: there are two")
+            raise ValueError(f"column {name}: there are two")
         kind = schema.field(name).type
         is_map = name != WORDS and types.is_map(kind) and _is_text(kind.key_type)
         value = kind.item_type if is_map else entries(kind)
         is_number = value is not None and (types.is_floating(value) or types.is_integer(value))
         if not (value is not None and _is_text(value) if name == WORDS else is_number):
             lists = "a list of strings" if name == WORDS else "a list or a map of numbers"
-            raise UnreadableFileError(path=path, reason=f"column {name}: {lists} is wanted, not {shorten(str(kind))}")
+            raise ValueError(f"column {name}: {lists} is wanted, not {shorten(str(kind))}")
         has_map = has_map or is_map
     if not {*names} - {WORDS} or not ({WORDS, BUCKETS} & {*names} or has_map):
         keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
         columns = ", ".join(schema.names[:8])
-        raise UnreadableFileError(path=path, reason=f"its columns are {columns}; {keys} are wanted")
+        raise ValueError(f"its columns are {columns}; {keys} are wanted")
     return names
 
 

@@ -350,7 +350,7 @@ def exists(path: str) -> bool:
     except ValueError:  # a name that no file can have
         return False
     except OSError as error:
-        raise UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
+        raise unreadable(path, error) from error
     return True
 
 

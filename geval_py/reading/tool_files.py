@@ -16,7 +16,7 @@ from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import LOGARITHMS, PROBABILITIES, SCORE, TOKEN, Lines
-from geval_py.reading.sources import name_of
+from geval_py.reading.sources import name_of, naming
 from geval_py.text import some_of
 
 MAX_HYPOTHESES = 1 << 20  # of a list
@@ -218,23 +218,23 @@ def _tasks(document: Mapping[str, Any], *, are_benchmarks: bool = True) -> Itera
 
 def _lines_of_predictions(path: str, document: Mapping[str, Any]) -> Lines:
     tasks = list(_tasks(document))
-    if all(predictions is None for _, predictions in tasks):
-        names = some_of(rows.quoted(task) for task, _ in tasks)
-        raise UnreadableFileError(path=path, reason=f"no task has texts or classes as {PREDICTIONS}; it has {names}")
-    for task, predictions in tasks:
-        for n, one in enumerate(predictions or ()):
-            place = f"{rows.quoted(task)}, {PREDICTIONS}[{n}]"
-            identity = one.get("id") if isinstance(one, dict) else None
-            if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
-                raise UnreadableFileError(path=path, reason=f"{place}.id: an id that ends in _{n} is wanted")
-            prediction, place = one.get(PREDICTION), f"{place}.{PREDICTION}"
-            if isinstance(prediction, str):
-                line = prediction.strip()
-                if "\n" in line or "\r" in line or _SURROGATE.search(line):
-                    reason = f"{place}: {rows.quoted(prediction)} is not a line of text"
-                    raise UnreadableFileError(path=path, reason=reason)
-                yield line
-            elif isinstance(prediction, bool) or not isinstance(prediction, int):
-                raise UnreadableFileError(path=path, reason=f"{place}: a text or a whole number is wanted")
-            else:
-                yield str(prediction)
+    with naming(path):
+        if all(predictions is None for _, predictions in tasks):
+            names = some_of(rows.quoted(task) for task, _ in tasks)
+            raise ValueError(f"no task has texts or classes as {PREDICTIONS}; it has {names}")
+        for task, predictions in tasks:
+            for n, one in enumerate(predictions or ()):
+                place = f"{rows.quoted(task)}, {PREDICTIONS}[{n}]"
+                identity = one.get("id") if isinstance(one, dict) else None
+                if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
+                    raise ValueError(f"{place}.id: an id that ends in _{n} is wanted")
+                prediction, place = one.get(PREDICTION), f"{place}.{PREDICTION}"
+                if isinstance(prediction, str):
+                    line = prediction.strip()
+                    if "\n" in line or "\r" in line or _SURROGATE.search(line):
+                        raise ValueError(f"{place}: {rows.quoted(prediction)} is not a line of text")
+                    yield line
+                elif type(prediction) is int:
+                    yield str(prediction)
+                else:
+                    raise ValueError(f"{place}: a text or a whole number is wanted")
