@@ -218,7 +218,7 @@ def check_output(
             for block, findings in map_blocks(outputs, expected, work, workers or Threads(), progress=progress):
                 total.extend(findings)
                 answers_read += block.known
-                if total.is_binary:
+                if total.counts["binary"]:
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1, column=1)
                     return [problem] if "E106" in codes else []
@@ -309,19 +309,11 @@ def _sum_up(
         counts["W201"] += far_above_one
         kept["W201"] = sorted([*kept.get("W201", ()), *kept["E119"]], key=lambda entry: entry[0])[: total.max_places]
         del counts["E119"]
-    if target.is_of_words and (counts["W202"] or "logarithms" in total.scales):
-        sample = total.texts[: word_checks.SAMPLED_FOR_UNITS]
-        units = word_checks.find_units(sample)
-        if 2 * units["bits"] > len(sample):
-            add_file("W223", RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
-            shares["W223"] = units["bits"] / len(sample)
-        if 2 * units["complements"] > len(sample):
-            remedies["W202"] = "They look like 1 - p, where p is the probability: write p."
-    if len(total.scales) == 2:
-        (probabilities, one), (logarithms, other) = total.scales["probabilities"], total.scales["logarithms"]
+    if len(total.firsts) == 2:
+        probabilities, logarithms = counts["probabilities"], counts["logarithms"]
         message = f"{counted(probabilities, 'line')} of probabilities, {counted(logarithms, 'line')} of logarithms"
-        rarer = min((probabilities, -one), (logarithms, -other))
-        add_file("W213", message, line=-rarer[1])
+        _, last = min((counts[scale], -line) for scale, line in total.firsts.items())
+        add_file("W213", message, line=-last)
     expected, least = counts["expected capitals"], CASE_SHARE * counts["answers"]
     if expected and not counts["capitals"]:
         counts["W302"], kept["W302"] = expected, kept["expected capitals"]
@@ -341,7 +333,15 @@ def _sum_up(
             summaries[code], remedies[code] = NO_METRIC, f"{FIX_NO_METRIC} {RULES_BY_CODE[code].fix}"
     if not target.is_of_words:
         remedies["E103"] = RULES_BY_CODE["E103"].fix.replace("; write `:1` where there is no guess", "")
-    if target.is_of_words:
+    else:
+        if counts["W202"] or counts["logarithms"]:
+            sample = total.texts[: word_checks.SAMPLED_FOR_UNITS]
+            units = word_checks.find_units(sample)
+            if 2 * units["bits"] > len(sample):
+                add_file("W223", RULES_BY_CODE["W223"].summary, count=units["bits"], line=1)
+                shares["W223"] = units["bits"] / len(sample)
+            if 2 * units["complements"] > len(sample):
+                remedies["W202"] = "They look like 1 - p, where p is the probability: write p."
         sample = total.texts[: word_checks.SAMPLED_LINES]
         for code, (count, marked) in word_checks.find_subwords(target, sample).items():
             counts[code], shares[code] = count, count / len(sample)
@@ -371,7 +371,7 @@ def _sum_up(
                 entry if isinstance(entry, Place) else place_of(rule.code, entry[1], entry[0], *entry[2:])
                 for entry in kept.get(rule.code, ())
             )
-            share = min(1.0, counts[rule.code] / total.lines) if total.lines else 1.0
+            share = min(1.0, counts[rule.code] / max(1, total.lines))
             problems.append(
                 Problem(
                     rule=rule,

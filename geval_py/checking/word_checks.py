@@ -76,23 +76,22 @@ _SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TO
 class Findings:
     """What was found in some consecutive lines.
 
-    ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names. ``places``
-    holds the first ``max_places`` lines: number, text, and what else the rule's function of places takes. ``scales``
-    are the number of lines with probabilities, and with logarithms, and the number of the first. ``texts`` and
-    ``words`` are those of the lines of the file's head, and of the answers beside them; ``advice`` is that on the
-    numbers of the lines that are the places of E119; ``is_binary`` if no line there is text. ``loss`` is
-    the sum of the lines that have an answer, in nats.
+    ``counts`` has the number of lines that break a rule, by its code, and other facts, by their names: "binary" if
+    no line of the file's head is text, and the lines of "probabilities" and of "logarithms", whose first lines have
+    the numbers in ``firsts``. ``places`` holds the first ``max_places`` lines: number, text, and what else the rule's
+    function of places takes. ``texts`` and ``words`` are those of the lines of the file's head, and of the answers
+    beside them; ``advice`` is that on the numbers of the lines that are the places of E119. ``loss`` is the sum of
+    the lines that have an answer, in nats.
     """
 
     max_places: int
     lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[tuple[Any, ...] | Place]] = field(default_factory=dict)
-    scales: dict[str, tuple[int, int]] = field(default_factory=dict)
+    firsts: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     advice: Counter[str] = field(default_factory=Counter)
-    is_binary: bool = False
     loss: float = 0.0
 
     def add(self, name: str, block: BlockLines, index: int, *more: object, lines: int = 1, code: str = "") -> None:
@@ -111,13 +110,10 @@ class Findings:
         for code, kept in later.places.items():
             mine = self.places.setdefault(code, [])
             mine += kept[: self.max_places - len(mine)]
-        for scale, (lines, first) in later.scales.items():
-            before, first = self.scales.get(scale, (0, first))
-            self.scales[scale] = before + lines, first
+        self.firsts = later.firsts | self.firsts
         self.texts += later.texts
         self.words += later.words
         self.advice.update(later.advice)
-        self.is_binary |= later.is_binary
         self.loss += later.loss
 
 
@@ -151,7 +147,7 @@ def begin_block(block: Block, lines: BlockLines, findings: Findings, *, all_malf
     findings.words += lines.words[: len(head)] if head else []
     if block.first_line == 1:
         data = bytes(block.outputs)
-        findings.is_binary = all_malformed and b"\0" in data
+        findings.counts["binary"] = all_malformed and b"\0" in data
 
 
 def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Findings:
@@ -168,9 +164,8 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
         for kind, count in kinds.items():
             if not kind & NO_CHOICE_OF_SCALE:
                 scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
-                first = block.first_line + flags.index(kind)
-                before, first = findings.scales.get(scale, (0, first))  # kinds are in the order of their first lines
-                findings.scales[scale] = before + count, first
+                findings.counts[scale] += count
+                findings.firsts.setdefault(scale, block.first_line + flags.index(kind))  # kinds are in this order
         for rule in FLAG_RULES:
             breaking = {*filter(rule.is_broken, kinds)}
             if breaking:
