@@ -12,7 +12,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 
 from geval_py.checking.rules import FLAG_RULES, RULES
@@ -42,8 +42,6 @@ def fix_line(
     entry that looks like two. Without W206, a line that repeats a word loses at most its stray spaces. A line
     whose sum stays wrong because W202 or W203 is not selected is given no rest.
 
-    Raises UsageError on a rest mass outside (0, 1).
-
     >>> fix_line("the:1.5e0  :1.5")
     ('the:1.5e0 :1.5', frozenset({'E112'}))
     >>> fix_line("the:1 a:0 :1")[0]
@@ -53,7 +51,6 @@ def fix_line(
     >>> fix_line("the:1 a:0 :1", rules=["W207"])[0]
     'the:1 :1'
     """
-    check_rest_mass(rest_mass)
     tidy = re.sub("  +", " ", text).strip(" ") if "E112" in rules else text
     try:
         line = wordprobs.parse_line(tidy)
@@ -67,12 +64,6 @@ def fix_line(
         return tidy, spaces
     numbers = _write_numbers(masses, tidy)
     return " ".join(f"{word}:{number}" for word, number in zip(masses, numbers, strict=True)), spaces | codes
-
-
-def check_rest_mass(rest_mass: float | None) -> None:
-    """Raise UsageError if a rest mass is not between 0 and 1."""
-    if rest_mass is not None and not 0 < rest_mass < 1:
-        raise UsageError(message=f"the rest mass is {rest_mass!r}, which is not between 0 and 1 (both excluded)")
 
 
 def _fix_entries(
@@ -162,22 +153,20 @@ def fix_file(
     rest_mass: float | None = None,
     backup: bool = True,
     write: bool = True,
-    diff_lines: int = DIFF_LINES,
     rules: Collection[str] = FIXABLE,
 ) -> Fixes:
     """Fix an output file; the original becomes ``PATH.orig`` (or ``.orig.1`` …), unless ``backup`` is false.
 
     The new file is written beside the original, with its compression and permissions, and then replaces it
     atomically. If there is nothing to fix, or ``write`` is false, nothing is written. Lines with bytes that are not
-    UTF-8 lose at most their carriage returns; lines with a NUL (as in UTF-16) stay as they are. ``diff_lines`` limits
-    the diff. ``rules`` are the codes of the only rules to apply; the other arguments are as for :func:`fix_line`.
-    Where fragments of words seem to have entries (W221), no repeated entries are merged (W206).
+    UTF-8 lose at most their carriage returns; lines with a NUL (as in UTF-16) stay as they are. ``rules`` are the
+    codes of the only rules to apply; the other arguments are as for :func:`fix_line`. Where fragments of words seem
+    to have entries (W221), no repeated entries are merged (W206).
 
     Raises UsageError for standard input, an address, a file that is not regular (also a symbolic link, which leads to
-    a file that was not named), a file that was changed meanwhile or cannot be written, and a rest mass outside
-    (0, 1); UnreadableFileError or CorruptFileError if the file cannot be read. The file is then unchanged.
+    a file that was not named), and a file that was changed meanwhile or cannot be written; UnreadableFileError or
+    CorruptFileError if the file cannot be read. The file is then unchanged.
     """
-    check_rest_mass(rest_mass)
     if sources.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
@@ -187,9 +176,9 @@ def fix_file(
     if "E118" in rules:
         with LineReader(path) as reader:
             while (block := reader.block()) and not has_spaces:
-                has_spaces = b" " in bytes(block)
+                has_spaces = b" " in block
                 has_tabs = has_tabs or _TAB_AFTER_ENTRY.search(block) is not None
-    fixes = Fixes(path, rest_mass, diff_lines, frozenset(rules), has_tabs=has_tabs and not has_spaces)
+    fixes = Fixes(path, rest_mass, frozenset(rules), has_tabs=has_tabs and not has_spaces)
     with LineReader(path) as reader:
         if not write:
             for _ in fixes.fix_blocks(reader):
@@ -212,16 +201,14 @@ class Fixes:
     """The changes that were made to a file, or would be made: fixes its lines in order, and counts them.
 
     ``lines`` counts the lines, ``changes`` the fixed ones by the code of the rule (W211: 1 for the file); ``diff``
-    holds the first ``diff_lines`` fixed ones: number, before, after; undecodable bytes are U+FFFD. ``backup_path`` is
+    holds the first DIFF_LINES fixed ones: number, before, after; undecodable bytes are U+FFFD. ``backup_path`` is
     the new place of the original. ``rules`` are the codes of the only rules to apply. With ``has_tabs``, TABs
     separate the entries of all lines (E118).
     """
 
     path: str
     rest_mass: float | None
-    diff_lines: int
     rules: frozenset[str] = FIXABLE
-    _: KW_ONLY
     has_tabs: bool = False
     lines: int = 0
     changes: Counter[str] = field(default_factory=Counter)
@@ -258,7 +245,7 @@ class Fixes:
                 codes |= more
             if codes:
                 self.changes.update(codes)
-                if len(self.diff) < self.diff_lines:
+                if len(self.diff) < DIFF_LINES:
                     after = lines[index].decode(errors="replace")
                     self.diff.append((self.lines, before.decode(errors="replace"), after))
         return b"\n".join(lines) + b"\n"

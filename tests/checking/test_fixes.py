@@ -9,7 +9,7 @@ from profiles import examples
 
 from geval_py.checking.fixes import FIXABLE, Fixes, fix_file, fix_line
 from geval_py.checking.rules import RULES_BY_CODE
-from geval_py.errors import MalformedLineError, UsageError
+from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import read_lines
 from geval_py.reading.wordprobs import MIN_TOTAL, are_probabilities, parse_line, sum_in_order
 from geval_py.scoring.kernel import REPEATED, TINY
@@ -132,15 +132,6 @@ def test_adding_up_must_not_make_a_total_good_by_rounding():
     assert found
 
 
-@pytest.mark.parametrize("rest_mass", [0, 1, -0.1, 1.5, float("nan")])
-def test_rest_mass_outside_its_range(rest_mass, tmp_path):
-    message = f"the rest mass is {rest_mass!r}, which is not between 0 and 1 (both excluded)"
-    for call in (lambda: fix_line("the:1", rest_mass=rest_mass), lambda: fix_file("none", rest_mass=rest_mass)):
-        with pytest.raises(UsageError) as caught:
-            call()
-        assert str(caught.value) == message
-
-
 def test_the_rules_that_are_fixed_are_the_fixable_ones():
     tables = [*LINES.values(), *WITH_REST_MASS.values()]
     applied = {code for rules, _, _ in tables for code in rules.split()} | {"W210", "W211", "E118"}
@@ -261,7 +252,7 @@ def alone(raw, rest_mass):
 @example([b" 1 2 3\r", b"  \r", b" a:1e999"], None)
 def test_what_flags_tell_is_what_fixing_does(lines, rest_mass):
     """A block, of which flags tell what is parsed, is fixed as each line by itself, which is always parsed."""
-    told = Fixes("out.tsv", rest_mass, len(lines) + 1)
+    told = Fixes("out.tsv", rest_mass)
     told.fix_block(b"a:0.5 :0.5\n")
     block = told.fix_block(b"".join(line + b"\n" for line in lines)).split(b"\n")[:-1]
     fixed = [alone(line, rest_mass) for line in lines]

@@ -80,7 +80,7 @@ TABS = b"the:0.5\tof:0.5\t:0.5\r\nNew\tYork:0.5\t:0.5\n:1\n"
 def test_tabs_are_fixed_in_every_block(output):
     path = output(b"the:0.5\tof:0.25\t:0.25\n" * 200_000)
     assert len(path.read_bytes()) > BLOCK_BYTES
-    assert fix_file(str(path), diff_lines=2).changes == {"E118": 200_000}
+    assert fix_file(str(path)).changes == {"E118": 200_000}
     assert path.read_bytes() == b"the:0.5 of:0.25 :0.25\n" * 200_000
     assert fix_file(str(output(TABS)), rules=["W210"]).changes == {"W210": 1}
 
@@ -194,8 +194,9 @@ def test_without_writing(output):
     assert names(path) == ["out.tsv"]
 
 
-def test_the_diff_is_limited(output):
-    assert fix_file(str(output()), diff_lines=2).diff == DIFF[:2]
+def test_the_diff_is_limited(output, monkeypatch):
+    monkeypatch.setattr("geval_py.checking.fixes.DIFF_LINES", 2)
+    assert fix_file(str(output())).diff == DIFF[:2]
 
 
 def test_the_diff_shows_a_byte_order_mark_and_undecodable_bytes(output):
