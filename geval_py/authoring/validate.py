@@ -63,7 +63,7 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     """
     lines = 0
     broken: dict[str, list[int]] = {_NO_UTF8: [], _CARRIAGE_RETURN: [], _SPACE_AT_END: []}  # the numbers of lines
-    bad_bytes: list[int] = []  # the first of a line that is not UTF-8
+    bad_byte = 0  # the first that is not UTF-8
     widths: dict[int, int] = {}  # the first line of each number of columns
     try:
         with LineReader(path) as reader:
@@ -77,7 +77,7 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
                         line.decode()
                     except UnicodeDecodeError as error:
                         broken[_NO_UTF8].append(number)
-                        bad_bytes.append(line[error.start])
+                        bad_byte = bad_byte or line[error.start]
                 lines += block.count(b"\n")
     except DataError as error:
         return [Fault(str(error))], None
@@ -88,7 +88,7 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
         if numbers:
             place = f"line {numbers[0]}" + (f", and {len(numbers) - 1} more" if len(numbers) > 1 else "")
             if what == _NO_UTF8:
-                faults.append(Fault(what.format(bad_bytes[0]), path, place))
+                faults.append(Fault(what.format(bad_byte), path, place))
             else:
                 faults.append(Fault.of_files(what, path, detail=place))
     if columns and len(widths) > 1:
@@ -154,55 +154,55 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
         return [Fault.of_files("No challenge directory", directory)], ()
     names = (config.CONFIG_FILE, rewriting.GITIGNORE_FILE, challenge.README_FILE)
     head = [os.path.join(directory, name) for name in names]
-    faults = [Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)]
-    before = len(faults)
-    task, schemes = _read_config(directory, options or config.Task(), faults)
-    is_read = os.path.isfile(head[0]) and len(faults) == before
+    found: list[Fault | str] = [
+        Fault.of_files(f"No {os.path.basename(path)} file", path) for path in head if not os.path.isfile(path)
+    ]
+    before = len(found)
+    task, schemes = _read_config(directory, options or config.Task(), found)
+    is_read = os.path.isfile(head[0]) and len(found) == before
     if task.selector is not None:
         raise UsageError(
             message=f"{named(head[0])} has --selector: parts of JSON lines are not validated, only scored"
         )
     if (schemes or is_read) and not any(scheme.priority == 1 for scheme, _ in schemes):
-        faults.append(Fault("No metric has priority 1"))
+        found.append(Fault("No metric has priority 1"))
     for path in filter(os.path.isfile, head):
-        faults += text_faults(path)[0]
+        found += text_faults(path)[0]
     with os.scandir(directory) as entries:
         folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     sets = sorted(name for name in folders if name.startswith(("dev-", "test-")))
     if not sets:
         expected = f"expected `{splits.DEV_SET}` and/or `{splits.HIDDEN_SET}` directory"
-        faults.append(Fault(f"No directories with test data, {expected}", directory))
-    warnings: tuple[str, ...] = ()
+        found.append(Fault(f"No directories with test data, {expected}", directory))
     training = os.path.join(directory, splits.TRAINING_SET)
     if os.path.isdir(training):
         if files_named(training, OLD_TRAIN_FILE):
-            warnings = OLD_TRAIN_WARNINGS
+            found += OLD_TRAIN_WARNINGS
         else:
             sets.append(splits.TRAINING_SET)
     files: dict[str, list[str]] = {splits.INPUT_FILE: [], splits.EXPECTED_FILE: []}
     for name in sets:
-        faults += _set_faults(directory, name, task, schemes, files)
+        found += _set_faults(directory, name, task, schemes, files)
     headers: dict[str, str | None] = {splits.INPUT_FILE: task.in_header, splits.EXPECTED_FILE: task.out_header}
     for file, header in headers.items():
         path = os.path.join(directory, header or "")
         if header is not None:
-            more_faults, more_warnings = _header_faults(path, files[file])
-            faults += more_faults
-            warnings += (*more_warnings,)
+            found += _header_faults(path, files[file])
         for items in files[file]:
-            warnings += (*_warnings_of_first_line(items, path if os.path.isfile(path) else None, file),)
-    return list(dict.fromkeys(faults)), warnings
+            found += _warnings_of_first_line(items, path if os.path.isfile(path) else None, file)
+    faults = dict.fromkeys(one for one in found if isinstance(one, Fault))
+    return list(faults), tuple(one for one in found if isinstance(one, str))
 
 
 def _read_config(
-    directory: str, options: config.Task, faults: list[Fault]
+    directory: str, options: config.Task, found: list[Fault | str]
 ) -> tuple[config.Task, Sequence[evaluate.Named]]:
-    """Return the task and its metrics; a faulty config.txt adds to ``faults``."""
+    """Return the task and its metrics; a faulty config.txt adds to what was ``found``."""
     task = config.Task(out_directory=directory)
     try:
         task = config.config_task(directory)
     except DataError as error:
-        faults.append(Fault(str(error)))
+        found.append(Fault(str(error)))
     task = task.replace(
         metrics=(*task.metrics, *options.metrics),
         alt_metrics=(*task.alt_metrics, *options.alt_metrics),
@@ -218,7 +218,7 @@ def _read_config(
     except UsageError as error:
         if options.metrics or options.alt_metrics or options.select_metrics:
             raise
-        faults.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
+        found.append(Fault(str(error), os.path.join(directory, config.CONFIG_FILE)))
         return task, []
 
 
@@ -271,29 +271,24 @@ def _set_faults(
         yield from _score_faults(task, name, expected[0], schemes)
 
 
-def _header_faults(path: str, files: Sequence[str]) -> tuple[list[Fault], list[str]]:
-    """Return the faults of a file with the header of some files, which GEval does not look at, and warnings.
+def _header_faults(path: str, files: Sequence[str]) -> Iterator[Fault | str]:
+    """Yield the faults of a file with the header of some files, which GEval does not look at, and warnings.
 
     GEval's own ``--init`` writes more names than columns for some metrics.
     """
     if not os.path.isfile(path):
-        return [Fault(str(MissingFileError(what=splits.NO_HEADER, path=path)))], []
+        yield Fault(str(MissingFileError(what=splits.NO_HEADER, path=path)))
+        return
     faults, lines = text_faults(path)
-    faults, warnings = [*faults], list[str]()
+    yield from faults
     if lines is not None and lines > 1:
-        faults.append(
-            Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
-        )
+        yield Fault.of_files("A header is one line, with a name for each column", path, detail=f"it has {lines}")
     width = _first_width(path)
     for items in files:
         if width is not None and (own := _first_width(items)) is not None and own != width:
             detail = f"the header has {width}, line 1 has {own}"
             fault = Fault.of_files("A header and a file differ in their columns", path, items, detail=detail)
-            if own > width:
-                faults.append(fault)
-            else:
-                warnings += [f"WARNING: {line}" for line in str(fault).split("\n")]
-    return faults, warnings
+            yield from [fault] if own > width else (f"WARNING: {line}" for line in str(fault).split("\n"))
 
 
 def _warnings_of_first_line(path: str, header: str | None, file: str) -> Iterator[str]:
