@@ -313,14 +313,11 @@ def _publish(
     done, size = 0, sum(map(len, inputs.values()))
     with progress_of(PACKING) as progress:
         for name, triples in items.items():
-            data, is_hidden = inputs[name], name == splits.HIDDEN_SET
+            data, with_answers = inputs[name], private if name == splits.HIDDEN_SET else public
             preset = BEST_PRESET if len(data) <= MAX_BYTES_PACKED_WELL else FAST_PRESET
-            stored = lzma.compress(data, preset=preset)
-            for files in (public, private) if is_hidden else (public,):
-                files[f"{name}/{PACKED_INPUT_FILE}"] = stored
-            (private if is_hidden else public)[f"{name}/{splits.EXPECTED_FILE}"] = _joined(
-                word for _, word, _ in triples
-            )
+            file = f"{name}/{PACKED_INPUT_FILE}"
+            public[file] = with_answers[file] = lzma.compress(data, preset=preset)
+            with_answers[f"{name}/{splits.EXPECTED_FILE}"] = _joined(word for _, word, _ in triples)
             done += len(data)
             if progress is not None:
                 progress(done, size)
@@ -335,31 +332,10 @@ It is a challenge of its own, which can be scored and validated:
     geval -t {splits.HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION
     geval --validate --expected-directory THIS
 """
-    challenge_page = _challenge_page(title, sizes, columns, group, metrics, how_cut)
-    with new_folder(out), new_folder(answers):
-        for folder, files, page in ((out, public, challenge_page), (answers, private, answers_page)):
-            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
-            write_files(folder, files | {README_FILE: page.encode(), DIGESTS_FILE: digests.encode()})
-    return sizes
-
-
-def _joined(lines: Iterable[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
-
-
-def _challenge_page(
-    title: str,
-    sizes: Sequence[PartSize],
-    columns: Sequence[str],
-    group: str | None,
-    metrics: Sequence[str],
-    how_cut: Sequence[str],
-) -> str:
-    """Write the public README."""
     head = ("part", "gaps", group or "documents")
     cells = ((str(cell).replace("|", "\\|") for cell in row) for row in (head, ["---"] * len(head), *sizes))
     whole = "Each document is" if group is None else f"All items with the same `{group}` are"
-    return "\n".join(
+    challenge_page = "\n".join(
         [
             f"{title}\n{'=' * len(title)}\n",
             "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
@@ -376,3 +352,12 @@ def _challenge_page(
             f"Scored by {', '.join(f'`{metric}`' for metric in metrics)}: `geval -t dev-0`.\n",
         ]
     )
+    with new_folder(out), new_folder(answers):
+        for folder, files, page in ((out, public, challenge_page), (answers, private, answers_page)):
+            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+            write_files(folder, files | {README_FILE: page.encode(), DIGESTS_FILE: digests.encode()})
+    return sizes
+
+
+def _joined(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
