@@ -225,24 +225,22 @@ def find_leaks(
     evaluated = [
         EvaluatedPart(files, list(read_items(files, vocabulary))) for files in sources if files.part != TRAINING_SET
     ]
-    leaks = Leaks(codes, {part.files.path: part for part in evaluated})
+    leaks = Leaks(codes, [part.files for part in evaluated])
     paths = [files.path for files in sources]
     parts = []  # the files of each, the hash of each item, and its document
     if sources[0].part == TRAINING_SET:
-        hashes, groups, ngrams, owners = [], [], [], []
+        blocks = []
         with progress_of(paths[0]) as progress:
             for items in read_items(sources[0], vocabulary, progress):
                 sample, owner = items.sample()
-                owners.append(owner + items.first_line - 1)
-                ngrams.append(sample)
-                hashes.append(items.whole())
-                groups.append(items.groups)
+                blocks.append((items.whole(), items.groups, sample, owner + items.first_line - 1))
                 search_train(evaluated, items)
-        parts.append((sources[0], np.concatenate(hashes), np.concatenate(groups)))
-        _find_overlaps(paths[0], np.concatenate(ngrams), np.concatenate(owners), len(parts[0][1]), leaks)
+        hashes, groups, ngrams, owners = map(np.concatenate, zip(*blocks, strict=True))
+        parts.append((sources[0], hashes, groups))
+        _find_overlaps(paths[0], ngrams, owners, len(hashes), leaks)
     for part in evaluated:
-        hashes, groups = [items.whole() for items in part.blocks], [items.groups for items in part.blocks]
-        parts.append((part.files, np.concatenate(hashes), np.concatenate(groups)))
+        hashes = np.concatenate([items.whole() for items in part.blocks])
+        parts.append((part.files, hashes, np.concatenate([items.groups for items in part.blocks])))
     _compare_items(parts, leaks)
     for part in evaluated:
         for other in sorted(evaluated, key=lambda other: other is not part):
@@ -273,15 +271,16 @@ def find_leaks(
 class Leaks:
     """What was found: problems of whole files, and items of parts until they are summed up."""
 
-    def __init__(self, codes: Collection[str], evaluated: dict[str, EvaluatedPart]) -> None:
+    def __init__(self, codes: Collection[str], evaluated: Iterable[PartFiles]) -> None:
         self.problems: list[Problem] = []
         self._rules = {rule.code: rule for rule in LEAK_RULES if rule.code in codes}
-        self._evaluated = evaluated
+        self._evaluated = {files.path: files for files in evaluated}
         self._items: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
 
     def add_item(self, code: str, path: str, item: int, message: str, word: int = 0) -> None:
         """Add an item of a part, from 0; its place is that of one of its words, of which the gap is one."""
-        self._items.setdefault((path, code), []).append((item, message, word))
+        if code in self._rules:
+            self._items.setdefault((path, code), []).append((item, message, word))
 
     def add_file(self, code: str, path: str, message: str) -> None:
         """Add a problem of a file as a whole."""
@@ -290,25 +289,19 @@ class Leaks:
 
     def sum_up(self, sizes: dict[str, int], max_places: int) -> None:
         """Make a problem of the items with the same rule and part; ``sizes`` are the numbers of items."""
+        most = max_places or None
         texts: dict[str, dict[int, str]] = {}  # the lines that are shown
-        for path, part in self._evaluated.items():
-            shown = {
-                item
-                for (of, _), items in self._items.items()
-                if of == path
-                for item, *_ in items[: max_places or None]
-            }
-            lines = enumerate(read_lines(path, header=part.files.header) if shown else ())
-            texts[path] = {item: line for item, line in lines if item in shown}
+        for (path, _), items in self._items.items():
+            texts.setdefault(path, {}).update((item, "") for item, *_ in items[:most])
+        for path in texts.keys() & self._evaluated.keys():
+            for item, line in enumerate(read_lines(path, header=self._evaluated[path].header)):
+                if item in texts[path]:
+                    texts[path][item] = line
         for (path, code), items in self._items.items():
-            if code not in self._rules:
-                continue
             places = []
-            for item, message, word in items[: max_places or None]:
-                column, text = 1, ""
-                if path in self._evaluated:
-                    text = texts[path][item]
-                    column = column_of(text, self._evaluated[path].files, word)
+            for item, message, word in items[:most]:
+                text = texts[path][item]
+                column = column_of(text, self._evaluated[path], word) if path in self._evaluated else 1
                 places.append(Place(item + 1, column, "", visible(message), text))
             rule, share = self._rules[code], len(items) / sizes[path]
             self.problems.append(
