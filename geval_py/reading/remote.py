@@ -88,10 +88,15 @@ def _guarded(path: str) -> Iterator[tuple[Any, str]]:
 
 # The packages with fsspec's drivers, by scheme (fsspec's documentation, "Other known implementations").
 _PACKAGES = {
-    **dict.fromkeys(("s3", "s3a"), "s3fs"),
-    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
-    **dict.fromkeys(("abfs", "abfss", "az"), "adlfs"),
-    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "az": "adlfs",
+    "sftp": "paramiko",
+    "ssh": "paramiko",
     "hdfs": "pyarrow",
     "hf": "huggingface_hub",
 }
