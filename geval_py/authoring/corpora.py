@@ -13,10 +13,10 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import NamedTuple
 
-from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.errors import EmptyFileError, MissingFileError, UsageError
 from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
-from geval_py.reading.sources import JSON_ENDINGS, name_of
+from geval_py.reading.sources import JSON_ENDINGS, name_of, naming
 from geval_py.tables.numbers import counted
 from geval_py.text import named, natural_order, suggestion, visible
 
@@ -109,31 +109,32 @@ def read_documents(paths: Iterable[str], *, id: str = ID, text: str = TEXT) -> l
 def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
     """Yield the documents of a file, whose name is the id of a plain text."""
     plain = name_of(name)
-    if plain.endswith(JSON_ENDINGS):
-        rows = _json_rows(path)
-    elif plain.endswith(".tsv"):
-        rows = _tsv_rows(path, text)
-    else:
-        stem = os.path.splitext(plain)[0]
-        content = "\n".join(_lines(path)).translate(_AS_LINE_FEED)
-        yield Document(id=stem, text=content, columns={FILE_ID: stem.translate(_AS_SPACE)}, path=path)
-        return
-    for line, values in rows:
-        missing = [column for column in (id, text) if not values.get(column)]
-        if missing:
-            reason = f"there is no {visible(missing[0])} (there are {visible(', '.join(values))}; "
-            raise _unreadable(path, line, f"{reason}--id and --text name them)")
-        bad = next((column for column in values if column.translate(_AS_SPACE) != column), None)
-        if bad is not None:
-            raise _unreadable(path, line, f"the name of a column has a TAB or a line end: {visible(bad)}")
-        content = values[text].replace("\r", "").translate(_AS_LINE_FEED)
-        others = (column for column in values if column not in (id, text))
-        columns = {column: values[column].translate(_AS_SPACE) for column in (id, *others)}
-        yield Document(id=values[id], text=content, columns=columns, path=path)
+    with naming(path):
+        if plain.endswith(JSON_ENDINGS):
+            rows = _json_rows(path)
+        elif plain.endswith(".tsv"):
+            rows = _tsv_rows(path, text)
+        else:
+            stem = os.path.splitext(plain)[0]
+            content = "\n".join(_lines(path)).translate(_AS_LINE_FEED)
+            yield Document(id=stem, text=content, columns={FILE_ID: stem.translate(_AS_SPACE)}, path=path)
+            return
+        for line, values in rows:
+            missing = [column for column in (id, text) if not values.get(column)]
+            if missing:
+                there = f"there are {visible(', '.join(values))}; --id and --text name them"
+                raise ValueError(f"there is no {visible(missing[0])} ({there}), line {line}")
+            bad = next((column for column in values if column.translate(_AS_SPACE) != column), None)
+            if bad is not None:
+                raise ValueError(f"the name of a column has a TAB or a line end: {visible(bad)}, line {line}")
+            content = values[text].replace("\r", "").translate(_AS_LINE_FEED)
+            others = (column for column in values if column not in (id, text))
+            columns = {column: values[column].translate(_AS_SPACE) for column in (id, *others)}
+            yield Document(id=values[id], text=content, columns=columns, path=path)
 
 
 def _lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file; raises UnreadableFileError unless they are UTF-8."""
+    """Yield the lines of a file; raises ValueError unless they are UTF-8."""
     number = 0
     with LineReader(path) as reader:
         while block := reader.block():
@@ -141,15 +142,11 @@ def _lines(path: str) -> Iterator[str]:
                 lines = block.decode().replace("\r", "").split("\n")[:-1]
             except UnicodeDecodeError as error:
                 line = number + block.count(b"\n", 0, error.start) + 1
-                raise _unreadable(path, line, f"it is not UTF-8 (byte 0x{block[error.start]:02X})") from error
+                raise ValueError(f"it is not UTF-8 (byte 0x{block[error.start]:02X}), line {line}") from error
             yield from lines
             number += len(lines)
     if not number:
         raise EmptyFileError(what="text", path=path)
-
-
-def _unreadable(path: str, line: int, reason: str) -> UnreadableFileError:
-    return UnreadableFileError(path=path, reason=f"{reason}, line {line}")
 
 
 def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -159,9 +156,9 @@ def _json_rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
         try:
             values = json.loads(line)
         except ValueError as error:
-            raise _unreadable(path, number, f"a line is not JSON ({error})") from error
+            raise ValueError(f"a line is not JSON ({error}), line {number}") from error
         if not isinstance(values, dict):
-            raise _unreadable(path, number, "a line is not an object with a text")
+            raise ValueError(f"a line is not an object with a text, line {number}")
         for name, value in values.items():
             if not isinstance(value, str):
                 values[name] = "" if value is None else json.dumps(value, ensure_ascii=False)
@@ -174,9 +171,8 @@ def _tsv_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     for number, line in enumerate(lines, 2):
         cells = line.split("\t")
         if len(cells) != len(names):
-            raise _unreadable(
-                path, number, f"{counted(len(cells), 'column')}, where the first line names {len(names)}"
-            )
+            width = counted(len(cells), "column")
+            raise ValueError(f"{width}, where the first line names {len(names)}, line {number}")
         values = dict(zip(names, cells, strict=True))
         if text in values:
             values[text] = values[text].replace("\\n", "\n")
