@@ -67,7 +67,7 @@ def check_texts(
         from geval_py.scoring.metrics.distributions import entries_of
     for block in blocks:
         lines = BlockLines(block)
-        begin_block(block, lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
+        begin_block(lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
         for index, raw in enumerate(lines.raw):
             text, line = lines.text(index), block.first_line + index
             if b"\r" in raw:

@@ -68,7 +68,7 @@ KNOWN_SHARE = 0.01  # of the answers' words with a mark, which is then the langu
 # The share of the entries, on lines with a mark, that have it: words in Maltese begin with Ġ, but not most of them.
 ENTRY_SHARES = {"Ġ": 0.2, "▁": 0.05, "##": 0.02, "@@": 0.02, "</w>": 0.05}
 FRAGMENT_RATIO = 5.0  # a word's probability to that of a fragment spelt alike is mostly more
-_MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(##|▁|Ġ)(?=\w)|(?<=\w)(@@|</w>)(?=:[^: ]*[ \n])")
+_MARKED = re.compile(r"(?:(?<=\n)|(?<= ))(?:##|▁|Ġ)(?=\w)|(?<=\w)(?:@@|</w>)(?=:[^: ]*[ \n])")
 _SPECIAL = re.compile("(?:(?<=\n)|(?<= ))(" + "|".join(map(re.escape, SPECIAL_TOKENS)) + r")(?=:[^: ]*[ \n])")
 
 
@@ -94,12 +94,12 @@ class Findings:
     advice: Counter[str] = field(default_factory=Counter)
     loss: float = 0.0
 
-    def add(self, name: str, block: BlockLines, index: int, *more: object, lines: int = 1, code: str = "") -> None:
+    def add(self, name: str, lines: BlockLines, index: int, *more: object, count: int = 1, code: str = "") -> None:
         """Count lines by the code of a rule, or another name; keep one as a place of the rule, if one is wanted."""
-        self.counts[name] += lines
+        self.counts[name] += count
         kept = self.places.setdefault(name, [])
         if len(kept) < self.max_places:
-            text, line = block.text(index), block.first_line + index
+            text, line = lines.text(index), lines.block.first_line + index
             is_long = len(text) > places.MAX_LINE
             kept.append(places.place_of(code or name, text, line, *more) if is_long else (line, text, *more))
 
@@ -117,37 +117,36 @@ class Findings:
         self.loss += later.loss
 
 
+@dataclass
 class BlockLines:
     """The lines of a block, which are split and decoded only when one is needed; places count from 0."""
 
-    def __init__(self, block: Block) -> None:
-        self._outputs, self._expected, self._known = block.outputs, block.expected, block.known
-        self.first_line, self.lines = block.first_line, block.lines
+    block: Block
 
     @cached_property
     def raw(self) -> list[bytes]:
         """The lines as they are stored, without their line ends."""
-        return bytes(self._outputs).split(b"\n")[: self.lines]
+        return bytes(self.block.outputs).split(b"\n")[: self.block.lines]
 
     @cached_property
     def words(self) -> list[str]:
         """The expected words of the lines that have one."""
-        return decode_lines(self._expected)[: self._known]
+        return decode_lines(self.block.expected)[: self.block.known]
 
     def text(self, index: int) -> str:
         """Return a line as it is read: decoded, without carriage returns."""
         return str(self.raw[index], "utf-8", "replace").replace("\r", "")
 
 
-def begin_block(block: Block, lines: BlockLines, findings: Findings, *, all_malformed: bool) -> None:
+def begin_block(lines: BlockLines, findings: Findings, *, all_malformed: bool) -> None:
     """Count the lines of a block, keep those of the file's head, and see whether the file is text."""
+    block = lines.block
     findings.lines += block.lines
     head = range(min(block.lines, HEAD_LINES + 1 - block.first_line))
     findings.texts += map(lines.text, head)
     findings.words += lines.words[: len(head)] if head else []
     if block.first_line == 1:
-        data = bytes(block.outputs)
-        findings.counts["binary"] = all_malformed and b"\0" in data
+        findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
 
 
 def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Findings:
@@ -160,7 +159,7 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
         for kind in kinds:
             present |= kind
         lines = BlockLines(block)
-        begin_block(block, lines, findings, all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
+        begin_block(lines, findings, all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
         for kind, count in kinds.items():
             if not kind & NO_CHOICE_OF_SCALE:
                 scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
@@ -177,7 +176,7 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
                         findings.places.setdefault("E119", []).append(place)
                         findings.advice[advice] += 1
                     else:
-                        findings.add(rule.code, lines, index, lines=0)
+                        findings.add(rule.code, lines, index, count=0)
         if target.reader is not None and present & kernel.VECTOR:
             for index in _with_flag(flags, kernel.VECTOR):
                 message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
@@ -191,7 +190,7 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
                     findings.add("E118", lines, index)
                 else:
                     findings.counts["separators"] += 1
-        _check_characters(block, flags, present, lines, findings)
+        _check_characters(flags, present, lines, findings)
         if target.expected is not None and target.words_are_plain:
             _check_answers(losses, flags, present, lines, findings)
     return findings
@@ -201,14 +200,10 @@ def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
 
 
-def _check_characters(
-    block: Block, flags: Sequence[int], present: int, lines: BlockLines, findings: Findings
-) -> None:
+def _check_characters(flags: Sequence[int], present: int, lines: BlockLines, findings: Findings) -> None:
     """Find bytes that are not UTF-8 (W212), and odd characters (W208)."""
-    suspicious = present & kernel.CONTROL
-    if present & kernel.NOT_ASCII and (
-        not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
-    ):
+    suspicious, data = present & kernel.CONTROL, lines.block.outputs
+    if present & kernel.NOT_ASCII and (not is_utf8(data) or any(pattern.search(data) for pattern in _ODD_BYTES)):
         suspicious |= kernel.NOT_ASCII
     for index in _with_flag(flags, suspicious) if suspicious else ():
         if not flags[index] & kernel.MALFORMED:
@@ -289,8 +284,8 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, 
             repeated.append((line, text))
         if any(mark in text for mark in ENTRY_SHARES):
             matches = list(_MARKED.finditer(f"\n{text}\n"))
-            for mark, count in Counter(match[1] or match[2] for match in matches).items():
-                start = next(match.start() - 1 for match in matches if mark in match.groups())
+            for mark, count in Counter(match[0] for match in matches).items():
+                start = next(match.start() - 1 for match in matches if match[0] == mark)
                 begin = text.rfind(" ", 0, start) + 1
                 token = text[begin:].partition(" ")[0]
                 word = visible(shorten(token.rpartition(":")[0]))
@@ -323,12 +318,9 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, 
         count, fragments = _fragments(repeated)
         if count >= least and fragments:
             results["W221"] = count, fragments
-    firsts: dict[int, Place] = {}  # of each line
-    for place in special:
-        if place.token not in of_language:
-            firsts.setdefault(place.line, place)
+    firsts = {place.line: place for place in reversed(special) if place.token not in of_language}
     if firsts:
-        results["W220"] = len(firsts), list(firsts.values())
+        results["W220"] = len(firsts), list(reversed(firsts.values()))
     return results
 
 
