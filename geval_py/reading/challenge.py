@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from geval_py import errors
 from geval_py.reading import config, sources, splits
 from geval_py.reading.items import Item, column_name, input_columns
-from geval_py.reading.lines import LineReader, first_name, read_lines
+from geval_py.reading.lines import LineReader, check_line_count, first_name, read_lines
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import find_answers
 from geval_py.tables.table import Column, Table
@@ -79,13 +79,9 @@ class DataSet:
         pairs = zip_longest(inputs, answers) if has_both else zip(inputs, answers, strict=False)
         for line, (text, expected) in enumerate(pairs, 1):
             if has_both and (text is None or expected is None):
-                raise errors.LineCountError(
-                    what="input",
-                    path=self.input or "",
-                    lines=line - (text is None) + sum(1 for _ in inputs),
-                    expected_path=self.expected or "",
-                    expected_lines=line - (expected is None) + sum(1 for _ in answers),
-                )
+                lines = line - (text is None) + sum(1 for _ in inputs)
+                expected_lines = line - (expected is None) + sum(1 for _ in answers)
+                check_line_count("input", self.input or "", lines, self.expected or "", expected_lines)
             if text is None:
                 yield Item(line, {}, expected)
                 continue
