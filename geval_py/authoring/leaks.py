@@ -417,10 +417,9 @@ def find_sources(
         columns = data.in_header
         if not columns:
             columns = tuple(str(number + 1) for number in range(next(read_lines(data.input), "").count("\t") + 1))
-        is_text, places = False, (0, 0)
+        is_text, places = False, [0]  # of the contexts
         try:
-            lefts = [columns.index(context) for context in find_contexts(columns, *contexts) if context]
-            places = (lefts[0], lefts[-1]) if lefts else places
+            places = [columns.index(context) for context in find_contexts(columns, *contexts) if context] or places
         except UsageError:
             if any(contexts) or group is not None or any("Hashed" in metric for metric in task.metrics):
                 raise
@@ -435,7 +434,7 @@ def find_sources(
                 header=first_name(data.in_header),
                 expected_header=first_name(data.out_header),
                 left=places[0],
-                right=places[1],
+                right=places[-1],
                 group=columns.index(group) if group is not None else None if 0 in places else 0,
                 is_text=is_text,
                 names=columns,
