@@ -24,11 +24,12 @@ from itertools import groupby
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeVar
 
-from geval_py.errors import ClusterError, DataError, GevalError, MalformedLineError, UsageError
+from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.lines import LineReader, end_of_lines, opened_anywhere, read_lines_between, whole_lines
 from geval_py.reading.sources import VirtualFile, absolute, changed, is_remote, state_at
 from geval_py.scoring.blocks import Block, Number, Threads, Work, Workers, available_cores, in_order
 from geval_py.scoring.kernel import backends
+from geval_py.tables.sorting import grouped
 from geval_py.text import named, without_credentials
 from geval_py.version import __version__, installs
 
@@ -129,7 +130,7 @@ class Cluster:
 
         shares = groupby(number(self._counted(outputs)), lambda block: block.where[1])
         # Where lines are short and many, a share is several jobs.
-        jobs = (job for _, share in shares for job in _grouped(share, lambda block: block.lines, MAX_LINES))
+        jobs = (job for _, share in shares for job in grouped(share, lambda block: block.lines, MAX_LINES))
         with self._watched(outputs):
             for job, _, results in self._batched(jobs, task_of, lambda job: sum(block.lines for block in job)):
                 for block, result in zip(job, results, strict=False):
@@ -177,7 +178,7 @@ class Cluster:
 
             return wait
 
-        batches = _grouped(items, lambda item: max(lines_of(item) / MAX_LINES, 1 / most), 1)
+        batches = grouped(items, lambda item: max(lines_of(item) / MAX_LINES, 1 / most), 1)
         for _, rows in in_order(submit, batches, ahead=AHEAD_A_THREAD * self.threads // most):
             yield from rows
 
@@ -194,7 +195,7 @@ class Cluster:
 
         pieces = _pieces(outputs, min(share_bytes, MAX_PIECE_BYTES))
         for share, future, counts in self._batched(
-            _grouped(pieces, lambda piece: (piece.stop or piece.size) - piece.start, share_bytes), task_of
+            grouped(pieces, lambda piece: (piece.stop or piece.size) - piece.start, share_bytes), task_of
         ):
             while True:
                 for piece, lines in zip(share, counts, strict=False):
@@ -276,24 +277,6 @@ def _pieces(outputs: LineReader, piece_bytes: int) -> Iterator[Piece]:
         before += file_size
         if not outputs.next_part():
             break
-
-
-def _grouped(items: Iterable[Item], size_of: Callable[[Item], float], most: float) -> Iterator[list[Item]]:
-    """Yield items in lists whose sizes add up to ``most`` or that hold one item; an error after those before it."""
-    group, size = list[Item](), 0.0
-    try:
-        for item in items:
-            if group and size + size_of(item) > most:
-                yield group
-                group, size = [], 0.0
-            group.append(item)
-            size += size_of(item)
-    except GevalError:
-        if group:
-            yield group
-        raise
-    if group:
-        yield group
 
 
 # What a worker does

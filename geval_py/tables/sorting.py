@@ -1,13 +1,16 @@
-"""Sorting of more texts than should be in memory."""
+"""Sorting of more texts than should be in memory, and lists of items of a limited size."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, TypeVar
 
+from geval_py.errors import GevalError
+
+Item = TypeVar("Item")
 RUN_BYTES = 1 << 21  # of lines that are sorted in memory at once
 RUN_PARTS = 32  # that are read one after another
 PAIR_BYTES = 160  # of a text's key and objects in memory
@@ -33,7 +36,7 @@ def sort_texts(keyed: Iterable[tuple[float, str]], *, greatest_first: bool) -> I
                 yield from map(bytes.decode, BytesIO(file.read(size)))
                 start += size
 
-        for block in _blocks(keyed):
+        for block in grouped(keyed, lambda pair: len(pair[1]) + PAIR_BYTES, RUN_BYTES):
             own, texts = zip(*(block[place] for place in order([key for key, _ in block])), strict=True)
             keys.extend(own)
             numbers.extend([len(runs)] * len(own))
@@ -44,14 +47,20 @@ def sort_texts(keyed: Iterable[tuple[float, str]], *, greatest_first: bool) -> I
             yield next(runs[number])
 
 
-def _blocks(keyed: Iterable[tuple[float, str]]) -> Iterator[list[tuple[float, str]]]:
-    """Yield lists of texts with their keys that take about RUN_BYTES of memory."""
-    block, size = list[tuple[float, str]](), 0
-    for pair in keyed:
-        block.append(pair)
-        size += len(pair[1]) + PAIR_BYTES
-        if size > RUN_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+def grouped(items: Iterable[Item], size_of: Callable[[Item], float], most: float) -> Iterator[list[Item]]:
+    """Yield items in lists whose sizes add up to ``most`` or that hold one item; an error after those before it."""
+    group, size = list[Item](), 0.0
+    try:
+        for item in items:
+            own = size_of(item)
+            if group and size + own > most:
+                yield group
+                group, size = [], 0.0
+            group.append(item)
+            size += own
+    except GevalError:
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
