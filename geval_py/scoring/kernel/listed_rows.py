@@ -27,17 +27,11 @@ def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) ->
 
     Raises ValueError for another number of expected words.
     """
-    losses, bound, far_above_one = array("d", bytes(8 * (len(rows.offsets) - 1))), 0.0, 0
-    for n, word in zip(range(len(losses)), decode_lines(expected), strict=True):
-        line = _line(rows, n)
-        if line is None:
-            return losses, bound, far_above_one, n
-        try:
-            (losses[n],), of_row, is_far = bounded_losses(line, word.encode() + b"\n", bits, first_line + n)
-        except MalformedLineError:
-            return losses, bound, far_above_one, n
-        bound, far_above_one = max(bound, of_row), far_above_one + is_far
-    return losses, bound, far_above_one, -1
+    lines, fault = write_rows(rows)
+    answers = expected if fault < 0 else expected[: end_of_lines(expected, 0, fault)[0]]
+    losses, bound, far_above_one = bounded_losses(lines, answers, bits, first_line)
+    losses.extend([0.0] * (len(rows.offsets) - 1 - len(losses)))
+    return losses, bound, far_above_one, fault
 
 
 def write_rows(rows: ListedRows) -> tuple[bytes, int]:
