@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, fsum, inf, isfinite, isinf, log, log1p
+from typing import TypeVar
 
 from mmh3 import hash as murmur3
 
@@ -19,6 +20,7 @@ from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.text import shorten, visible
 
+Key = TypeVar("Key", str, int)
 TOLERANCE = 1e-8  # a total so little below 1 counts as 1 (GEval's epsilon)
 MIN_TOTAL = 1.0 - TOLERANCE
 MIN_LOG_TOTAL = log1p(-TOLERANCE)
@@ -54,15 +56,26 @@ class Distribution:
 def distribution_of(words: Sequence[str], values: Sequence[float]) -> Distribution:
     """Return the distribution of a line's entries; an empty word is the rest, and repeated words add up."""
     listed, rest = entry_masses(words, values)
-    return Distribution(masses=merge_masses(filter(None, words), listed), rest=rest)
+    return Distribution(masses=merge_masses(zip(filter(None, words), listed, strict=True)), rest=rest)
 
 
-def merge_masses(words: Iterable[str], masses: Iterable[float]) -> dict[str, float]:
-    """Add up the masses of equal words."""
-    merged: dict[str, float] = {}
-    for word, mass in zip(words, masses, strict=True):
-        merged[word] = merged.get(word, 0.0) + mass
+def merge_masses(masses: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    """Add up the masses of equal words, or of equal buckets."""
+    merged: dict[Key, float] = {}
+    for key, mass in masses:
+        merged[key] = merged.get(key, 0.0) + mass
     return merged
+
+
+def line_masses(text: str, line: int, bits: int) -> tuple[list[str], list[float], float]:
+    """Return the words of an output line but the rest, their masses, in order, and the mass of the rest.
+
+    A vector has no words and no rest: its masses are those of its buckets. Raises MalformedLineError without a path.
+    """
+    if ":" in text:
+        words, values = parse_entries(text, line)
+        return list(filter(None, words)), *entry_masses(words, values)
+    return [], vector_masses(parse_vector(text, line, bits)), 0.0
 
 
 def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[float], float]:
@@ -262,8 +275,8 @@ def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
     raise _malformed(text, line, column, COLON_EXPECTED, number, hint)
 
 
-def parse_vector(text: str, line: int) -> list[float]:
-    """Parse a line without a colon into its numbers, in order."""
+def parse_vector(text: str, line: int, bits: int | None = None) -> list[float]:
+    """Parse a line without a colon into its numbers, in order; with ``bits``, one for each of 2^bits buckets."""
     tokens = text.split(" ")
     if not _NUMBERS.fullmatch(text):
         index = next(i for i, token in enumerate(tokens) if not NUMBER.fullmatch(token))
@@ -271,6 +284,8 @@ def parse_vector(text: str, line: int) -> list[float]:
     values = list(map(float, tokens))
     if not isfinite(sum(values)):
         _refuse_infinity(text, line, values)
+    if bits is not None and len(values) != 1 << bits:
+        raise wrong_vector_length(text, line, len(values), bits)
     return values
 
 

@@ -128,15 +128,7 @@ class Parameters:
         """
         (text,) = texts
         is_vector = ":" not in text
-        words: list[str] = []
-        if is_vector:
-            values = wordprobs.parse_vector(text, line)
-            if len(values) != 1 << self.bits:
-                raise wordprobs.wrong_vector_length(text, line, len(values), self.bits)
-            listed, rest = wordprobs.vector_masses(values), 0.0
-        else:
-            words, values = wordprobs.parse_entries(text, line)
-            listed, rest = wordprobs.entry_masses(words, values)
+        words, listed, rest = wordprobs.line_masses(text, line, self.bits)
         lambda_, nu = self.lambda_, self.nu
         if self.by_line is not None:
             lambda_, nu = self.by_line.parts(line_figures(listed, rest))
@@ -147,9 +139,8 @@ class Parameters:
         listed = [scale * mass for mass in listed]
         rest = (1.0 - lambda_) * rest + lambda_
         to_words = rest * nu
-        masses = {} if is_vector else wordprobs.merge_masses(filter(None, words), listed)
-        for word, share in self.frequent.items() if to_words else ():
-            masses[word] = masses.get(word, 0.0) + to_words * share
+        of_frequent = ((word, to_words * share) for word, share in self.frequent.items() if to_words)
+        masses = wordprobs.merge_masses(chain(zip(words, listed, strict=False), of_frequent))  # a vector has no words
         tuned = wordprobs.Distribution(masses=masses, rest=rest - to_words * sum(self.frequent.values()))
         if not is_vector and not self.as_vectors:
             return wordprobs.line_of_masses(masses, tuned.rest)
@@ -213,10 +204,11 @@ class Mixing:
             rows = zip(*columns, strict=True)
             return wordprobs.line_of_buckets([sum(map(operator.mul, self.weights, row)) for row in rows])
         parts = [*(part.normalised() for part in parsed), *parts]
-        masses: dict[str, float] = {}
-        for weight, part in zip(self.weights, parts, strict=True):
-            for word, mass in part.masses.items():
-                masses[word] = masses.get(word, 0.0) + weight * mass
+        masses = wordprobs.merge_masses(
+            (word, weight * mass)
+            for weight, part in zip(self.weights, parts, strict=True)
+            for word, mass in part.masses.items()
+        )
         return wordprobs.line_of_masses(masses, sum(map(operator.mul, self.weights, (part.rest for part in parts))))
 
     def to_dict(self) -> dict[str, Any]:

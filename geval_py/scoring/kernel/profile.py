@@ -59,9 +59,8 @@ def line_profiles(
             distribution = wordprobs.distribution_of(*wordprobs.parse_entries(text, line))
             masses, rest = distribution.masses, distribution.rest
             own = masses.get(word, 0.0)
-            buckets: dict[int, float] = {}
-            for bucket, mass in zip(wordprobs.word_buckets(list(masses), bits, line), masses.values(), strict=True):
-                buckets[bucket] = buckets.get(bucket, 0.0) + mass
+            hashed = wordprobs.word_buckets(list(masses), bits, line)
+            buckets = wordprobs.merge_masses(zip(hashed, masses.values(), strict=True))
             guess_mass, guess = max(((mass, other) for other, mass in masses.items()), default=(0.0, None))
             ahead = wordprobs.sum_in_order([mass for mass in masses.values() if word not in masses or mass > own])
             equal = [mass for mass in masses.values() if mass == own]

@@ -27,7 +27,7 @@ from geval_py.reading.wordprobs import (
     WRONG_VECTOR_LENGTH,
     are_far_above_one,
     are_probabilities,
-    entry_masses,
+    line_masses,
     log_sum_exp,
     look_like_probabilities,
     number_mistake,
@@ -37,9 +37,7 @@ from geval_py.reading.wordprobs import (
     scale_probabilities,
     sum_in_order,
     total_far_above_one,
-    vector_masses,
     word_buckets,
-    wrong_vector_length,
 )
 from geval_py.scoring import kernel
 
@@ -239,9 +237,7 @@ def line_loss(text: str, expected: str, bits: int, line: int) -> float:
 def _score_line(text: str, expected: str, bits: int, line: int) -> tuple[float, float, bool]:
     """Return a line's loss, the greatest loss that it could have had, and whether it is far above one."""
     if ":" not in text:
-        values = parse_vector(text, line)
-        if len(values) != 1 << bits:
-            raise wrong_vector_length(text, line, len(values), bits)
+        values = parse_vector(text, line, bits)
         (bucket,) = word_buckets([expected], bits, line)
         shift, log_divisor, _ = scale_logarithms(values, whole=True)
         loss, bound = (max(0.0, log_divisor - (value - shift)) for value in (values[bucket], min(values)))
@@ -306,21 +302,12 @@ def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) ->
     hits = bytearray()
     pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
     for line, (text, word) in enumerate(pairs, first_line):
-        if ":" in text:
-            words, values = parse_entries(text, line)
-            of_line, rest = entry_masses(words, values)
-            bucket, *buckets = word_buckets([word, *filter(None, words)], bits, line)
-        else:
-            values = parse_vector(text, line)
-            if len(values) != 1 << bits:
-                raise wrong_vector_length(text, line, len(values), bits)
-            of_line, rest = vector_masses(values), 0.0
-            (bucket,) = word_buckets([word], bits, line)
-            buckets = list(range(len(values)))
+        words, of_line, rest = line_masses(text, line, bits)
+        bucket, *buckets = word_buckets([word, *words], bits, line)
         counts.append(len(of_line))
         masses.extend(of_line)
         rests.append(rest)
-        hits.extend(one == bucket for one in buckets)
+        hits.extend(one == bucket for one in (buckets if ":" in text else range(len(of_line))))
     return EntryMasses(counts, masses, bytes(hits), rests)
 
 

@@ -27,6 +27,7 @@ from geval_py.reading.wordprobs import (
     are_probabilities,
     distribution_of,
     log_sum_exp,
+    merge_masses,
     parse_entries,
     scale_logarithms,
     scale_probabilities,
@@ -96,12 +97,9 @@ def entries_of(text: str, line: int) -> tuple[list[str], list[float]]:
 def listed_of(text: str, line: int) -> Listed:
     """Read what a line lists; raises MalformedLineError."""
     words, values = entries_of(text, line)
-    numbers: dict[str, float] = {}
     if are_probabilities(values):
         divisor, missing = scale_probabilities(values, REST in words)
-        for word, value in zip(words, values, strict=True):
-            if value:
-                numbers[word] = numbers.get(word, 0.0) + value
+        numbers = merge_masses((word, value) for word, value in zip(words, values, strict=True) if value)
         rest = numbers.pop(REST, 0.0) + missing
         log_rest = log(rest) if rest else -inf
         return Listed(numbers, logarithmic=False, log_rest=log_rest, shift=0.0, log_divisor=log(divisor))
@@ -111,7 +109,7 @@ def listed_of(text: str, line: int) -> Listed:
         grouped: dict[str, list[float]] = {}
         for word, value in zip(words, values, strict=True):
             grouped.setdefault(word, []).append(value)
-        numbers = {word: logs[0] if len(logs) == 1 else log_sum_exp(logs) for word, logs in grouped.items()}
+        numbers = {word: log_sum_exp(logs) for word, logs in grouped.items()}
     log_rest = numbers.pop(REST, log_rest)
     return Listed(numbers, logarithmic=True, log_rest=log_rest, shift=shift, log_divisor=log_divisor)
 
