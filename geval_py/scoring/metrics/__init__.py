@@ -74,14 +74,14 @@ def find_metric(name: str) -> Metric:
     metric = _HASHED_METRICS.get(stem)
     if metric is None:
         from geval_py.scoring.metrics import METRICS
-        from geval_py.scoring.metrics.registry import find_in_family, find_prefixed
+        from geval_py.scoring.metrics.registry import find_in_family, find_prefixed, misapplied
 
         metric = METRICS.get(name) or find_in_family(name) or find_prefixed(name)
         if metric is not None:
             return metric
-        misapplied = _misapplied(name)
-        if misapplied is not None:
-            raise SchemeError(scheme=name, message=misapplied)
+        *prefixes, inner = name.split("/")
+        if prefixes and (split_bits(inner)[0] in METRICS or find_in_family(inner)) and (fault := misapplied(name)):
+            raise SchemeError(scheme=name, message=fault)
         close = nearest(stem, METRICS)
         advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
     elif MIN_BITS <= bits <= MAX_BITS:
@@ -91,45 +91,6 @@ def find_metric(name: str) -> Metric:
     else:
         advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
     raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
-
-
-_MATCHED = r"Accuracy|MultiLabel-F[0-9.e-]+"
-_MEANS = {  # for which metrics GEval has a mean, and what it says of others
-    "Mean": (
-        r"MultiLabel-F.*|WER|CER|WAR|CAR",
-        "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR for the time being\n"
-        "  it is the mean of the scores of single lines",
-    ),
-    "MacroAvg": (
-        r"Likelihood|Accuracy|F[0-9.e-]+|RMSE|MSE|MAE|SMAPE",
-        "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE\n"
-        "  it is the mean of the scores of each expected class",
-    ),
-}
-
-
-def _misapplied(name: str) -> str | None:
-    """Return GEval's sentence about a prefix before a metric that it is not for; None for another name."""
-    from geval_py.scoring.metrics import METRICS
-    from geval_py.scoring.metrics.matching import MATCHINGS
-    from geval_py.scoring.metrics.registry import find_in_family, geval_name
-
-    *prefixes, inner = name.split("/")
-    if not {*prefixes} <= {*MATCHINGS, *_MEANS} or not (split_bits(inner)[0] in METRICS or find_in_family(inner)):
-        return None
-    metric = geval_name(inner)
-    matched = re.fullmatch(_MATCHED, metric) is not None
-    for prefix in reversed(prefixes):
-        if prefix in MATCHINGS and not matched:
-            return (
-                f"Matching specification cannot be applied to the {metric} metric\n"
-                f"  {prefix}/ says how the answers of Accuracy and MultiLabel-F1 are compared"
-            )
-        matched = matched and prefix in MATCHINGS
-        metric = f"{prefix}/{metric}"
-    pattern, sentence = _MEANS.get(prefixes[0], (".*", "")) if prefixes else (".*", "")
-    is_of_mean = any(prefix in _MEANS for prefix in prefixes[1:])
-    return sentence if sentence and (is_of_mean or not re.fullmatch(pattern, geval_name(inner))) else None
 
 
 def split_bits(name: str) -> tuple[str, int]:

@@ -378,7 +378,6 @@ OTHER_METRICS = {metric.name: metric for metric in _MADE if metric is not None}
 # Metrics with a slash in their names, beside Mean/WER and the like
 
 MAX_MATCHINGS = 10
-_F_SCORE = re.compile(r"((?:MultiLabel-)?F)([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 _CLASS_OF = {"F": bool} | dict.fromkeys(("RMSE", "MSE", "MAE", "SMAPE"), float)  # of a parsed answer
 
 
@@ -390,32 +389,30 @@ def find_prefixed(name: str) -> Metric | None:
     *prefixes, inner = name.split("/")
     average = prefixes.pop(0) if prefixes and prefixes[0] in ("MacroAvg", "Mean") else ""
     matching = tuple(prefixes)
-    numbered = _F_SCORE.fullmatch(inner)
-    stem, beta = (numbered[1], float(numbered[2])) if numbered else (inner, 1.0)
-    is_name = numbered is not None or not inner.endswith("F")
-    if not (average or matching) or len(matching) > MAX_MATCHINGS or not (is_name and {*matching} <= {*MATCHINGS}):
+    metric = OTHER_METRICS.get(inner) or find_in_family(inner)
+    is_one = bool(average or matching) and len(matching) <= MAX_MATCHINGS and {*matching} <= {*MATCHINGS}
+    if metric is None or not is_one:
         return None
+    stem, beta, _ = _split_number(inner) or (inner, "", None)
+    needs = _DISTANCES if "Fuzzy" in matching else ()
     if stem == "Accuracy" and average != "Mean":
+        metric = metric._replace(is_tokenised=True, has_classes=True)
         if matching:
-            accuracy = _tokens(
+            metric = _tokens(
                 name, Partial(answer_distance, matching), ACCURACY,
-                f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any",
-                needs=_DISTANCES if "Fuzzy" in matching else (), labels="one",
+                f"Accuracy of texts compared by {'/'.join(matching)}", matching=matching, answers="any", needs=needs,
+                labels="one",
             )  # fmt: skip
-        else:
-            accuracy = _tokens(name, exact.miss, ACCURACY, "share of lines whose best guess is right",
-                               has_classes=True, labels="one")  # fmt: skip
-        return _per_class(accuracy, name, strip_spaces) if average else accuracy
+        return _per_class(metric, name, strip_spaces) if average else metric
     if stem == "MultiLabel-F" and average != "MacroAvg":
-        row, measure = Partial(matched_counts, matching), _f_measure(beta)
+        row, measure = Partial(matched_counts, matching), metric.measure
         summary = f"the F-score of labels compared by {'/'.join(matching)}"
         if average:
-            row, measure = _of_line(row, Partial(classes.f_score, beta)), _mean("score")
+            row, measure = _of_line(row, Partial(classes.f_score, float(beta))), _mean("score")
             summary = f"mean of each line's: {summary}"
-        return _tokens(name, row, measure, summary, matching=matching, labels="several",
-                       needs=(*_SCIPY, *(_DISTANCES if "Fuzzy" in matching else ())))  # fmt: skip
+        return _tokens(name, row, measure, summary, matching=matching, labels="several", needs=(*_SCIPY, *needs))
     if average == "MacroAvg" and not matching and stem in _CLASS_OF:
-        return _per_class(find_in_family(inner) or OTHER_METRICS[inner], name, _CLASS_OF[stem])
+        return _per_class(metric, name, _CLASS_OF[stem])
     return None
 
 
@@ -463,3 +460,40 @@ def geval_name(name: str) -> str:
         return "MultiLabel-Logloss" if name == "MultiLabel-LogLoss" else name
     stem, number, _ = parts
     return stem + shortest(float(number))
+
+
+_MATCHED = r"Accuracy|MultiLabel-F[0-9.e-]+"
+_MEANS = {  # for which metrics GEval has a mean, and what it says of others
+    "Mean": (
+        r"MultiLabel-F.*|WER|CER|WAR|CAR",
+        "Mean/ meta-metric defined only for MultiLabel-F1, WER, CER, WAR and CAR for the time being\n"
+        "  it is the mean of the scores of single lines",
+    ),
+    "MacroAvg": (
+        r"Likelihood|Accuracy|F[0-9.e-]+|RMSE|MSE|MAE|SMAPE",
+        "MacroAvg/ meta-metric defined only for Likelihood, Accuracy, FMeasure, RMSE, MSE, MAE, SMAPE\n"
+        "  it is the mean of the scores of each expected class",
+    ),
+}
+
+
+def misapplied(name: str) -> str | None:
+    """Return GEval's sentence about a prefix that is not for the metric after it; None for any other fault."""
+    *prefixes, inner = name.split("/")
+    if not {*prefixes} <= {*MATCHINGS, *_MEANS}:
+        return None
+    metric = geval_name(inner)
+    matched = re.fullmatch(_MATCHED, metric) is not None
+    for prefix in reversed(prefixes):
+        if prefix in MATCHINGS and not matched:
+            return (
+                f"Matching specification cannot be applied to the {metric} metric\n"
+                f"  {prefix}/ says how the answers of Accuracy and MultiLabel-F1 are compared"
+            )
+        matched = matched and prefix in MATCHINGS
+        metric = f"{prefix}/{metric}"
+    if prefixes[0] not in _MEANS:
+        return None
+    pattern, sentence = _MEANS[prefixes[0]]
+    is_of_mean = any(prefix in _MEANS for prefix in prefixes[1:])
+    return sentence if is_of_mean or not re.fullmatch(pattern, geval_name(inner)) else None
