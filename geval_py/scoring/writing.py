@@ -72,9 +72,22 @@ def format_line(
         return _line_of_array(b"", probabilities, words_of(vocabulary), rest)
     if isinstance(probabilities, Mapping):
         words, values = list(probabilities), list(probabilities.values())
-    else:
-        pairs = list(_pairs(probabilities))
-        words, values = [word for word, _ in pairs], [value for _, value in pairs]
+        return _written(join_words(words), words, values, rest)
+    words, values = [], []
+    items = getattr(probabilities, "items", None)
+    pairs: object = items() if callable(items) else probabilities
+    accepted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise UsageError(message=f"a line is made from {accepted}, not from {_kind(probabilities)}")
+    for pair in pairs:
+        try:
+            word, value = pair
+        except (TypeError, ValueError) as error:
+            advice = f"\n  {_WORDS_OF_NUMBERS}" if hasattr(pair, "__float__") else ""
+            what = f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}"
+            raise UsageError(message=f"a line is made from {accepted}, not from {what}") from error
+        words.append(word)
+        values.append(value)
     return _written(join_words(words), words, values, rest)
 
 
@@ -169,8 +182,8 @@ def encoded_lines(lines: Any, what: str, vocabulary: Vocabulary | None = None) -
                 line = format_line(line) if words is None else _line_of_array(joined, line, words, None)
             except UsageError as error:
                 raise UsageError(message=f"{what}[{index}]: {error}") from error
-        elif separator := next((character for character in line if character in "\n\r"), None):
-            raise UsageError(message=f"{what}[{index}] contains {_SEPARATORS[separator]}; give one line an item")
+        elif separator := re.search(r"[\n\r]", line):
+            raise UsageError(message=f"{what}[{index}] contains {_SEPARATORS[separator[0]]}; give one line an item")
         try:
             yield f"{line}\n".encode()
         except UnicodeEncodeError as error:
@@ -228,23 +241,6 @@ def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str],
         raise
 
 
-def _pairs(probabilities: Any) -> Iterator[tuple[Hashable, SupportsFloat]]:
-    """Yield the words with their numbers; errors of a given iterator are passed on."""
-    items = getattr(probabilities, "items", None)
-    pairs: object = items() if callable(items) else probabilities
-    accepted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
-    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise UsageError(message=f"a line is made from {accepted}, not from {_kind(probabilities)}")
-    for pair in pairs:
-        try:
-            word, value = pair
-        except (TypeError, ValueError) as error:
-            advice = f"\n  {_WORDS_OF_NUMBERS}" if hasattr(pair, "__float__") else ""
-            what = f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}"
-            raise UsageError(message=f"a line is made from {accepted}, not from {what}") from error
-        yield word, value
-
-
 def _kind(value: object) -> str:
     """Return the name of a value's type with an article.
 
@@ -297,10 +293,9 @@ def join_words(words: Sequence[Hashable]) -> bytes:
     except (TypeError, UnicodeEncodeError):
         joined, text = b"", "\n"
     if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
-        fault = next(filter(None, map(_fault_of_word, words)), None)
-        if fault is not None:
-            are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
-            raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
+        fault = next(filter(None, map(_fault_of_word, words)))
+        are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
+        raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
     return joined
 
 

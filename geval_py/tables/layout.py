@@ -70,6 +70,17 @@ def laid_out(
         return sum(widths[n] + len(SPACE) for n in kept) - len(SPACE) <= width
 
     needs = [needed(n, [row[n] for row in first]) for n in kept]
+
+    def shared_widths() -> list[int]:
+        """Return the columns' widths: texts share the space that the others leave, none gets more than it needs."""
+        widths = list(needs)
+        texts = sorted((n for n in kept if is_text[n]), key=widths.__getitem__)
+        left = width - len(SPACE) * (len(kept) - 1) - sum(widths[n] for n in kept if not is_text[n])
+        for done, n in enumerate(texts):
+            widths[n] = min(widths[n], max(MIN_TEXT_WIDTH, left // (len(texts) - done)))
+            left -= widths[n]
+        return widths
+
     # What is shown of each name, and what is said below the table about the ends that all of them have.
     names = {n: {row[n]: row[n] for row in first} for n in kept if kinds[n] == "middle"}
     ends: dict[int, str] = {}
@@ -83,7 +94,7 @@ def laid_out(
     readable = [READABLE_CONTEXT if kind == "around" else READABLE_WIDTH for kind in kinds]
     least = [min(need, readable[n]) if is_text[n] else need for n, need in enumerate(needs)]
     while True:
-        widths = _shared_widths(needs, kept, is_text, width)
+        widths = shared_widths()
         shown = {n: cut_names(names[n].values(), widths[n]) for n in names if n in kept}
         are_distinct = all(len({*texts.values()}) == len(texts) for texts in shown.values())
         if not to_drop or (fits(least) and are_distinct):
@@ -120,17 +131,6 @@ def laid_out(
         notes.append(f"Not shown: {listed}; a wider terminal or {whole} shows all.")
     for below in (notes, legend_without(legend, without)):
         yield from fitted(["", *below] if below else [], width)
-
-
-def _shared_widths(needs: Sequence[int], kept: Sequence[int], is_text: Sequence[bool], width: int) -> list[int]:
-    """Return the columns' widths: texts share the space that the others leave, and none gets more than it needs."""
-    widths = list(needs)
-    texts = sorted((n for n in kept if is_text[n]), key=widths.__getitem__)
-    left = width - len(SPACE) * (len(kept) - 1) - sum(widths[n] for n in kept if not is_text[n])
-    for done, n in enumerate(texts):
-        widths[n] = min(widths[n], max(MIN_TEXT_WIDTH, left // (len(texts) - done)))
-        left -= widths[n]
-    return widths
 
 
 def _padded(cell: str, kind: Kind, width: int, *, is_head: bool) -> str:
