@@ -19,8 +19,7 @@ import numpy as np
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers, mean_of
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.profile import COLUMNS
+from geval_py.scoring.metrics.hashed import ProfileColumn
 from geval_py.scoring.scores import ScoredOutput
 
 ITEMS_AT_ONCE = 4096
@@ -62,17 +61,14 @@ class OutcomeShare(NamedTuple):
 
 def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     """Classify lines, prepared as they were scored; raises MalformedLineError."""
-    parts: list[list[Array]] = [[np.zeros(0)] for _ in PROFILED]
-    items, first = iter(items), 1
+    column, items = ProfileColumn(bits=1, draws=0), iter(items)  # nothing here depends on buckets
+    profile = column.statistics(b"", b"", 1)
     while block := list(islice(items, ITEMS_AT_ONCE)):
-        # A vector counts as a line without words, and nothing here depends on buckets.
+        # A vector counts as a line without words.
         outputs = "".join(f"{item.output if ':' in item.output else ':1'}\n" for item in block)
         expected = "".join(f"{item.expected}\n" for item in block)
-        columns, _ = backends.line_profiles(outputs.encode(), expected.encode(), 1, first, 0)
-        for part, name in zip(parts, PROFILED, strict=True):
-            part.append(np.array(columns[COLUMNS.index(name)]))
-        first += len(block)
-    return classify(*map(np.concatenate, parts))
+        profile.extend(column.statistics(outputs.encode(), expected.encode(), profile.lines + 1))
+    return classify(*map(profile.column, PROFILED))
 
 
 PROFILED = ("guess_right", "listed", "words", "guess_mass", "word_mass")  # the columns by which lines are classified
@@ -191,8 +187,8 @@ def _by_quantiles(values: Array) -> tuple[Integers, list[str]]:
     """Assign values to at most ten groups of about as many lines each, by rising values; return codes and labels."""
     bounds = np.unique(values)
     if len(bounds) > MAX_GROUPS:
-        ends = [-(-len(values) * group // MAX_GROUPS) - 1 for group in range(1, MAX_GROUPS + 1)]
-        bounds = np.unique(np.sort(values)[ends])
+        shares = np.arange(1, MAX_GROUPS + 1) / MAX_GROUPS
+        bounds = np.unique(np.quantile(values, shares, method="inverted_cdf"))
     codes = np.searchsorted(bounds, values, side="left")
     ranges = [(f"{here.min():.6g}", f"{here.max():.6g}") for n in range(len(bounds)) for here in [values[codes == n]]]
     return codes, [low if low == high else f"{low}–{high}" for low, high in ranges]

@@ -112,7 +112,7 @@ class ProfileColumn:
     bits: int
     draws: int
 
-    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> ProfileStatistics:
         return ProfileStatistics(*backends.line_profiles(outputs, expected, self.bits, first_line, self.draws))
 
 
