@@ -241,25 +241,23 @@ def each_pairs(items: Places, features: Places) -> Iterator[tuple[Integers, Inte
     """
     order = np.lexsort((features, items))
     items, features = items[order], features[order].astype(np.int64)
-    ends = np.searchsorted(items, items, side="right")  # where each occurrence's item ends
+    following = np.searchsorted(items, items, side="right") - np.arange(len(items)) - 1  # on the same item
     by_feature = np.argsort(features, kind="stable")
-    following = (ends - np.arange(len(items)) - 1)[by_feature]  # how many features follow an occurrence on its item
-    check_number(int(following.sum()), MAX_COUNTED, "to count")
-    # Parts are of whole features as the first of a pair, with about PAIRS_AT_ONCE pairs.
-    starts = np.append(np.flatnonzero(np.diff(features[by_feature], prepend=-1)), len(features))
-    before = np.concatenate([[0], np.cumsum(following)])[starts]  # pairs before each feature
-    width, start = int(features.max(initial=0)) + 1, 0
-    while start < len(starts) - 1:
-        stop = int(np.searchsorted(before, before[start] + PAIRS_AT_ONCE, side="right")) - 1
+    # The occurrences, and the pairs, before each feature as the first of a pair. Parts are of whole features.
+    before, pairs_before = (np.append(0, np.cumsum(np.bincount(features, one))) for one in (None, following))
+    check_number(int(pairs_before[-1]), MAX_COUNTED, "to count")
+    width, start = len(before) - 1, 0
+    while start < width:
+        stop = int(np.searchsorted(pairs_before, pairs_before[start] + PAIRS_AT_ONCE, side="right")) - 1
         stop = max(stop, start + 1)
-        places, number = by_feature[starts[start] : starts[stop]], following[starts[start] : starts[stop]]
-        start = stop
-        firsts = np.repeat(features[places], number)
-        of_first = np.arange(len(firsts)) - np.repeat(np.cumsum(number) - number, number)
-        seconds = np.repeat(places, number) + 1 + of_first
-        owners = items[seconds]
-        keys, pair, counts = np.unique(firsts * width + features[seconds], return_inverse=True, return_counts=True)
-        yield keys // width, keys % width, counts, owners, pair
+        firsts = by_feature[before[start] : before[stop]]
+        number, start = following[firsts], stop
+        of_first = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+        firsts = np.repeat(firsts, number)
+        seconds = firsts + 1 + of_first
+        keys = features[firsts] * width + features[seconds]
+        keys, pair, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        yield keys // width, keys % width, counts, items[seconds], pair
 
 
 def check_number(pairs: int, most: int, what: str) -> None:
