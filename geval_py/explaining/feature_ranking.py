@@ -255,29 +255,26 @@ def kendall_z(x: Array, y: Array) -> float:
     variance under ties is the one that scipy.stats and GEval use.
     """
     n = len(x)
-    if n < 2:
-        return math.nan
     x_place, y_place = (np.unique(column, return_inverse=True)[1] for column in (x, y))
-    order = np.lexsort((y_place, x_place))
     x_ties, y_ties = np.bincount(x_place).tolist(), np.bincount(y_place).tolist()
     if n in (x_ties[0], y_ties[0]):  # no variance, but for rounding
         return math.nan
-    both = np.unique(x_place * np.int64(n) + y_place, return_counts=True)[1].tolist()
+    rows = np.sort(x_place * np.int64(n) + y_place)
+    both = np.unique(rows, return_counts=True)[1].tolist()
     pairs, x_pairs, y_pairs, both_pairs = (
         sum(t * (t - 1) // 2 for t in ties) for ties in ([n], x_ties, y_ties, both)
     )
     whole, x_triples, y_triples = (sum(t * (t - 1) * (t - 2) for t in ties) for ties in ([n], x_ties, y_ties))
-    # The pairs in the wrong order are counted by a merge sort of all blocks of one width at a time.
-    beyond, length = int(y_place.max()) + 1, 1 << (n - 1).bit_length()
-    places = np.concatenate([y_place[order], np.full(length - n, beyond)]).astype(np.int64)
+    # A merge sort of all blocks of one width at a time: as two halves are merged, a row of the left one moves by the
+    # number of rows of the right one with which it is in the wrong order.
+    length = 1 << (n - 1).bit_length()
+    places = np.append(rows % n, np.full(length - n, n))
     discordant, width = 0, 1
     while width < length:
         blocks = places.reshape(-1, 2 * width)
-        apart = blocks + np.arange(len(blocks))[:, None] * (beyond + 1)  # so that one search serves all blocks
-        left, right = apart[:, :width].ravel(), apart[:, width:].ravel()
-        ends = np.repeat((np.arange(len(blocks)) + 1) * width, width)
-        discordant += int((ends - np.searchsorted(left, right, side="right")).sum())
-        places = np.sort(blocks, axis=1).ravel()
+        merged = np.argsort(blocks, axis=1, kind="stable")
+        discordant += int(np.nonzero(merged < width)[1].sum()) - (width - 1) * length // 4
+        places = np.take_along_axis(blocks, merged, axis=1)
         width *= 2
     concordant = pairs - discordant - x_pairs - y_pairs + both_pairs
     # t (t - 1) (2 t + 5) = 2 t (t - 1) (t - 2) + 9 t (t - 1)
@@ -403,12 +400,12 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
     documents tell of.
     """
     on, features = OnDocuments.of(ranked, documents), len(ranked.names)
-    of_line, number = documents.of_line, documents.count
-    sizes = sums_by(of_line, None, number)
+    of_line = documents.of_line
+    sizes = sums_by(of_line)
     places = np.unique(ranks, return_inverse=True)[1]
     apart = centred_ranks((of_line * len(ranks) + places).astype(np.float64))
-    centred = (apart - (np.bincount(of_line, apart, number) / sizes)[of_line]) / (sizes[of_line] + 1)
-    squares = np.bincount(of_line, centred**2, number) / np.maximum(sizes * (sizes - 1), 1)
+    centred = (apart - (sums_by(of_line, apart) / sizes)[of_line]) / (sizes[of_line] + 1)
+    squares = sums_by(of_line, centred**2) / np.maximum(sizes * (sizes - 1), 1)
     variances = on.counts * (sizes[on.document] - on.counts) * squares[on.document]
     tell = (variances > 0) & ~ranked.are_pairs[on.features]
     of_feature, variances, sums = on.features[tell], variances[tell], on.sums(centred)[tell]
@@ -442,7 +439,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     apart = losses - centre
     each = documents or Documents(column="", of_line=np.arange(items), count=items)  # each item
     on, number = OnDocuments.of(ranked, each), each.count
-    sizes, quantile = sums_by(each.of_line, None, number), NORMAL_QUANTILE
+    sizes, quantile = sums_by(each.of_line), NORMAL_QUANTILE
     if documents is not None:
         quantile = t_quantile(
             spread_of_mean(apart, documents.of_line).degrees if np.isfinite(apart).all() else number - 1
@@ -455,7 +452,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain
-        totals, own = sums_by(each.of_line, apart, number), on.sums(apart)
+        totals, own = sums_by(each.of_line, apart), on.sums(apart)
         both = 2 * a * b * (weights * totals * sizes).sum()
         squares = a**2 * (weights * totals**2).sum() + both + b**2 * (weights * sizes**2).sum()
         for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):

@@ -864,9 +864,9 @@ def interval_of_mean(values: Array) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def sums_by(groups: Integers, values: Array | Flags | None = None, count: int = 0) -> Array:
-    """Return the sum of the values of each group, or their number; there are at least ``count`` groups, from 0."""
-    return np.bincount(groups, values, count).astype(np.float64)
+def sums_by(groups: Integers, values: Array | Flags | None = None) -> Array:
+    """Return the sum of the values of each group, or their number; groups are numbered from 0."""
+    return np.bincount(groups, values).astype(np.float64)
 
 
 def centred_ranks(values: Array) -> Array:
