@@ -310,14 +310,13 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     fine = [documents for documents in possible if documents.effective >= MIN_DOCUMENTS]
     named_so = features.columns_named(features.DOCUMENT_NAMES, [documents.column for documents in fine])[:1]
     fine = [documents for documents in fine if not named_so or documents.column in named_so]
-    tests = _test_columns(fine, kinds())
-    corrected = holm([column.p_value for column in tests])
-    similar = [n for n, p_value in enumerate(corrected) if p_value < LEVEL]
-    safe = [n for n, column in enumerate(tests) if named_so or column.last_p_value < POSSIBLY_ALIKE]
-    place = max(similar, key=lambda n: tests[n].widening, default=None)
+    p_values, last_p_values, widenings = _test_columns(fine, kinds())
+    similar = [n for n, p_value in enumerate(holm(p_values)) if p_value < LEVEL]
+    safe = [n for n, p_value in enumerate(last_p_values) if named_so or p_value < POSSIBLY_ALIKE]
+    place = max(similar, key=widenings.__getitem__, default=None)
     if place is None:
-        place = min(safe, key=lambda n: tests[n].last_p_value, default=None)
-    wider = 1.0 if place is None else tests[place].widening
+        place = min(safe, key=last_p_values.__getitem__, default=None)
+    wider = 1.0 if place is None else widenings[place]
     chosen = fine[place] if place is not None and (named_so or wider >= MIN_WIDENING) else None
 
     def means(of_line: Integers, figures: Array) -> Array:
@@ -338,7 +337,7 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
             if (of_document[chosen.of_line] == column.of_line).all():
                 column = replace(column, of_line=of_document)
                 kinds_of_column = [map(partial(means, chosen.of_line), kind) for kind in kinds_of_column]
-        p_values.append(_test_columns([column], kinds_of_column)[0].p_value)
+        p_values += _test_columns([column], kinds_of_column)[0]
     return Dependence(
         documents=chosen,
         widening=wider,
@@ -405,40 +404,31 @@ def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> li
     return [(of_file(column, score) for score, column in defined), differences()]
 
 
-class _ColumnTest(NamedTuple):
-    """The p-value of all kinds of figures, that of the last kind, and how much wider their intervals are, at most."""
-
-    p_value: float = 1.0
-    last_p_value: float = 1.0
-    widening: float = 1.0
-
-
-def _test_columns(columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]) -> list[_ColumnTest]:
+def _test_columns(
+    columns: Sequence[Documents], kinds: Iterable[Iterable[Array]]
+) -> tuple[list[float], list[float], list[float]]:
     """Test some kinds of figures for each column.
 
-    All kinds count alike, however many figures they have; few finite figures are left out.
+    Returns the columns' p-values of all kinds, those of the last kind, and how much wider their intervals are, at
+    most. All kinds count alike, however many figures they have; few finite figures are left out.
     """
-    tested: list[Array] = []  # by kind: figures x columns x (p-value, widening)
+    p_values, widenings = list[list[float]](), [[1.0] * len(columns)]
     for kind in kinds if columns else ():
-        rows = []
+        of_kind = []
         for figures in kind:
             places = np.flatnonzero(np.isfinite(figures))
             if len(places) < MIN_TESTED_LINES:
                 continue
             values = figures[places]
-            ranks, row = centred_ranks(values), []
-            for documents in columns:
-                of_line = (documents if len(values) == len(figures) else documents.only(places)).of_line
-                p_value = alike_p(ranks, of_line)
-                row.append((p_value, widening(values, of_line) if p_value < POSSIBLY_ALIKE else 1.0))
-            rows.append(row)
-        tested += [np.array(rows)] if rows else []
-    results = []
-    for n in range(len(columns) if tested else 0):
-        p_values = [combined_p(rows[:, n, 0].tolist()) for rows in tested]
-        wider = float(max(rows[:, n, 1].max() for rows in tested))
-        results.append(_ColumnTest(min(1.0, len(tested) * min(p_values)), p_values[-1], wider))
-    return results or [_ColumnTest()] * len(columns)
+            ranks = centred_ranks(values)
+            of_lines = [(one if len(values) == len(figures) else one.only(places)).of_line for one in columns]
+            of_kind.append([alike_p(ranks, of_line) for of_line in of_lines])
+            tested = zip(of_lines, of_kind[-1], strict=True)
+            widenings.append([widening(values, of_line) if p < POSSIBLY_ALIKE else 1.0 for of_line, p in tested])
+        p_values += [list(map(combined_p, zip(*of_kind, strict=True)))] if of_kind else []
+    p_values = p_values or [[1.0] * len(columns)]
+    together = [min(1.0, len(p_values) * min(of_column)) for of_column in zip(*p_values, strict=True)]
+    return together, p_values[-1], list(map(max, zip(*widenings, strict=True)))
 
 
 def widening(values: Array, of_line: Integers) -> float:
