@@ -13,7 +13,7 @@ import operator
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
@@ -222,12 +222,12 @@ class Comparison(formats.Tabular):
     def row(self, system: System) -> dict[str, Any]:
         """Return a system's row of that table."""
         row: dict[str, Any] = {"system": system.name}
-        for name in (one.name for one in fields(system) if one.name not in ("name", "signature")):
-            value, prefix = getattr(system, name), name.removesuffix("interval")
-            if prefix == name:
-                row[name] = value
-            else:
+        for name, value in vars(system).items():
+            prefix = name.removesuffix("interval")
+            if prefix != name:
                 row |= {f"{prefix}low": value and value.low, f"{prefix}high": value and value.high}
+            elif name not in ("name", "signature"):
+                row[name] = value
         groups = tuple(n for n, group in enumerate(self.groups) if system.name in group)
         return row | {"groups": groups, "output": short_name(system.name)}
 
@@ -459,11 +459,9 @@ def rank(
                     )
 
     def place_of(n: int) -> tuple[bool, float, int, float]:
-        """Sort by score, infinite lines, score on the lines compared; undefined scores are last."""
-        if math.isnan(own_scores[n]):
-            return True, 0.0, 0, 0.0
+        """Sort by score, infinite lines, score on the lines compared; undefined scores are last, in their order."""
         finite_score = (rows[n].get("finite_score") or 0.0) if failures[n] else 0.0
-        return False, sign * own_scores[n], failures[n], sign * finite_score
+        return math.isnan(own_scores[n]), sign * own_scores[n], failures[n], sign * finite_score
 
     best, *_ = order = sorted(range(count), key=place_of)
     p_of = ranking_p_values(sample, p_values)

@@ -290,14 +290,14 @@ class Search:
             rows += [(0.0,) * len(self.x)] * (2 - len(rows))
             by_line = ByLine(tuple(self.centres.tolist()), tuple(self.scales.tolist()), *rows)
             return replace(self.start, lambda_=0.0, nu=0.0, by_line=by_line)
-        values = self.fixed | {"temperature": self.start.temperature}
+        values = dict(self.fixed)
         for name, place in zip(self.parts, places.tolist(), strict=True):
             if name == "temperature":
                 values[name] = float(f"{math.exp(place):.4g}")
             else:
                 part = float(f"{1.0 / (1.0 + math.exp(-place)):.4g}")
                 values[name] = min(max(part, MIN_PART), MAX_PART)
-        return replace(self.start, temperature=values["temperature"], lambda_=values["lambda"], nu=values["nu"])
+        return replace(self.start, lambda_=values.pop("lambda"), **values)
 
 
 def loss_sums(weights: dict[str, Array], fixed: dict[str, float], alike: float, x: Array, columns: Array) -> Array:
