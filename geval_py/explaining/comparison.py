@@ -550,7 +550,7 @@ def compare(
     statistics = [one[0] if runs is None else _mean(one) for one in of_runs]
     sample = sample_of(metric, statistics, of_line)
     if runs is not None:
-        if any(sample.line_figures(n) is None for n in range(sample.systems)):
+        if np.isnan(sample.line_figures()).any():
             raise UsageError(message=f"training runs cannot be compared by {metric.name}: it is not of single lines")
         sample = replace(sample, runs=tuple(sample_of(metric, one, of_line) for one in of_runs))
     systems, groups, p_best = rank(

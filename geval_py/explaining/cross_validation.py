@@ -290,7 +290,7 @@ class Search:
             rows += [(0.0,) * len(self.x)] * (2 - len(rows))
             by_line = ByLine(tuple(self.centres.tolist()), tuple(self.scales.tolist()), *rows)
             return replace(self.start, lambda_=0.0, nu=0.0, by_line=by_line)
-        values = dict(self.fixed)
+        values: dict[str, Any] = dict(self.fixed)
         for name, place in zip(self.parts, places.tolist(), strict=True):
             if name == "temperature":
                 values[name] = float(f"{math.exp(place):.4g}")

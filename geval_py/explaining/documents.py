@@ -132,16 +132,12 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricS
     several = None if documents is None or documents.are_lines else documents
     for score in all_scores:
         measure, lines = score.metric.measure, score.statistics.lines
-        figures = sample_of(score.metric, [score.statistics]).line_figures(0)
-        if (
-            several is None
-            and measure.in_nats
-            and (lines < FEW_LINES or (figures is not None and _is_of_few(figures)))
-        ):
+        (figures,) = sample_of(score.metric, [score.statistics]).line_figures()
+        if several is None and measure.in_nats and (lines < FEW_LINES or _is_of_few(figures)):
             few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append("no interval can be computed from 1 line")
-        if figures is None or not np.isfinite(figures).all():
+        if not np.isfinite(figures).all():
             continue
         has_interval = several is None and measure.of_losses and not measure.in_nats  # Wilson's
         if lines > 1 and not has_interval and np.allclose(figures, figures[0], rtol=NOISE, atol=0.0):
@@ -389,19 +385,18 @@ def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> li
     first = evaluations[0].scores[0]
     if values:
         return [(of_file(column, first) for column in values)]
-    columns = (
-        (one.scores[0], sample_of(one.scores[0].metric, [one.scores[0].statistics]).line_figures(0))
-        for one in evaluations
-    )
-    defined = [(score, column) for score, column in columns if column is not None]
+    scores = [one.scores[0] for one in evaluations]
+    columns = [
+        (score, figures) for score in scores for figures in sample_of(score.metric, [score.statistics]).line_figures()
+    ]
 
     def differences() -> Iterator[Array]:
-        for (score, column), (other_score, other) in combinations(defined, 2):
+        for (score, column), (other_score, other) in combinations(columns, 2):
             if score.line_numbers == other_score.line_numbers:
                 with np.errstate(invalid="ignore"):  # of infinite lines
                     yield of_file(column - other, score)
 
-    return [(of_file(column, score) for score, column in defined), differences()]
+    return [(of_file(column, score) for score, column in columns), differences()]
 
 
 def _test_columns(

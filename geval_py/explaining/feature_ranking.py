@@ -28,6 +28,7 @@ from geval_py.explaining.significance import (
     dot,
     mean_of,
     normal_cdf,
+    slices,
     sum_of,
     t_quantile,
 )
@@ -132,8 +133,7 @@ class Ranked:
 def sums_of(features: Places, values: Array, items: Places, count: int) -> Array:
     """Sum the values of the items of each of ``count`` features, by aligned occurrences, and few at once."""
     sums = np.zeros(count)
-    for start in range(0, len(items), OCCURRENCES_AT_ONCE):
-        part = slice(start, start + OCCURRENCES_AT_ONCE)
+    for part in slices(len(items), OCCURRENCES_AT_ONCE):
         sums += np.bincount(features[part], values[items[part]], count)
     return sums
 
@@ -455,8 +455,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         totals, own = sums_by(each.of_line, apart), on.sums(apart)
         both = 2 * a * b * (weights * totals * sizes).sum()
         squares = a**2 * (weights * totals**2).sum() + both + b**2 * (weights * sizes**2).sum()
-        for start in range(0, len(on.features), OCCURRENCES_AT_ONCE):
-            part = slice(start, start + OCCURRENCES_AT_ONCE)
+        for part in slices(len(on.features), OCCURRENCES_AT_ONCE):
             place, document, count = on.features[part], on.document[part], on.counts[part]
             more = (1 - a[place]) * own[part] - (mean_of_others + gain + b)[place] * count
             usual = a[place] * totals[document] + b[place] * sizes[document]

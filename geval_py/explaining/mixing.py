@@ -22,7 +22,7 @@ from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
-from geval_py.explaining.significance import Array, Flags, mean_of
+from geval_py.explaining.significance import Array, Flags, mean_of, slices
 from geval_py.reading import config
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring.recipes import Mixing
@@ -238,7 +238,7 @@ def best_weights(masses: Array, begin: Array | None = None) -> Array:
     masses = masses if has_mass.all() else masses[:, has_mass]
     weights: Array = np.full(len(masses), 1 / len(masses)) if begin is None else begin
     lines, before = masses.shape[1], -np.inf
-    chunks = [masses[:, at : at + cross_validation.CHUNK] for at in range(0, lines, cross_validation.CHUNK)]
+    chunks = [masses[:, part] for part in slices(lines, cross_validation.CHUNK)]
     for _ in range(MAX_STEPS if lines else 0):
         gained, shares = 0.0, np.zeros(len(masses))
         for chunk in chunks:

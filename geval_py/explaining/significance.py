@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, groupby
@@ -48,6 +48,11 @@ def sum_of(values: Array) -> float:
 def mean_of(values: Array) -> float:
     """Return the mean of some values, at least one."""
     return float(values.mean())
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Yield the slices of so many items, of ``size`` items each."""
+    return (slice(start, start + size) for start in range(0, count, size))
 
 
 def normal_cdf(z: float) -> float:

@@ -62,6 +62,7 @@ from geval_py.explaining.significance import (
     expanded_tail,
     expansion,
     mean_of,
+    slices,
     sum_of,
     t_quantile,
     t_tails,
@@ -254,32 +255,35 @@ class LineSample:
             scores: Array = self.metric.measure.formula(list(self.statistics), np.ones(self.statistics.shape[1:]))
         return scores
 
-    def line_figures(self, system: int, *, of_score: bool = False) -> Array | None:
-        """Return a figure for each line of a system, whose mean stands for the score; inf if infinite.
+    def line_figures(self, *, of_score: bool = False) -> Array:
+        """Return a figure for each line, whose mean stands for the score: systems x lines, inf if infinite.
 
         The figures are the losses or, for a metric that is not made from one mean loss and always if ``of_score``,
-        the jackknife's pseudo-values: N times the score, minus N - 1 times the score without the line. None where
+        the jackknife's pseudo-values: N times the score, minus N - 1 times the score without the line. NaN where
         these are undefined, and for a corpus-level metric.
         """
+        shape = self.systems, self.lines
         if self.metric.measure.corpus_score is not None:
-            return None
-        infinite = self.infinite[:, system]
-        if self.is_of_mean_loss and not of_score:
-            return np.where(infinite, np.inf, self.statistics[0, :, system])
-        figures = np.full(self.lines, np.inf)
-        if self.lines - infinite.sum() < 2:
-            return figures
-        finite = self.select(~infinite, [system])
-        observed, without = finite.totals(), np.empty(finite.lines)
-        rows = max(1, BLOCK_BYTES // (8 * len(finite.statistics) * finite.members.shape[1]))
-        for start in range(0, finite.lines, rows):
-            members = finite.members[start : start + rows]
-            of_lines = finite.statistics[:, start : start + rows, :, np.newaxis] * members[:, np.newaxis, :]
+            return np.full(shape, np.nan)
+        figures = np.full(shape, np.inf)
+        for system, is_finite in enumerate(~self.infinite.T):
+            if self.is_of_mean_loss and not of_score:
+                figures[system, is_finite] = self.statistics[0, is_finite, system]
+            elif is_finite.sum() > 1:
+                figures[system, is_finite] = self.select(is_finite, [system]).pseudo_values()
+        return figures
+
+    def pseudo_values(self) -> Array:
+        """Compute the jackknife's pseudo-values of one system on two finite lines or more."""
+        observed, without = self.totals(), np.empty(self.lines)
+        for part in slices(self.lines, max(1, BLOCK_BYTES // (8 * len(self.statistics) * self.members.shape[1]))):
+            members = self.members[part]
+            of_lines = self.statistics[:, part, :, np.newaxis] * members[:, np.newaxis, :]
             totals = Totals(observed.sums - of_lines, observed.counts - members)
-            without[start : start + rows] = finite.scores(totals)[:, 0]
+            without[part] = self.scores(totals)[:, 0]
         with np.errstate(invalid="ignore"):
-            figures[~infinite] = finite.lines * finite.scores(observed)[0, 0] - (finite.lines - 1) * without
-        return None if np.isnan(figures).any() else figures
+            values: Array = self.lines * self.scores(observed)[0, 0] - (self.lines - 1) * without
+        return values
 
     def spread(self, figures: Array, systems: Sequence[int], *, of_score: bool = False) -> Spread:
         """Estimate the spread of the mean of finite figures, which are those of a system or differences of two."""
@@ -374,11 +378,9 @@ def intervals(
     check_sampling(samples, seed)
     computed: list[Interval | None] = [None] * sample.systems
     by_spread = sample.units > 1 and (sample.has_spread or sample.is_of_mean_loss)
+    by_spread = by_spread and not (as_geval and sample.documents is None)
     measure, lines, count = sample.metric.measure, sample.lines, sample.document_count
-    for n in range(sample.systems if by_spread and not (as_geval and sample.documents is None) else 0):
-        figures = sample.line_figures(n)
-        if figures is None:
-            continue
+    for n, figures in enumerate(sample.line_figures() if by_spread else ()):
         if not np.isfinite(figures).all():
             ends = _ends_of_infinite(sample, figures)
             if ends is None:
@@ -465,15 +467,15 @@ def pair_p_values(
     for part, place, together in comparable_parts(sample, pairs):
         totals = part.totals()
         values, scores = part.tested_values(totals)[0].tolist(), (sign * part.scores(totals)[0]).tolist()
-        figures = [None if part.are_drawn else part.line_figures(n) for n in range(part.systems)]
+        figures = None if part.are_drawn else part.line_figures()
         differences = None
         for pair in together:
             one, other = place[pair[0]], place[pair[1]]
             more_failures = int(failures[pair[0]]) - int(failures[pair[1]])
             if (scores[one] - scores[other]) * more_failures < 0:
                 continue
-            own, others = figures[one], figures[other]
-            if own is not None and others is not None:
+            if figures is not None and not np.isnan(figures[[one, other]]).any():
+                own, others = figures[one], figures[other]
                 change, noise = own - others, NOISE * (abs(sum_of(own)) + abs(sum_of(others)))
                 if part.documents is None and not part.runs:
                     p_values[pair] = sign_flip_p_value(change, noise)
@@ -534,13 +536,10 @@ def against_baseline(
     """
     totals = sample.totals()
     count, systems = sample.document_count, sample.systems
-    figures: list[list[Array]] = []
-    for of_score in (False, True) if sample.has_spread else ():
-        columns = (sample.line_figures(n, of_score=of_score) for n in range(systems))
-        figures.append([column for column in columns if column is not None])
     tests: list[BaselineTest] = []
-    if sample.has_spread and all(len(columns) == systems for columns in figures):
-        scores, (base, base_scores) = sample.scores(totals)[0], (columns[baseline] for columns in figures)
+    figures = [sample.line_figures(of_score=of_score) for of_score in (False, True) if sample.has_spread]
+    if figures and not any(np.isnan(one).any() for one in figures):
+        scores, (base, base_scores) = sample.scores(totals)[0], (one[baseline] for one in figures)
         for n, (own, own_scores) in enumerate(zip(*figures, strict=True)):
             spread = sample.spread(own_scores - base_scores, [n, baseline], of_score=True)
             changes, difference, half = own - base, float(scores[n] - scores[baseline]), spread.half_width
@@ -803,7 +802,7 @@ def spread_of_runs(sample: LineSample, systems: Sequence[int], *, of_score: bool
     of_line = sample.unit_of_line
     difference, variances, shared, least = np.zeros(sample.lines), [], 0.0, math.inf
     for one in (sample.runs[n] for n in systems):
-        runs = np.array([one.line_figures(n, of_score=of_score) for n in range(one.systems)], dtype=np.float64)
+        runs = one.line_figures(of_score=of_score)
         mean, more = runs.mean(axis=0), len(runs) - 1
         difference = mean - difference
         if more:

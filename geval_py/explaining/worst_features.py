@@ -76,8 +76,7 @@ class WorstFeatures:
 
     def parts(self) -> Iterator[WorstFeatures]:
         """Yield the features, some thousands at once."""
-        starts = range(0, len(self), FEATURES_AT_ONCE)
-        return (self.at(slice(start, start + FEATURES_AT_ONCE)) for start in starts)
+        return map(self.at, significance.slices(len(self), FEATURES_AT_ONCE))
 
     def readable(self, most: int | None = None) -> WorstFeatures:
         """Return the first features, ``most`` at most, without ids and the output's numbers."""
