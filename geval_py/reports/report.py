@@ -43,7 +43,7 @@ from geval_py.tables.escapes import short
 
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
-SAMPLED_LINES = 100_000
+SAMPLED_LINES = 50_000
 MIN_DOCUMENTS = 30  # of a sample
 LINES_AT_ONCE = 1024
 SAMPLES = 300  # of the lines of a group, for its interval
