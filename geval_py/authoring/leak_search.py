@@ -147,8 +147,8 @@ def number_items(
     starts, gaps, groups = [0], [], []
     number_of = vocabulary.__getitem__
     for text, answer in zip(texts, answers, strict=True):
-        cells = [text.replace("\\n", " ")]
-        cells = cells if files.is_text else cells[0].split("\t")
+        words = text.replace("\\n", " ")
+        cells = [words] if files.is_text else words.split("\t")
         places = (files.left, files.right, files.group)
         left, right, group = (cells[n] if n is not None and n < len(cells) else "" for n in places)
         numbers.extend(map(number_of, left.split()))
@@ -158,8 +158,8 @@ def number_items(
             numbers.extend(map(number_of, right.split()))
         starts.append(len(numbers))
         groups.append(hash(group))
-    words, *others = (np.array(values, dtype=np.int64) for values in (numbers, starts, gaps, groups))
-    return Items(words, *others, first_line=first_line)
+    arrays = (np.array(values, dtype=np.int64) for values in (numbers, starts, gaps, groups))
+    return Items(*arrays, first_line=first_line)
 
 
 def one_item(words: Numbers) -> Items:
@@ -286,16 +286,15 @@ class Sought:
         self, blocks: Sequence[Items], runs_of: Callable[[Items], Runs], *, by_document: bool = False
     ) -> None:
         self._by_document, self._size = by_document, sum(map(len, blocks))
-        hashes, owners, words = [], [], []
+        runs = []  # their hashes, items, and places among the words of these
         for items in blocks:
-            of_block, places = runs_of(items)
+            hashes, places = runs_of(items)
             here = items.item_of[places]
-            hashes.append(of_block)
-            owners.append(here + np.int32(items.first_line - 1))
-            words.append((places - items.starts[here]).astype(np.int32))
-        self._items, self._words = np.concatenate(owners), np.concatenate(words)  # of each run
+            words = (places - items.starts[here]).astype(np.int32)
+            runs.append((hashes, here + np.int32(items.first_line - 1), words))
+        hashes, self._items, self._words = map(np.concatenate, zip(*runs, strict=True))
         self.values, first, inverse, counts = np.unique(
-            np.concatenate(hashes), return_index=True, return_inverse=True, return_counts=True
+            hashes, return_index=True, return_inverse=True, return_counts=True
         )
         self.inverse = inverse.astype(np.int32)
         self._owner = np.where(counts == 1, self._items[first], -1)  # the item, if only one has the run

@@ -414,9 +414,9 @@ def find_sources(
         if data.input is None:
             continue
         apart = answers and find_answers(os.path.join(answers, name, task.expected_file or EXPECTED_FILE))
-        columns = data.in_header
-        if not columns:
-            columns = tuple(str(number + 1) for number in range(next(read_lines(data.input), "").count("\t") + 1))
+        columns = data.in_header or tuple(
+            str(number + 1) for number in range(next(read_lines(data.input), "").count("\t") + 1)
+        )
         is_text, places = False, [0]  # of the contexts
         try:
             places = [columns.index(context) for context in find_contexts(columns, *contexts) if context] or places
@@ -458,8 +458,8 @@ def _search_public(
 
     Also name the files that are too large to be compared (W412).
     """
-    sets = [name for name in sets_in(folder) if name.startswith(HIDDEN_BEGINNING)]
-    in_public = [path for name in sets for path in answers_in(os.path.join(folder, name))]
+    hidden = (os.path.join(folder, name) for name in sets_in(folder) if name.startswith(HIDDEN_BEGINNING))
+    in_public = [path for place in hidden for path in answers_in(place)]
     for path in in_public:
         leaks.add_file("E401", path, "the answers of a hidden set are in the public folder")
     in_history = []
@@ -606,9 +606,8 @@ def sequences(text: str, vocabulary: Vocabulary) -> Iterator[Numbers]:
             with suppress(ValueError, RecursionError):
                 document = json.loads(line)
                 documents += [document] if isinstance(document, dict) else []
-        names = list(documents[0] if documents else {})[:MAX_COLUMNS]
-        rows = ([str(document.get(name, "")) for name in names] for document in documents)
-        yield from map(vocabulary.numbers, zip(*rows, strict=True))
+        for name in list(documents[0] if documents else {})[:MAX_COLUMNS]:
+            yield vocabulary.numbers([str(document.get(name, "")) for document in documents])
         return
     for delimiter in "\t,;|":
         width, count = Counter(line.count(delimiter) for line in lines[:1000]).most_common(1)[0]
