@@ -141,6 +141,7 @@ def _option(names: str, help: str, *, group: str, default: Any = None, **more: A
 
 # By the headings of the help.
 _what = partial(_option, group="what is scored")
+_scored = partial(_what, useless_with=AUTHORING)
 _metric = partial(_option, group="metrics")
 _shown = partial(_option, group="what is shown")
 _how = partial(_option, group="how it is shown")
@@ -188,30 +189,23 @@ class Task(OptionValues):
         "-t --test-name NAME", "the test set's sub-directory (default: test-A)",
         default=DEFAULT_TEST, once=True, argument="test", useless_with=("validate",),
     )  # fmt: skip
-    out_directory: str = _what(
-        "--out-directory DIR", "where the outputs are (default: .)", default=".", useless_with=AUTHORING
-    )
+    out_directory: str = _scored("--out-directory DIR", "where the outputs are (default: .)", default=".")
     expected_directory: str | None = _what(
         "--expected-directory DIR", "where the answers are (default: the out-directory)"
     )
     expected_file: str | None = _what("-e --expected-file FILE", "the answers (default: expected.tsv)", once=True)
-    input_file: str | None = _what("-i --input-file FILE", "the input (default: in.tsv)", useless_with=AUTHORING)
-    in_header: str | None = _what(
-        "--in-header FILE", "a line with the names of the input's columns", useless_with=AUTHORING
-    )
-    out_header: str | None = _what(
-        "--out-header FILE", "a line with the names of the answers' columns", useless_with=AUTHORING
-    )
-    selector: str | None = _what(
+    input_file: str | None = _scored("-i --input-file FILE", "the input (default: in.tsv)")
+    in_header: str | None = _scored("--in-header FILE", "a line with the names of the input's columns")
+    out_header: str | None = _scored("--out-header FILE", "a line with the names of the answers' columns")
+    selector: str | None = _scored(
         "--selector KEYS",
         "the part of JSON lines to score: keys separated by /, such as root/items; for files that end in .jsonl",
-        useless_with=AUTHORING,
-    )  # fmt: skip
-    out_files: tuple[str, ...] = _what(
+    )
+    out_files: tuple[str, ...] = _scored(
         "-o --out-file FILE",
         "the output to score, as a name in DIR/NAME or a path; also a folder, a pattern, a short name, - "
         "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
-        repeatable=True, replaces=True, argument="out", useless_with=AUTHORING,
+        repeatable=True, replaces=True, argument="out",
     )  # fmt: skip
     metrics: tuple[str, ...] = _metric(
         "-m --metric METRIC",
