@@ -220,7 +220,7 @@ def check_output(
                 answers_read += block.known
                 if total.counts["binary"]:
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
-                    problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1, column=1)
+                    problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1)
                     return [problem] if "E106" in codes else []
             items = None
             if expected is not None:
@@ -234,7 +234,7 @@ def check_output(
         if error.path != target.output and not is_part:
             raise
         if isinstance(error, UnsupportedEncodingError):
-            problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1, column=1)
+            problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1)
         elif isinstance(error, UnreadableFileError):
             problem = _unreadable(target.output, error.reason)
             if sources.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:

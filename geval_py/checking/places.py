@@ -58,7 +58,7 @@ def place_of_numbers(text: str, line: int) -> tuple[Place, str]:
         index = next(n for n, value in enumerate(written.values) if not 0.0 <= value <= 1.0)
         token = text.split(" ")[index]
         number = token.rpartition(":")[2]
-        column = sum(len(one) + 1 for one in text.split(" ")[:index]) + len(token) - len(number) + 1
+        column = wordprobs.column_of(text, index) + len(token) - len(number)
         message = f"`{visible(shorten(number))}` is not in [0,1], so all numbers of the line are read as logarithms"
     return Place(line, column, token, f"{message}; {advice}", text), advice
 

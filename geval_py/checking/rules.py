@@ -403,13 +403,12 @@ def file_problem(
     path: str,
     message: str,
     *,
-    lines: int = 0,
+    lines: int = 1,
     line: int = 0,
-    column: int = 0,
     fix: str = "",
 ) -> Problem:
-    """Return a problem of a file as a whole; ``lines`` is the number of its lines, 0 if that is not known."""
-    place, share = Place(line, column, "", message), 1 / lines if lines else 1.0
+    """Return a problem of a file of some ``lines``, or of the beginning of a ``line``."""
+    place, share = Place(line, min(line, 1), "", message), 1 / max(1, lines)
     return Problem(rule=rule, path=path, count=1, share=share, summary=message, places=(place,), fix=fix)
 
 

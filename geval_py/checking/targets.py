@@ -122,10 +122,10 @@ def find_targets(
 
 
 def _missing(path: str, reason: str | DataError) -> Problem:
-    return file_problem(RULES_BY_CODE["E101"], path, reason if isinstance(reason, str) else _one_line(reason))
+    return file_problem(RULES_BY_CODE["E101"], path, _one_line(reason))
 
 
-def _one_line(error: DataError | UsageError) -> str:
+def _one_line(error: str | DataError | UsageError) -> str:
     return "; ".join(map(str.strip, str(error).splitlines()))
 
 
@@ -148,12 +148,14 @@ def _fault_of(output: Output, submission: str | None) -> Problem | None:
     """Return the problem of an output that is not read; one in a ``submission`` is a file inside of it."""
     if output.fault is not None:
         return _missing(output.path, output.fault)
-    if submission is not None and not sources.is_remote(output.path):
+    if submission is None:
+        return None
+    if not sources.is_remote(output.path):
         root = os.path.realpath(submission)
         parts = map(os.path.realpath, sources.parts_of(output.path))
         if any(os.path.commonpath([part, root]) != root for part in parts):
             return _missing(output.path, "a link that leads outside of the submission; it is not followed")
-    if submission is not None and not sources.is_file(output.path):
+    if not sources.is_file(output.path):
         problem = _missing(output.path, f"it is {'a folder' if os.path.isdir(output.path) else 'not a regular file'}")
         return replace(problem, fix="Rename it, or write the output to a file of this name.")
     return None

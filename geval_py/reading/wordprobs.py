@@ -262,7 +262,7 @@ def parse_entries(text: str, line: int) -> tuple[list[str], list[float]]:
         return [word for word, _, _ in entries], values
     index = next(n for n, (_, colon, number) in enumerate(entries) if not (colon and NUMBER.fullmatch(number)))
     word, colon, number = entries[index]
-    column = _column(text, index)
+    column = column_of(text, index)
     if colon:
         raise _malformed_number(text, line, column + len(word) + 1, number, word=word)
     if number:
@@ -280,7 +280,7 @@ def parse_vector(text: str, line: int, bits: int | None = None) -> list[float]:
     tokens = text.split(" ")
     if not _NUMBERS.fullmatch(text):
         index = next(i for i, token in enumerate(tokens) if not NUMBER.fullmatch(token))
-        raise _malformed_number(text, line, _column(text, index), tokens[index], no_colon=True)
+        raise _malformed_number(text, line, column_of(text, index), tokens[index], no_colon=True)
     values = list(map(float, tokens))
     if not isfinite(sum(values)):
         _refuse_infinity(text, line, values)
@@ -307,7 +307,7 @@ def wrong_vector_length(text: str, line: int, length: int, bits: int) -> Malform
     return _malformed(text, line, 1, WRONG_VECTOR_LENGTH, shorten(text), hint)
 
 
-def _column(text: str, index: int) -> int:
+def column_of(text: str, index: int) -> int:
     """Return the column, from 1, of the token with an index from 0."""
     return 1 + sum(len(token) + 1 for token in text.split(" ", index)[:index])
 
@@ -450,7 +450,7 @@ def _refuse_infinity(text: str, line: int, values: list[float]) -> None:
     index = next(i for i, value in enumerate(values) if isinf(value))
     token = text.split(" ")[index]
     number = token.rpartition(":")[2]
-    column = _column(text, index) + len(token) - len(number)
+    column = column_of(text, index) + len(token) - len(number)
     hint = f"`{visible(shorten(number))}` is too large for a double (the largest is about 1.8e308)"
     raise _malformed(text, line, column, TOO_LARGE, number, hint)
 
