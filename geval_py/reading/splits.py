@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Literal, NamedTuple
 
-from geval_py import errors
+from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_values, declared_documents, word_of
 from geval_py.reading.features import DOCUMENT_NAMES, columns_named
@@ -83,7 +83,7 @@ def locate(task: Task) -> Split:
     answers = (directory, task.test_name, task.expected_file, name, EXPECTED)
     try:
         outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
-    except errors.MissingFileError as error:
+    except MissingFileError as error:
         if not sources.is_folder(os.path.dirname(error.path)):
             _find(*answers)  # the name of the test set may be misspelt
         raise
@@ -101,7 +101,7 @@ def locate(task: Task) -> Split:
         try:
             file = task.input_file if directory else beside
             input_file = _find(directory, task.test_name, file, INPUT_FILE, "the input")
-        except (errors.MissingFileError, errors.AmbiguousFileError) as error:
+        except (MissingFileError, AmbiguousFileError) as error:
             if task.needs_input:
                 raise
             place = error.path
@@ -145,7 +145,7 @@ def locate_others(split: Split, task: Task, names: Sequence[str]) -> Split:
 def _named_outputs(task: Task) -> tuple[Output, ...]:
     folder = os.path.join(task.out_directory, task.test_name)
     if "" in task.out_files:
-        raise errors.UsageError(message="an output has no name; is a variable of the shell unset?")
+        raise UsageError(message="an output has no name; is a variable of the shell unset?")
     outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
     once = {(o.path, place if o.path == sources.STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
@@ -185,7 +185,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     places = accepted.get(name, [])  # a short name, such as bigram for out-model=bigram.tsv
     if len(places) > 1:
         several = some_of(outputs[n].name for n in places)
-        raise errors.UsageError(message=f"`{visible(name)}` names {len(places)} outputs\n  {several}")
+        raise UsageError(message=f"`{visible(name)}` names {len(places)} outputs\n  {several}")
     if not places:
         raise _missing_file(RESULTS, folder, name, accepted)
     return (outputs[places[0]],)
@@ -197,9 +197,9 @@ def _checked(split: Split, task: Task) -> Split:
     is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not sources.can_be_reread(expected))
     if len(split.outputs) > 1 and is_pipe:
         message = "the answers can be read only once, and there are several outputs: choose one with"
-        raise errors.UsageError(message=message, arguments=("out",))
+        raise UsageError(message=message, arguments=("out",))
     if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
-        raise errors.UsageError(message="standard input (-) can be read only once: give one file as -")
+        raise UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
         return split._replace(outputs=tuple(o._replace(path=by_ids(o.path, expected)) for o in split.outputs))
     from geval_py.reading.selector import selected_file
@@ -228,7 +228,7 @@ def find_answers(path: str) -> str | None:
         stem, _, column = path.rpartition("#")
         place = sources.find_file(stem)
         if place is not None and not _is_in_other_format(place):
-            raise errors.UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
+            raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
     elif place is None and not sources.is_remote(path) and name == EXPECTED_FILE:
         others = (sources.find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
         place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
@@ -236,7 +236,7 @@ def find_answers(path: str) -> str | None:
         return None
     if sources.name_of(place).endswith(".csv"):
         message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
-        raise errors.UsageError(message=message)
+        raise UsageError(message=message)
     if not _is_in_other_format(place):
         return place
     from geval_py.reading.answers import files_of, read_answers
@@ -294,9 +294,9 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
         try:
             sets = [one for one in sets_in(challenge) if _has_data(sources.join(challenge, one))]
             hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
-        except errors.UnreadableFileError as error:
+        except UnreadableFileError as error:
             hint = str(error)
-    raise errors.MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
+    raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
 
 
 def sets_in(directory: str) -> list[str]:
@@ -310,7 +310,7 @@ def _has_data(folder: str) -> bool:
     return any(name.startswith(("expected", "in.", "out")) for name in sources.names_in(folder))
 
 
-def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = ()) -> errors.MissingFileError:
+def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = ()) -> MissingFileError:
     """Return the error for a file that is neither in a folder nor at its own path, with a hint.
 
     The error names the own path only if its folder exists. ``accepted`` are the names to suggest, by default those of
@@ -320,12 +320,12 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name) or "."):
         place, suggested = name, []
     directory, name = os.path.split(place)
-    missing = partial(errors.MissingFileError, what=f"No file with {what}", path=place)
+    missing = partial(MissingFileError, what=f"No file with {what}", path=place)
     if not sources.is_folder(directory):
         return missing(hint=suggestion(name, suggested).rstrip())
     try:
         names = sorted(sources.names_in(directory, "file"), key=natural_order)
-    except errors.UnreadableFileError as error:
+    except UnreadableFileError as error:
         return missing(hint=str(error))
     close = suggestion(name, suggested or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
     advice = advice_on_names(names) if what == RESULTS and not accepted and not find_outputs(directory) else ""
@@ -343,9 +343,9 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
         return ()
     path = sources.join(directory, name)
     if not sources.exists(path):
-        raise errors.MissingFileError(what=NO_HEADER, path=path)
+        raise MissingFileError(what=NO_HEADER, path=path)
     if (first := next(read_lines(path), None)) is None:
-        raise errors.EmptyFileError(what="header", path=path)
+        raise EmptyFileError(what="header", path=path)
     return tuple(first.split("\t"))
 
 
@@ -354,10 +354,10 @@ def read_vocabulary(task: Task) -> frozenset[str]:
     if task.vocabulary is not None:
         path = sources.find_file(task.vocabulary)
         if path is None and not sources.is_address(task.vocabulary):
-            raise errors.MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
+            raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
         words = frozenset(read_lines(path or task.vocabulary))
         if not words:
-            raise errors.EmptyFileError(what="vocabulary", path=task.vocabulary)
+            raise EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
     path = find_answers(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
     header = first_name(read_header(task.directory, task.out_header))

@@ -13,9 +13,22 @@ from itertools import groupby, islice
 from typing import Any
 
 from geval_py.errors import UnreadableFileError
-from geval_py.reading import rows
 from geval_py.reading.lines import read_lines
-from geval_py.reading.rows import LOGARITHMS, PROBABILITIES, SCORE, TOKEN, Lines
+from geval_py.reading.rows import (
+    LOGARITHMS,
+    PROBABILITIES,
+    SCORE,
+    TOKEN,
+    Lines,
+    Row,
+    json_rows,
+    line_of,
+    line_of_entries,
+    parsed_number,
+    quoted,
+    word_fault,
+    words_of_choices,
+)
 from geval_py.reading.sources import name_of, naming
 from geval_py.text import some_of
 
@@ -28,13 +41,13 @@ LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"  # keys th
 
 def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield the lines of JSON: distributions, or rows that other tools log, as their keys show."""
-    for row, values in rows.json_rows(path, max_bytes, kinds=(dict, list)):
+    for row, values in json_rows(path, max_bytes, kinds=(dict, list)):
         if isinstance(values, list):
             yield line_of_fill_mask(row, values)
         elif row.number == 1 and _are_predictions(values):
             yield from _lines_of_predictions(path, values)
         elif values and all(type(value) in (int, float) for value in values.values()):
-            yield rows.line_of(row, {PROBABILITIES: values})
+            yield line_of(row, {PROBABILITIES: values})
         elif LM_EVAL in values:
             yield line_of_lm_eval(row, values)
         elif OPENAI in values:
@@ -43,17 +56,17 @@ def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
             what = "the Batch API's output is not in the order of the requests"
             raise row.error(f"{what}: sort it, and keep the body of each response", BATCH_API)
         else:
-            yield rows.line_of(row, values)
+            yield line_of(row, values)
 
 
 def logs_answers_alone(path: str) -> bool:
     """Whether the rows are samples of lm-evaluation-harness with one candidate, as the first one shows."""
-    _, first = next(rows.json_rows(path, kinds=(dict, list)), (None, None))
+    _, first = next(json_rows(path, kinds=(dict, list)), (None, None))
     resps = first.get(LM_EVAL) if isinstance(first, dict) else None
     return isinstance(resps, list) and len(resps) == 1
 
 
-def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
+def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
     """Write a sample of a multiple-choice task that lm-evaluation-harness logs (``--log_samples``) as a line.
 
     The words are the choices, without the space before them; their numbers are the logarithms that the model gave.
@@ -74,14 +87,14 @@ def line_of_lm_eval(row: rows.Row, sample: Mapping[str, Any]) -> str:
         if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
             raise row.error("it is no log-probability of a choice: the task is no multiple choice", f"{LM_EVAL}[{n}]")
         words.append(choice)
-        numbers.append(rows.parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
-    words = rows.words_of_choices(row, "arguments", words)
-    return rows.line_of_entries(
+        numbers.append(parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
+    words = words_of_choices(row, "arguments", words)
+    return line_of_entries(
         row, words, numbers, LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
     )
 
 
-def line_of_fill_mask(row: rows.Row, answers: list[Any]) -> str:
+def line_of_fill_mask(row: Row, answers: list[Any]) -> str:
     """Write what transformers' pipeline "fill-mask" returns for one gap as a line.
 
     Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
@@ -91,7 +104,7 @@ def line_of_fill_mask(row: rows.Row, answers: list[Any]) -> str:
     return _line_of_tokens(row, [(one[TOKEN], one[SCORE]) for one in answers], PROBABILITIES, "")
 
 
-def _line_of_tokens(row: rows.Row, tokens: Iterable[tuple[Any, Any]], unit: str, place: str) -> str:
+def _line_of_tokens(row: Row, tokens: Iterable[tuple[Any, Any]], unit: str, place: str) -> str:
     """Write tokens without the spaces around them as a line; one of white space alone is left to the rest."""
     words: list[Any] = []
     numbers: list[Any] = []
@@ -100,10 +113,10 @@ def _line_of_tokens(row: rows.Row, tokens: Iterable[tuple[Any, Any]], unit: str,
         if word != "":
             words.append(word)
             numbers.append(number)
-    return rows.line_of_entries(row, words, numbers, unit, lambda n: f"{place}{rows.quoted(words[n])}")
+    return line_of_entries(row, words, numbers, unit, lambda n: f"{place}{quoted(words[n])}")
 
 
-def line_of_openai(row: rows.Row, response: Mapping[str, Any]) -> str:
+def line_of_openai(row: Row, response: Mapping[str, Any]) -> str:
     """Write the first token's alternatives in a response of an OpenAI-style server (``top_logprobs``) as a line.
 
     Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
@@ -137,31 +150,31 @@ def read_nbest_words(path: str, *, max_bytes: int | None = None) -> Lines:
     """Yield each list as a line: the hypotheses are words, and their scores are logarithms."""
     for row, hypotheses in _nbest_lists(path, max_bytes):
         for word_row, word, _ in hypotheses:
-            if (reason := rows.word_fault(word)) is not None:
+            if (reason := word_fault(word)) is not None:
                 raise word_row.error(f"{reason}; a list of texts ends in .nbest, without .words")
         _, words, numbers = zip(*hypotheses, strict=True)
-        yield rows.line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"hypothesis {n + 1}")
+        yield line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"hypothesis {n + 1}")
 
 
-def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[rows.Row, list[tuple[rows.Row, str, float]]]]:
+def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[tuple[Row, str, float]]]]:
     """Yield the first row of each list and its hypotheses: their row, text and score.
 
     Lists are numbered from 0; one without hypotheses is missing, which is an error.
     """
 
-    def hypotheses() -> Iterator[tuple[str, tuple[rows.Row, str, float]]]:
+    def hypotheses() -> Iterator[tuple[str, tuple[Row, str, float]]]:
         for number, line in enumerate(read_lines(path, max_bytes=max_bytes), 1):
-            row = rows.Row(path, number)
+            row = Row(path, number)
             fields = [field.strip() for field in line.split(SEPARATOR)]
             if len(fields) < 4:
                 raise row.error("`number ||| text ||| features ||| score` is wanted")
-            yield fields[0], (row, fields[1], rows.parsed_number(fields[3], row, "score"))
+            yield fields[0], (row, fields[1], parsed_number(fields[3], row, "score"))
 
     for place, (number, group) in enumerate(groupby(hypotheses(), key=lambda one: one[0])):
         members = [one for _, one in islice(group, MAX_HYPOTHESES + 1)]
         row = members[0][0]
         if number != str(place):
-            raise row.error(f"{place} is wanted, not {rows.quoted(number)}: lists are numbered from 0", "number")
+            raise row.error(f"{place} is wanted, not {quoted(number)}: lists are numbered from 0", "number")
         if len(members) > MAX_HYPOTHESES:
             raise row.error(f"the list has more than {MAX_HYPOTHESES} hypotheses")
         yield row, members
@@ -176,7 +189,7 @@ def read_predictions(path: str, *, max_bytes: int | None = None) -> Lines:
     ``{TASK: {"predictions": [{"id": "TASK_0", "pred": …}, …]}}``, or such maps in a map of benchmarks. A prediction
     is a text, or the number of a class; other tasks are left out.
     """
-    documents = [document for _, document in rows.json_rows(path, max_bytes)]
+    documents = [document for _, document in json_rows(path, max_bytes)]
     if len(documents) != 1 or not _are_predictions(documents[0]):
         raise UnreadableFileError(path=path, reason=f"a map of tasks is wanted, each with {PREDICTIONS}")
     yield from _lines_of_predictions(path, documents[0])
@@ -185,9 +198,9 @@ def read_predictions(path: str, *, max_bytes: int | None = None) -> Lines:
 def notes_on_json(path: str) -> Iterator[str]:
     """Yield what a user should know of a file of JSON: the tasks of BabyLM that are left out."""
     if name_of(path).endswith(".json"):
-        for _, document in rows.json_rows(path, kinds=(dict, list)):
+        for _, document in json_rows(path, kinds=(dict, list)):
             if isinstance(document, dict) and _are_predictions(document):
-                left_out = [rows.quoted(task) for task, predictions in _tasks(document) if predictions is None]
+                left_out = [quoted(task) for task, predictions in _tasks(document) if predictions is None]
                 if left_out:
                     yield f"tasks without texts or classes are left out: {some_of(left_out)}"
             return  # the first value shows what the file holds
@@ -220,11 +233,11 @@ def _lines_of_predictions(path: str, document: Mapping[str, Any]) -> Lines:
     tasks = list(_tasks(document))
     with naming(path):
         if all(predictions is None for _, predictions in tasks):
-            names = some_of(rows.quoted(task) for task, _ in tasks)
+            names = some_of(quoted(task) for task, _ in tasks)
             raise ValueError(f"no task has texts or classes as {PREDICTIONS}; it has {names}")
         for task, predictions in tasks:
             for n, one in enumerate(predictions or ()):
-                place = f"{rows.quoted(task)}, {PREDICTIONS}[{n}]"
+                place = f"{quoted(task)}, {PREDICTIONS}[{n}]"
                 identity = one.get("id") if isinstance(one, dict) else None
                 if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
                     raise ValueError(f"{place}.id: an id that ends in _{n} is wanted")
@@ -232,7 +245,7 @@ def _lines_of_predictions(path: str, document: Mapping[str, Any]) -> Lines:
                 if isinstance(prediction, str):
                     line = prediction.strip()
                     if "\n" in line or "\r" in line or _SURROGATE.search(line):
-                        raise ValueError(f"{place}: {rows.quoted(prediction)} is not a line of text")
+                        raise ValueError(f"{place}: {quoted(prediction)} is not a line of text")
                     yield line
                 elif type(prediction) is int:
                     yield str(prediction)
