@@ -213,8 +213,7 @@ class Items:
 
     def whole(self) -> Hashes:
         """Return the hash of each item, whatever its answer."""
-        starts, ends = self.starts[:-1], self.starts[1:]
-        sums = self._sums[ends] - self._sums[starts]
+        sums = np.diff(self._sums[self.starts])
         with_gap = self.gaps >= 0
         gaps = self.gaps[with_gap]
         sums[with_gap] += (_GAP - _codes(self.words[gaps])) * self._powers[self._place_in_item(gaps)]

@@ -70,7 +70,6 @@ from geval_py.reading.splits import (
 )
 from geval_py.scoring.blocks import ProgressOf, no_progress
 from geval_py.text import visible
-from geval_py.version import __version__
 
 COMMAND = "geval challenge leaks"
 MANY_IN_TEXTS = 0.2  # of a part's gaps, readable in train or in public files: texts repeat much less
@@ -259,7 +258,6 @@ def find_leaks(
     named = list(dict.fromkeys(problem.path for problem in leaks.problems))
     leaks.problems.sort(key=lambda p: (order.get(p.path, -1), named.index(p.path), LEAK_RULES.index(p.rule)))
     return Report(
-        version=__version__,
         files=tuple(paths),
         problems=tuple(leaks.problems),
         strict=strict,
@@ -548,10 +546,8 @@ class AnswerKey:
         agree = sum((count / len(answers)) ** 2 for count in self._counts.values())
         bits = -math.log(agree) if agree < 1 else 0.0
         self._n = max(4, math.ceil(math.log(1e7 / CHANCE) / bits)) if bits else MAX_RUN + 1
-        self._runs: list[Sought] = []
-        if self._n <= min(MAX_RUN, len(answers)):
-            orders = (self._words, self._words[::-1])
-            self._runs = [Sought([one_item(words)], lambda item: item.ngrams(self._n)) for words in orders]
+        orders = (self._words, self._words[::-1]) if self._n <= min(MAX_RUN, len(answers)) else ()
+        self._runs = [Sought([one_item(words)], lambda item: item.ngrams(self._n)) for words in orders]
         kinds = sorted(set(map(str.casefold, answers)), key=len)[-len(answers) // 2 :]
         self._probes = [(word, skeleton(word)) for word in kinds[:: max(1, len(kinds) // PROBES)]]
 

@@ -43,7 +43,6 @@ from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
 from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, shorten, visible
-from geval_py.version import __version__
 
 if TYPE_CHECKING:
     import distributed
@@ -155,7 +154,6 @@ def check_targets(
         if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in of_output):
             uncounted.append(Uncounted(path=target.output, reason=target.without_count))
     return Report(
-        version=__version__,
         files=tuple(files),
         problems=tuple(problems),
         unreadable=tuple(unreadable),
@@ -165,8 +163,8 @@ def check_targets(
     )
 
 
-def _unreadable(path: str, reason: str) -> Problem:
-    message = f"the output cannot be read: {visible(reason)}"
+def _unreadable(path: str, reason: str, part: str = "") -> Problem:
+    message = f"{part}the output cannot be read: {visible(reason)}"
     return file_problem(RULES_BY_CODE["E101"], path, message, fix=READ_FORMATS)
 
 
@@ -233,23 +231,20 @@ def check_output(
         is_part = sources.is_part_of(error.path, target.output)
         if error.path != target.output and not is_part:
             raise
+        part = f"{named(error.path)}: " if is_part else ""
         if isinstance(error, UnsupportedEncodingError):
-            problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1)
+            problem = file_problem(RULES_BY_CODE["E106"], target.output, part + error.reason, line=1)
         elif isinstance(error, UnreadableFileError):
-            problem = _unreadable(target.output, error.reason)
+            problem = _unreadable(target.output, error.reason, part)
             if sources.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:
                 problem = replace(problem, rule=RULES_BY_CODE["E108"], fix="")  # it is there
         else:
             if isinstance(error, CorruptFileError):
-                message = f"corrupt {error.compression} file: {visible(error.reason)}"
+                message = f"{part}corrupt {error.compression} file: {visible(error.reason)}"
             else:
                 is_larger = "a line has" if error.what == "line" else "it unpacks to"
-                message = f"{is_larger} more than {error.max_bytes} bytes"
+                message = f"{part}{is_larger} more than {error.max_bytes} bytes"
             problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
-        if is_part:
-            message = f"{named(error.path)}: {problem.summary}"
-            place = problem.places[0]._replace(message=message)
-            problem = replace(problem, summary=message, places=(place,))
         return [problem] if problem.rule.code in codes else []
     if classes and (kept := total.places.get("W216")):  # the nearest class takes long to find, so only for places
         kept[:] = [entry if isinstance(entry, Place) else (*entry, nearest(entry[2], classes)) for entry in kept]
@@ -425,7 +420,7 @@ def _line_count_causes(total: Findings, items: int, target: Target) -> Iterator[
         "up": sum(map(_lists_word, texts[1:], words)),
         "down": sum(map(_lists_word, texts, words[1:])),
     }
-    best = max(hits, key=lambda way: hits[way])
+    best = max(hits, key=hits.__getitem__)
     if hits[best] > max(3, 2 * hits[""]):
         yield f"the outputs fit the expected words better when moved by one line {best}"
 

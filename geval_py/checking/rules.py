@@ -13,7 +13,7 @@ from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
 from geval_py.text import named, visible
-from geval_py.version import DOCUMENTATION
+from geval_py.version import DOCUMENTATION, __version__
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -429,7 +429,7 @@ class Report:
     the status 1. ``rules`` is the table of the rules that were checked, ``command`` the command that checked them.
     """
 
-    version: str
+    version: str = __version__
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     unreadable: tuple[DataError, ...] = ()

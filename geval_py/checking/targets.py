@@ -433,10 +433,10 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
             return target
         if any(metric.has_entries and not metric.has_classes for metric in metrics):
             # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
+            pointless = {"W304"} if of_shares else {"W204", "W214", "W304"}
             if not any(metric.measure.in_nats for metric in metrics):
-                return target._replace(pointless=frozenset({"W204", "W214", "W301", "W304"}))
-            pointless = frozenset({"W304"}) if of_shares else frozenset({"W204", "W214", "W304"})
-            return target._replace(pointless=pointless)
+                pointless = {"W204", "W214", "W301", "W304"}
+            return target._replace(pointless=frozenset(pointless))
         from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
         (scheme, _), *_ = select_schemes(task.replace(select_metrics=()))
