@@ -243,15 +243,14 @@ class Fields:
 
     def __init__(self, header: Sequence[str] = ()) -> None:
         self.header = tuple(header)
-        self._columns = [self._column(index) for index in range(len(self.header))]
-
-    def _column(self, index: int) -> Field:
-        name = column_name(self.header, index)
-        return Field(3 + index if name == str(index + 1) else 2, name, index)
+        self._columns: dict[int, Field] = {}
 
     def column(self, index: int) -> Field:
         """Return a column of the input, counted from 0."""
-        return self._columns[index] if index < len(self._columns) else self._column(index)
+        if index not in self._columns:
+            name = column_name(self.header, index)
+            self._columns[index] = Field(3 + index if name == str(index + 1) else 2, name, index)
+        return self._columns[index]
 
     def split(self, item: ScoredItem) -> list[tuple[Field, str]]:
         """Return an item's fields with their texts."""
@@ -261,7 +260,7 @@ class Fields:
 
     def find(self, name: str) -> Field:
         """Return the column of the input with a name or number; raises KeyError."""
-        for field in self._columns:
+        for field in map(self.column, range(len(self.header))):
             if field.name == name:
                 return field
         if re.fullmatch("[1-9][0-9]{0,8}", name):

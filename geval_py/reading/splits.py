@@ -224,14 +224,15 @@ def find_answers(path: str) -> str | None:
     folder, name = os.path.split(path)
     column = ""
     place = path if sources.is_address(path) else sources.find_file(path)
-    if place is None and not sources.is_remote(path) and "#" in name:
-        stem, _, column = path.rpartition("#")
-        place = sources.find_file(stem)
-        if place is not None and not _is_in_other_format(place):
-            raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
-    elif place is None and not sources.is_remote(path) and name == EXPECTED_FILE:
-        others = (sources.find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
-        place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
+    if place is None and not sources.is_remote(path):
+        if "#" in name:
+            stem, _, column = path.rpartition("#")
+            place = sources.find_file(stem)
+            if place is not None and not _is_in_other_format(place):
+                raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
+        elif name == EXPECTED_FILE:
+            others = (sources.find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
+            place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
     if place is None:
         return None
     if sources.name_of(place).endswith(".csv"):
