@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -275,8 +276,8 @@ class Predictions:
         else:
             scored = list(map(score, parts))
         for row in range(min(rows, SUMMED_ROWS) if self._unit is Unit.PROBABILITIES else 0):
-            _, values, rest = self._row(row)
-            if (sum_ := values.sum() + (rest or 0.0)) > MAX_SUM:
+            _, values, rests = self._row(row)
+            if (sum_ := values.sum() + sum(rests)) > MAX_SUM:
                 what = f"probabilities[{_place(row, self.shape)}] sum to {sum_:.4g}"
                 warnings.warn(f"{what}: rows that sum to more than 1 are divided by their sum", stacklevel=3)
                 break
@@ -309,23 +310,23 @@ class Predictions:
                 )
         return [vocabulary[number] for number in numbers]
 
-    def _row(self, row: int) -> tuple[Ids | None, Numbers, float | None]:
-        """Return the ids of a row, None for all words, its numbers, and its rest."""
-        rest = None if self._rests is None else float(self._rests[row])
+    def _row(self, row: int) -> tuple[Ids | None, Numbers, list[float]]:
+        """Return the ids of a row, None for all words, its numbers, and its rest, if there is one."""
+        rests = [] if self._rests is None else [float(self._rests[row])]
         if self._ids is None or self._offsets is None:
-            return None, self._values[row], rest
+            return None, self._values[row], rests
         place = slice(*self._offsets[row : row + 2].tolist())
-        return self._ids[place], self._values[place], rest
+        return self._ids[place], self._values[place], rests
 
     def _line(self, row: int) -> str:
         """Write a row; the line means the same to a reader, who takes numbers in [0, 1] for probabilities."""
-        ids, of_row, rest = self._row(row)
+        ids, of_row, rests = self._row(row)
         values, vocabulary = of_row.tolist(), self.scorer.vocabulary
-        if has_fault(len(vocabulary), ids, values, rest, self._unit):
+        if has_fault(len(vocabulary), ids, values, rests, self._unit):
             raise self._fault(row)
-        numbers = np.array(values if rest is None else [*values, rest])
+        numbers = np.array([*values, *rests])
         words = self.scorer.joined if ids is None else join_words([vocabulary[number] for number in ids])
-        texts = words if rest is None else words + b"\n"
+        texts = words + b"\n" * len(rests)
         if self._unit is Unit.PROBABILITIES:
             return backends.format_entries(texts, numbers, 0.0, 1.0) if numbers.any() else ":1"
         greatest = numbers.max(initial=-math.inf)
@@ -335,20 +336,19 @@ class Predictions:
         numbers -= log_total if self._unit is Unit.LOGITS or log_total > 0.0 else 0.0
         finite = np.isfinite(numbers)
         if not finite.all():
-            kept = [word for word, is_finite in zip(texts.split(b"\n")[:-1], finite, strict=True) if is_finite]
-            texts, numbers = b"".join(word + b"\n" for word in kept), numbers[finite]
+            texts, numbers = b"".join(compress(texts.splitlines(keepends=True), finite)), numbers[finite]
         return backends.format_entries(texts, numbers, -math.inf, math.inf)
 
     def _fault(self, row: int) -> UsageError:
         """Return the error for a row at fault."""
-        ids, values, rest = self._row(row)
+        ids, values, rests = self._row(row)
         vocabulary = self.scorer.vocabulary
         message = f"probabilities[{_place(row, self.shape)}]: "
         for number in [] if ids is None else ids.tolist():
             if not 0 <= number < len(vocabulary):
                 return UsageError(message=f"{message}the id {number}; {_known_ids(len(vocabulary))}")
         words = vocabulary if ids is None else [vocabulary[number] for number in ids]
-        numbers = values.tolist() if rest is None else [*values.tolist(), rest]
+        numbers = [*values.tolist(), *rests]
         for word, value in zip([*words, None], numbers, strict=False):
             if self._unit is Unit.PROBABILITIES:
                 try:
@@ -363,7 +363,7 @@ class Predictions:
         if self._unit is Unit.LOGARITHMS and total_far_above_one(numbers):
             what = "the exponentials of its numbers total far more than 1"
             advice = "for logits give logits=True in place of log=True"
-            if (rest or 0.0) > 0.0:
+            if sum(rests) > 0.0:
                 advice = "rest is a logarithm, too: log(0.1)"
             return UsageError(message=f"{message}{what}\n  {advice}")
         return UsageError(message=f"{message}every probability is 0: a distribution needs one above 0")

@@ -103,38 +103,39 @@ def array_losses(
         places = [slice(*pair) for pair in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
         rows = ((ids[place], values[place]) for place in places)
     losses, bound = array("d", bytes(8 * len(lines))), 0.0
-    listed = [None] * len(lines) if rests is None else rests.tolist()
-    for n, (word, line, (ids_of_row, of_row), rest) in enumerate(
-        zip(decode_lines(expected), lines.tolist(), rows, listed, strict=True)
+    rests_of_rows = [[]] * len(lines) if rests is None else rests.reshape(-1, 1).tolist()
+    for n, (word, line, (ids_of_row, of_row), rests_of_row) in enumerate(
+        zip(decode_lines(expected), lines.tolist(), rows, rests_of_rows, strict=True)
     ):
         of_words = of_row.tolist()
-        if has_fault(words.size, ids_of_row, of_words, rest, unit):
+        if has_fault(words.size, ids_of_row, of_words, rests_of_row, unit):
             return losses, bound, n
         hashes = words.hashes(line) if ids_of_row is None else words.hashes(line)[ids_of_row]
         (bucket,) = word_buckets([word], bits, line)
         hits = of_row[(hashes & np.uint32((1 << bits) - 1)) == bucket].tolist()
-        losses[n] = row_loss(of_words, hits, rest, 1 / (1 << bits), unit)
-        bound = max(bound, row_loss(of_words, (), rest, 1 / (1 << bits), unit))
+        losses[n] = row_loss(of_words, hits, rests_of_row, 1 / (1 << bits), unit)
+        bound = max(bound, row_loss(of_words, (), rests_of_row, 1 / (1 << bits), unit))
     return losses, bound, -1
 
 
-def has_fault(size: int, ids: Ids | None, values: Sequence[float], rest: float | None, unit: Unit) -> bool:
-    """Whether a row over a vocabulary of some size is at fault; see :func:`array_losses`."""
+def has_fault(size: int, ids: Ids | None, values: Sequence[float], rests: Sequence[float], unit: Unit) -> bool:
+    """Whether a row over a vocabulary of some size, with its rest, if any, is at fault; see :func:`array_losses`."""
     if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < size:
         return True
-    numbers = [*values, *([] if rest is None else [rest])]
+    numbers = [*values, *rests]
     if unit is Unit.PROBABILITIES:
-        return not all(0.0 <= value <= 1.0 for value in numbers) or (rest is not None and not any(numbers))
+        return not all(0.0 <= value <= 1.0 for value in numbers) or (bool(rests) and not any(numbers))
     if any(isnan(value) or value == inf for value in numbers):
         return True
     if unit is Unit.LOGARITHMS and total_far_above_one(numbers):
         return True
-    return (rest is not None or unit is Unit.LOGITS) and max(numbers, default=-inf) == -inf
+    return (bool(rests) or unit is Unit.LOGITS) and max(numbers, default=-inf) == -inf
 
 
-def row_loss(values: Sequence[float], hits: Sequence[float], rest: float | None, share: float, unit: Unit) -> float:
+def row_loss(
+    values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float, unit: Unit
+) -> float:
     """Compute the loss of a bucket with the numbers ``hits`` and a share of the rest; see :func:`array_losses`."""
-    rests = [] if rest is None else [rest]
     numbers = [*values, *rests]
     if unit is not Unit.LOGITS:
         return mixture_loss(numbers, hits, rests, share, unit is Unit.PROBABILITIES)
