@@ -56,23 +56,21 @@ class RowColumn(NamedTuple):
         columns = tuple(array("d") for _ in range(self.width))
         beside: list[Any] = []
         try:
-            for place, values in enumerate(zip(*sides, strict=True)):
-                try:
-                    result = row(*values)
-                except MalformedLineError as error:
-                    error.line = first_line + place
-                    if not error.text:
-                        error.text = texts[error.role][place]
-                        error.token = error.token or error.text
-                    raise
+            for values in zip(*sides, strict=True):
+                result = row(*values)
                 if self.beside is not None:
                     result, of_line = result
                     beside.append(of_line)
                 for column, value in zip(columns, result if isinstance(result, tuple) else (result,), strict=True):
                     column.append(value)
         except MalformedLineError as error:
+            error.line = error.line or first_line + len(columns[0])  # only parsers know the line's number
+            place = error.line - first_line
+            if not error.text:
+                error.text = texts[error.role][place]
+                error.token = error.token or error.text
             if error.role == "output" and self.parse_answer is not None:  # an answer that is no better is blamed
-                parse_as("expected", self.parse_answer, texts["expected"][error.line - first_line], error.line)
+                parse_as("expected", self.parse_answer, texts["expected"][place], error.line)
             raise
         of_lines: Any = sum(beside) if self.beside == "out_of_vocabulary" else beside
         return LineStatistics(columns, **{self.beside or "details": of_lines})
