@@ -44,7 +44,12 @@ class Metrics(dict[str, Metric]):
 _HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 _HASHED_METRICS = {
     name: Metric(
-        name=name, column=base.HashedColumn(DEFAULT_BITS), measure=measure, summary=summary, bits=DEFAULT_BITS
+        name=name,
+        column=base.HashedColumn(DEFAULT_BITS),
+        measure=measure,
+        summary=summary,
+        bits=DEFAULT_BITS,
+        is_of_words=True,
     )
     for name, measure, summary in (
         ("LikelihoodHashed", base.LIKELIHOOD, "geometric mean of the probabilities"),

@@ -184,7 +184,7 @@ class Metric(NamedTuple):
     needs_vocabulary: bool = False
     needs_input: bool = False
     has_free_input: bool = False
-    is_of_words: bool = True
+    is_of_words: bool = False
     has_entries: bool = False
     has_classes: bool = False
     is_tokenised: bool = False
@@ -321,8 +321,8 @@ class HashedColumn(NamedTuple):
     def statistics(self, outputs: Bytes | ListedRows, expected: bytes, first_line: int) -> LineStatistics:
         if isinstance(outputs, ListedRows):
             losses, bound, far_above_one, fault = backends.row_losses(outputs, expected, self.bits, first_line)
-            if fault < 0:
-                return LineStatistics(columns=(losses,), bound=bound, far_above_one=far_above_one)
-            outputs = outputs.lines(len(losses))  # has the error
-        losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
+            if fault >= 0:  # the lines have the error
+                return self.statistics(outputs.lines(len(losses)), expected, first_line)
+        else:
+            losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
         return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)

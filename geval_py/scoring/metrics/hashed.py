@@ -81,8 +81,6 @@ class ProfileStatistics(LineStatistics):
     each draw.
     """
 
-    __slots__ = ("histogram",)
-
     def __init__(self, columns: tuple[array[float], ...], histogram: array[float] | Doubles) -> None:
         import numpy as np
 

@@ -57,7 +57,6 @@ def _metric(
     parse_input: Parse | None = None,
     check: Parse | None = None,
     beside: Literal["details", "classes", "out_of_vocabulary"] | None = None,
-    is_of_words: bool = False,
     **more: Any,
 ) -> Metric:
     """Make a metric of what a function computes line by line; see :class:`RowColumn`.
@@ -65,7 +64,7 @@ def _metric(
     ``check`` has the errors of an output line, where these are not those of ``parse``.
     """
     column = RowColumn(row, len(measure.columns), parse, parse_answer, parse_input, beside)
-    return Metric(name, column, measure, summary, is_of_words=is_of_words, parse=check or parse, **more)
+    return Metric(name, column, measure, summary, parse=check or parse, **more)
 
 
 _words = partial(_metric, row=exact.word_loss, beside="out_of_vocabulary", is_of_words=True, needs_vocabulary=True)
@@ -241,7 +240,7 @@ def find_in_family(name: str) -> Metric | None:
 
 def _of_sacrebleu(name: str, summary: str, *columns: str, unit: str = "points", **ends: Any) -> Metric:
     measure = _sums(Partial(texts.sacre_score, name), "references", *columns, unit=unit, **{"best": 100.0} | ends)
-    return Metric(name, texts.SacreColumn(name), measure, summary, is_of_words=False, answers="any",
+    return Metric(name, texts.SacreColumn(name), measure, summary, answers="any",
                   needs=("sacrebleu",), signature=Partial(texts.sacre_signature, name),
                   details=texts.sacre_details if name == "SacreBLEU" else None)  # fmt: skip
 
