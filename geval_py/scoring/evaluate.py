@@ -227,8 +227,8 @@ def score_output(
         raise error
     signature = None
     if sign:
-        of_input = (inputs.sha256, split.in_header) if reads_input else (None, None)
-        signature = _signature(scores, output_digest, expected.sha256, of_input, vocabulary, raw_filters)
+        own_input = inputs if reads_input else None
+        signature = _signature(scores, output_digest, expected.sha256, own_input, split, vocabulary, raw_filters)
     return ScoredOutput(
         split=split, output=output, scores=scores, file_lines=lines, signature=signature, input=inputs,
         texts=kept, results=tuple(results), error=error,
@@ -349,11 +349,12 @@ def _signature(
     scores: Sequence[MetricScore],
     output: str | None,
     expected: str | None,
-    of_input: tuple[str | None, Sequence[str] | None],
+    inputs: Text | None,
+    split: Split,
     vocabulary: frozenset[str],
     raw_filters: bool,
 ) -> Signature:
-    """Sign scores (at least one) of files with these digests, the input's columns, and a vocabulary."""
+    """Sign scores (at least one) of files with these digests, of an input that was read, and of a vocabulary."""
 
     def digest(text: str) -> str:
         from hashlib import sha256  # OpenSSL's, which takes long to load; most runs sign nothing
@@ -361,15 +362,14 @@ def _signature(
         return sha256(text.encode()).hexdigest()
 
     differ = raw_filters and any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)
-    input_digest, header = of_input
     return Signature(
         metrics=tuple(score.scheme.text for score in scores),
         bits=tuple(score.metric.bits for score in scores),
         lines=scores[0].statistics.lines,
         expected=expected,
         output=output,
-        input=input_digest,
-        header=None if header is None else digest("\t".join(header)),
+        input=None if inputs is None else inputs.sha256,
+        header=None if inputs is None else digest("\t".join(split.in_header)),
         vocabulary=digest("\n".join(sorted(vocabulary))) if vocabulary else None,
         tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
         filters="raw" if differ else None,

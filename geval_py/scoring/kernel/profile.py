@@ -99,13 +99,12 @@ def bin_of(mass: float) -> int:
 def _count(distribution: wordprobs.Distribution, word: str, line: int, histogram: array[float], draws: int) -> None:
     """Add a line's words to the histogram."""
     width = len(COUNTS) + draws
-    of_bins: dict[int, float] = {}
+    of_bins = wordprobs.merge_masses((bin_of(mass), mass) for mass in distribution.masses.values())
     for other, mass in distribution.masses.items():
-        place = bin_of(mass)
-        of_bins[place] = of_bins.get(place, 0.0) + mass
-        histogram[place * width] += 1
-        histogram[place * width + 1] += mass
-        histogram[place * width + 2] += other == word
+        start = bin_of(mass) * width
+        histogram[start] += 1
+        histogram[start + 1] += mass
+        histogram[start + 2] += other == word
     bins = sorted(of_bins, reverse=True)
     sums = list(accumulate(of_bins[place] for place in bins))
     for draw in range(draws):
