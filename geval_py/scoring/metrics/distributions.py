@@ -49,13 +49,13 @@ class Listed(NamedTuple):
     """What a line lists: its words with their numbers, not normalised; equal words are added up.
 
     The numbers are probabilities or, if ``logarithmic``, natural logarithms. A word of probability 0 is left out.
-    ``log_rest`` is the logarithm of the rest's number; the logarithm of a mass is that of its number less ``shift``,
-    and then less ``log_divisor``.
+    ``log_rest_mass`` is the logarithm of the mass of all other words. The logarithm of a mass is that of its number
+    less ``shift``, and then less ``log_divisor``.
     """
 
     numbers: dict[str, float]
     logarithmic: bool
-    log_rest: float
+    log_rest_mass: float
     shift: float
     log_divisor: float
 
@@ -65,11 +65,6 @@ class Listed(NamedTuple):
         if number is None:
             return -inf
         return min(0.0, (number if self.logarithmic else log(number)) - self.shift - self.log_divisor)
-
-    @property
-    def log_rest_mass(self) -> float:
-        """The logarithm of the mass of all words that are not listed."""
-        return min(0.0, self.log_rest - self.shift - self.log_divisor)
 
     def log_shares(self, words: Collection[str]) -> dict[str, float]:
         """Return the logarithms of distinct words' masses; those that are not listed share the rest evenly."""
@@ -97,21 +92,23 @@ def entries_of(text: str, line: int) -> tuple[list[str], list[float]]:
 def listed_of(text: str, line: int) -> Listed:
     """Read what a line lists; raises MalformedLineError."""
     words, values = entries_of(text, line)
-    if are_probabilities(values):
+    logarithmic = not are_probabilities(values)
+    if logarithmic:
+        shift, log_divisor, log_rest = scale_logarithms(values, REST in words)
+        numbers = dict(zip(words, values, strict=True))
+        if len(numbers) < len(words):
+            grouped: dict[str, list[float]] = {}
+            for word, value in zip(words, values, strict=True):
+                grouped.setdefault(word, []).append(value)
+            numbers = {word: log_sum_exp(logs) for word, logs in grouped.items()}
+        log_rest = numbers.pop(REST, log_rest)
+    else:
         divisor, missing = scale_probabilities(values, REST in words)
+        shift, log_divisor = 0.0, log(divisor)
         numbers = merge_masses((word, value) for word, value in zip(words, values, strict=True) if value)
         rest = numbers.pop(REST, 0.0) + missing
         log_rest = log(rest) if rest else -inf
-        return Listed(numbers, logarithmic=False, log_rest=log_rest, shift=0.0, log_divisor=log(divisor))
-    shift, log_divisor, log_rest = scale_logarithms(values, REST in words)
-    numbers = dict(zip(words, values, strict=True))
-    if len(numbers) < len(words):
-        grouped: dict[str, list[float]] = {}
-        for word, value in zip(words, values, strict=True):
-            grouped.setdefault(word, []).append(value)
-        numbers = {word: log_sum_exp(logs) for word, logs in grouped.items()}
-    log_rest = numbers.pop(REST, log_rest)
-    return Listed(numbers, logarithmic=True, log_rest=log_rest, shift=shift, log_divisor=log_divisor)
+    return Listed(numbers, logarithmic, min(0.0, log_rest - shift - log_divisor), shift, log_divisor)
 
 
 # Suggestions
