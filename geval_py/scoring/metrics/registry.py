@@ -54,6 +54,7 @@ def _metric(
     *,
     parse: Parse | None = None,
     parse_answer: Parse | None = None,
+    parse_both: Parse | None = None,
     parse_input: Parse | None = None,
     check: Parse | None = None,
     beside: Literal["details", "classes", "out_of_vocabulary"] | None = None,
@@ -61,9 +62,11 @@ def _metric(
 ) -> Metric:
     """Make a metric of what a function computes line by line; see :class:`RowColumn`.
 
-    ``check`` has the errors of an output line, where these are not those of ``parse``.
+    ``parse_both`` is for output lines and answers, unless there is one for either. ``check`` has the errors of an
+    output line, where these are not those of ``parse``.
     """
-    column = RowColumn(row, len(measure.columns), parse, parse_answer, parse_input, beside)
+    parse = parse or parse_both
+    column = RowColumn(row, len(measure.columns), parse, parse_answer or parse_both, parse_input, beside)
     return Metric(name, column, measure, summary, parse=check or parse, **more)
 
 
@@ -73,9 +76,9 @@ _norms = partial(_entries, parse_answer=distributions.norm_of, answers="shares")
 _labels = partial(_entries, has_classes=True, labels="one")
 _tokens = partial(_metric, is_tokenised=True)
 _edits = partial(_tokens, needs=_DISTANCES)
-_numbers = partial(_metric, parse=number_of, parse_answer=number_of)
+_numbers = partial(_metric, parse_both=number_of)
 _intervals = partial(_numbers, parse_answer=regression.read_interval, perfect=regression.lower_bound)
-_entities = partial(_tokens, parse=tags.entities_of, parse_answer=tags.entities_of)
+_entities = partial(_tokens, parse_both=tags.entities_of)
 _annotations = partial(
     _metric, parse=Partial(spans.read_annotations, True), parse_answer=Partial(spans.read_annotations, False)
 )
@@ -257,7 +260,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     _words(name="Perplexity", measure=PERPLEXITY, summary=_ON_EXACT_WORDS),
     _words(name="CrossEntropy", measure=CROSS_ENTROPY, summary=_ON_EXACT_WORDS),
     _metric("MacroAvg/Likelihood", exact.binary_loss, LIKELIHOOD, "mean of the likelihoods of the expected classes",
-            parse=read_number, parse_answer=read_number, check=number_of, beside="classes"),
+            parse_both=read_number, check=number_of, beside="classes"),
     _metric("Accuracy", exact.miss, ACCURACY, "share of lines whose best guess is right", labels="one"),
     # Of distributions
     "Hit@3",
@@ -334,7 +337,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
                            **_CORRELATION),
              "correlation of their ranks"),
     _metric("Haversine", regression.haversine, _error(mean, "distance", unit="kilometres"),
-            "mean distance of points on Earth", parse=regression.read_point, parse_answer=regression.read_point),
+            "mean distance of points on Earth", parse_both=regression.read_point),
     # Of rankings, tags, annotations and rectangles
     _metric("MAP", labels.average_precision, _mean("precision"), "mean average precision",
             parse_answer=labels.relevant_items, answers="all"),
@@ -351,7 +354,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     "FLC-F1",
     _tokens("SegmentAccuracy", spans.segment_hits, _corpus_level(spans.segment_accuracy, "right", "expected"),
             "mean share of the lines' segments that are exactly right",
-            parse=spans.read_segments, parse_answer=spans.read_segments),
+            parse_both=spans.read_segments),
     "Soft2D-F1",
     "Probabilistic-Soft2D-F1",
     _metric("ClippEU", rectangles.clipping_counts, _f_measure(2),
@@ -369,7 +372,7 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     "Improvement@0.5",
     _tokens("CustomMetric1", classes.field_shares, _mean("score"),
             "a quarter for the first of two fields, the rest for the other",
-            parse=classes.read_fields, parse_answer=classes.read_fields),
+            parse_both=classes.read_fields),
 )  # fmt: skip
 _MADE = (find_in_family(metric) if isinstance(metric, str) else metric for metric in _TABLE)
 OTHER_METRICS = {metric.name: metric for metric in _MADE if metric is not None}
