@@ -95,12 +95,10 @@ class LineStatistics:
 
     def only(self, places: Sequence[int]) -> LineStatistics:
         """Return the table of some lines, by their places from 0."""
-        return LineStatistics(
-            columns=tuple(array("d", map(column.__getitem__, places)) for column in self.columns),
-            classes=list(map(self.classes.__getitem__, places)) if self.classes else [],
-            details=list(map(self.details.__getitem__, places)) if self.details else [],
-            bound=self.bound,
-        )
+        beside = self.classes, self.details
+        classes, details = (list(map(values.__getitem__, places)) if values else [] for values in beside)
+        columns = tuple(array("d", map(column.__getitem__, places)) for column in self.columns)
+        return LineStatistics(columns, classes, details=details, bound=self.bound)
 
     @property
     def lines(self) -> int:
