@@ -188,11 +188,11 @@ class ChallengesTable(Tabular):
         """Put tables below each other, with the columns of all, and the challenge in front."""
         tables = {os.path.normpath(folder): table_of(scores) for folder, scores in self.scores.items()}
         columns = {column.name: column for table in tables.values() for column in table.columns}
-        rows = []
-        for folder, table in tables.items():
-            names = [column.name for column in table.columns]
-            by_name = (dict(zip(names, row, strict=True)) for row in table.rows)
-            rows += [[folder, *(cells.get(name, "") for name in columns)] for cells in by_name]
+        rows = [
+            [folder, *(cells.get(name, "") for name in columns)]
+            for folder, table in tables.items()
+            for cells in table.by_name()
+        ]
         return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
 
 

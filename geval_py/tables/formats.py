@@ -154,9 +154,7 @@ class Listing(Tabular):
 
     def documents(self) -> Iterator[dict[str, Any]]:
         """Yield the items of the list in a JSON document: the rows of the table for programs."""
-        table = self.records()
-        names = [column.name for column in table.columns]
-        return (dict(zip(names, row, strict=True)) for row in table.rows)
+        return self.records().by_name()
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write columns that fit into a terminal's ``width``; without one, as GEval does: TABs, and no header."""

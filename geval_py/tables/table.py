@@ -184,6 +184,11 @@ class Table:
         for row in self.rows:
             yield ["" if value is None else write(value) for write, value in zip(writers, row, strict=True)]
 
+    def by_name(self) -> Iterator[dict[str, Any]]:
+        """Yield the values of each row by the names of their columns."""
+        names = [column.name for column in self.columns]
+        return (dict(zip(names, row, strict=True)) for row in self.rows)
+
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table for programs, of unchanged values."""
