@@ -234,9 +234,9 @@ def _numbers(fields: Sequence[tuple[Field, FieldFeatures]], ranks: Array) -> Ite
     for where, own in fields:
         if not own.texts:
             continue
-        items, lengths = (np.concatenate([part[n] for part in own.texts]) for n in (0, 1))
-        are_numbers = all(values is not None for *_, values in own.texts)
-        values = np.concatenate([part[2] for part in own.texts]) if are_numbers else lengths.astype(np.float64)
+        items, lengths, values = map(np.concatenate, zip(*own.texts, strict=True))
+        are_numbers = not np.isnan(values).any()
+        values = values if are_numbers else lengths.astype(np.float64)
         own_ranks = ranks[items]
         z = kendall_z(own_ranks, values)
         if math.isnan(z):
@@ -292,18 +292,15 @@ def rank_scores(scores: Array, *, greatest_first: bool) -> Array:
     Scores are tied if they are equal to 12 significant digits, or both nearer to 0 than 1e-12: any difference is
     rounding noise. NaN is not allowed.
     """
-    rounded = np.array(scores, np.float64)
-    order = np.argsort(rounded)
-    with np.errstate(invalid="ignore"):  # inf - inf
-        close = ~(np.diff(rounded[order]) > 10.0 ** (2 - EQUAL_DIGITS) * np.abs(rounded[order[1:]]))
-    is_near = np.abs(rounded) < 2 * MIN_SCORE
-    is_near[order[:-1][close]] = is_near[order[1:][close]] = True
-    near = np.flatnonzero(is_near)
-    # Rounding is slow, and ties no others; many of these are equal, such as the scores of lines without a guess.
-    distinct, of_near = np.unique(rounded[near], return_inverse=True)
-    rounded[near] = np.array([float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in distinct.tolist()])[of_near]
-    rounded[np.abs(rounded) < MIN_SCORE] = 0.0
-    return centred_ranks(-rounded if greatest_first else rounded) + (len(rounded) + 1) / 2
+    distinct, places = np.unique(scores, return_inverse=True)
+    close = ~(np.diff(distinct) > 10.0 ** (2 - EQUAL_DIGITS) * np.abs(distinct[1:]))
+    near = np.abs(distinct) < 2 * MIN_SCORE
+    near[:-1] |= close
+    near[1:] |= close
+    # Rounding is slow, and ties no others.
+    distinct[near] = [float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in distinct[near].tolist()]
+    distinct[np.abs(distinct) < MIN_SCORE] = 0.0
+    return centred_ranks((-distinct if greatest_first else distinct)[places]) + (len(places) + 1) / 2
 
 
 def rank_sum_z(counts: Integers | Array, rank_sums: Integers | Array, items: int) -> Array:
@@ -402,8 +399,7 @@ def p_values_by_document(ranked: Ranked, ranks: Array, documents: Documents) -> 
     on, features = OnDocuments.of(ranked, documents), len(ranked.names)
     of_line = documents.of_line
     sizes = sums_by(of_line)
-    places = np.unique(ranks, return_inverse=True)[1]
-    apart = centred_ranks((of_line * len(ranks) + places).astype(np.float64))
+    apart = centred_ranks(of_line * (len(ranks) + 1.0) + ranks)
     centred = (apart - (sums_by(of_line, apart) / sizes)[of_line]) / (sizes[of_line] + 1)
     squares = sums_by(of_line, centred**2) / np.maximum(sizes * (sizes - 1), 1)
     variances = on.counts * (sizes[on.document] - on.counts) * squares[on.document]
@@ -446,9 +442,9 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
         )
     weights = 1 / (1 - sizes / items) if number > 1 else sizes  # CR2, as for a mean
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sums, share = ranked.sums(apart / max(items, 1)), ranked.counts() / items
+        sums, share = ranked.sums(apart / items), ranked.counts() / items
         perplexity = exp(centre + sums / share)
-        mean_of_others = ((apart / max(items, 1)).sum() - sums) / (1 - share)
+        mean_of_others = ((apart / items).sum() - sums) / (1 - share)
         gain = sums - share * mean_of_others
         a = -share / (1 - share)
         b = -a * mean_of_others - gain

@@ -6,6 +6,7 @@ a feature, both as numbers of four bytes; all sums over items are made from occu
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -61,12 +62,12 @@ class KindFeatures(NamedTuple):
 class FieldFeatures(NamedTuple):
     """The features of one field, by kind: words and their shapes, and then bigrams of both, if they are asked for.
 
-    ``texts`` are, for numerical features, items, their lengths in characters, and their values; None in place of the
-    values if one of these texts is no number.
+    ``texts`` are, for numerical features, items, their lengths in characters, and their values; these are NaN if one
+    of these texts is no number.
     """
 
     kinds: list[KindFeatures]
-    texts: list[tuple[Places, Integers, Array | None]]
+    texts: list[tuple[Places, Integers, Array]]
 
 
 @dataclass
@@ -110,8 +111,8 @@ class Occurrences:
         if kinds.numerical:
             plain = list(map(kinds.referenced, texts))
             are_numbers = all(map(FIELD_NUMBER.fullmatch, plain))
-            values = np.array(list(map(float, plain))) if are_numbers else None
-            own.texts.append((items, np.array(list(map(len, plain)), np.int64), values))
+            values = list(map(float, plain)) if are_numbers else [math.nan] * len(plain)
+            own.texts.append((items, np.array(list(map(len, plain)), np.int64), np.array(values)))
         if kinds.are_in_kernel:
             lines = "\n".join(texts) + "\n"
             tokens = [(items, lines.encode(), SEPARATORS.encode())]
