@@ -196,8 +196,9 @@ class Search:
         if self.is_by_line:
             centres, scales = guesses.figures.mean(axis=1), guesses.figures.std(axis=1)
             scales[scales < MIN_SCALE] = 1.0
-            rows = ([float(f"{value:.4g}") for value in row.tolist()] for row in (centres, scales))
-            self.centres, self.scales = map(np.array, rows)
+            self.centres, self.scales = (
+                tuple(float(f"{value:.4g}") for value in row.tolist()) for row in (centres, scales)
+            )
             self.x, self.ridge = guesses.places(self.centres, self.scales, self.lines), RIDGE
             self.begin = [weight for logit in self.begin for weight in (logit, *[0.0] * len(centres))]
             self.bounds = [MAX_WEIGHT] * len(self.begin)
@@ -288,7 +289,7 @@ class Search:
         if self.is_by_line:
             rows = [tuple(float(f"{weight:.4g}") for weight in row) for row in places.reshape(len(self.parts), -1)]
             rows += [(0.0,) * len(self.x)] * (2 - len(rows))
-            by_line = ByLine(tuple(self.centres.tolist()), tuple(self.scales.tolist()), *rows)
+            by_line = ByLine(self.centres, self.scales, *rows)
             return replace(self.start, lambda_=0.0, nu=0.0, by_line=by_line)
         values: dict[str, Any] = dict(self.fixed)
         for name, place in zip(self.parts, places.tolist(), strict=True):

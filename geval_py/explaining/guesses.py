@@ -12,7 +12,7 @@ temperature it is one number per line, otherwise the masses of all entries are k
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -74,7 +74,7 @@ class Guesses:
         nu: float | Array = parameters.nu
         by_line = parameters.by_line
         if by_line is not None:
-            x = self.places(np.array(by_line.centres), np.array(by_line.scales), lines)
+            x = self.places(by_line.centres, by_line.scales, lines)
             parts = (logistic(np.array(weights) @ x) for weights in (by_line.lambda_, by_line.nu))
             lambda_, nu = (np.clip(part, recipes.MIN_PART, recipes.MAX_PART) for part in parts)
         alike, slope = self.spread()
@@ -88,11 +88,11 @@ class Guesses:
         logs = np.log(self.rests + recipes.REST_OFFSET)
         return np.array([logs, self.greatest, np.log1p(self.listed_entries), self.listed_entries == 0])
 
-    def places(self, centres: Array, scales: Array, lines: Integers | None = None) -> Array:
+    def places(self, centres: Sequence[float], scales: Sequence[float], lines: Integers | None = None) -> Array:
         """Return x of lines: rows of 1 and of their figures, in standard deviations from the centres."""
         figures = self.figures if lines is None else self.figures.take(lines, axis=1)
         x = np.ones((1 + len(figures), figures.shape[1]))
-        apart = (figures - centres[:, np.newaxis]) / scales[:, np.newaxis]
+        apart = (figures - np.array(centres)[:, np.newaxis]) / np.array(scales)[:, np.newaxis]
         np.clip(apart, -recipes.MAX_FIGURE, recipes.MAX_FIGURE, out=x[1:])
         return x
 
