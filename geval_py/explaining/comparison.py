@@ -475,16 +475,16 @@ def rank(
 
 def _mean(runs: Sequence[LineStatistics]) -> LineStatistics:
     """Return the means of the statistics of a system's runs."""
-    columns = (array("d", np.mean(columns, axis=0)) for columns in zip(*(run.columns for run in runs), strict=True))
-    return LineStatistics(columns=tuple(columns), classes=runs[0].classes)
+    columns = np.mean([run.columns for run in runs], axis=0)
+    return LineStatistics(columns=tuple(array("d", column) for column in columns), classes=runs[0].classes)
 
 
 def equal_systems(systems: Iterable[LineStatistics]) -> list[tuple[int, ...]]:
     """Find the sets, of two systems at least, with the same statistics on every line."""
-    alike: dict[tuple[object, ...], list[int]] = {}
+    alike: dict[tuple[bytes, str], list[int]] = {}
     for n, system in enumerate(systems):
-        columns = ((np.array(column) + 0.0).tobytes() for column in system.columns)  # -0 is 0
-        alike.setdefault((*columns, repr(system.details)), []).append(n)
+        columns = (np.array(system.columns) + 0.0).tobytes()  # -0 is 0
+        alike.setdefault((columns, repr(system.details)), []).append(n)
     return [tuple(same) for same in alike.values() if len(same) > 1]
 
 

@@ -178,7 +178,7 @@ class LineSample:
     @property
     def infinite(self) -> Flags:
         """Whether a system has an infinite statistic on a line: lines x systems."""
-        infinite: Flags = np.logical_or.reduce(~(np.abs(self.statistics) <= MAX_FINITE), axis=0)
+        infinite: Flags = np.any(~(np.abs(self.statistics) <= MAX_FINITE), axis=0)
         return infinite
 
     def select(self, lines: Flags | slice, systems: Sequence[int]) -> LineSample:
@@ -202,7 +202,7 @@ class LineSample:
         cells = np.where(infinite, 0.0, self.statistics)
         if infinite.any():
             cells = np.concatenate([cells, infinite])
-        by_class = cells.transpose(1, 0, 2)[..., np.newaxis] * self.members[:, np.newaxis, np.newaxis, :]
+        by_class = np.einsum("cls,lk->lcsk", cells, self.members)
         table = np.hstack([by_class.reshape(lines, -1), self.members])
         if self.documents is not None:
             table = np.stack([np.bincount(self.documents, column) for column in table.T], axis=1)
@@ -278,18 +278,12 @@ class LineSample:
         observed, without = self.totals(), np.empty(self.lines)
         for part in slices(self.lines, max(1, BLOCK_BYTES // (8 * len(self.statistics) * self.members.shape[1]))):
             members = self.members[part]
-            of_lines = self.statistics[:, part, :, np.newaxis] * members[:, np.newaxis, :]
+            of_lines = np.einsum("cls,lk->clsk", self.statistics[:, part], members)
             totals = Totals(observed.sums - of_lines, observed.counts - members)
             without[part] = self.scores(totals)[:, 0]
         with np.errstate(invalid="ignore"):
             values: Array = self.lines * self.scores(observed)[0, 0] - (self.lines - 1) * without
         return values
-
-    def spread(self, figures: Array, systems: Sequence[int], *, of_score: bool = False) -> Spread:
-        """Estimate the spread of the mean of finite figures, which are those of a system or differences of two."""
-        if self.runs:
-            return spread_of_runs(self, systems, of_score=of_score)
-        return spread_of_mean(figures, self.unit_of_line)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -337,7 +331,7 @@ def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Inte
             documents=documents,
             score_of=metric.measure.corpus_score(systems),
         )
-    statistics = np.array([[np.array(column) for column in system.columns] for system in systems])
+    statistics = np.array([system.columns for system in systems])
     numbers = {one: n for n, one in enumerate(sorted(set(classes), key=str))}
     members = np.eye(len(numbers))[[numbers[one] for one in classes]] if classes else np.ones((lines, 1))
     return LineSample(metric=metric, statistics=statistics.transpose(1, 2, 0), members=members, documents=documents)
@@ -386,7 +380,7 @@ def intervals(
             if ends is None:
                 continue
         elif sample.runs or sample.documents is not None:
-            mean, half = mean_of(figures), sample.spread(figures, [n]).half_width
+            mean, half = mean_of(figures), spread_of_figures(sample, figures, [n]).half_width
             ends = mean - half, mean + half
         elif sample.is_of_mean_loss and not measure.in_nats:  # 1 for a miss, else 0
             ends = interval_of_share(mean_of(figures), lines)
@@ -480,7 +474,7 @@ def pair_p_values(
                 if part.documents is None and not part.runs:
                     p_values[pair] = sign_flip_p_value(change, noise)
                 else:
-                    mean, spread = mean_of(change), part.spread(change, [one, other])
+                    mean, spread = mean_of(change), spread_of_figures(part, change, [one, other])
                     p_values[pair] = 1.0 if abs(mean) * part.lines <= noise else spread.p_value(mean)
                 continue
             differences = differences or part.exchanges(samples, seed, progress)
@@ -501,7 +495,7 @@ def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) ->
     A system that is finite on all lines is better than one that is not, without a test: p = 0. Pairs without a
     p-value cannot be told apart: p = 1.
     """
-    fails: Flags = np.logical_or.reduce(sample.infinite, axis=0)
+    fails = np.any(sample.infinite, axis=0)
     return {
         pair: 0.0 if fails[pair[0]] != fails[pair[1]] else 1.0 if p_value is None else p_value
         for pair, p_value in tested.items()
@@ -541,13 +535,15 @@ def against_baseline(
     if figures and not any(np.isnan(one).any() for one in figures):
         scores, (base, base_scores) = sample.scores(totals)[0], (one[baseline] for one in figures)
         for n, (own, own_scores) in enumerate(zip(*figures, strict=True)):
-            spread = sample.spread(own_scores - base_scores, [n, baseline], of_score=True)
+            spread = spread_of_figures(sample, own_scores - base_scores, [n, baseline], of_score=True)
             changes, difference, half = own - base, float(scores[n] - scores[baseline]), spread.half_width
             change = mean_of(changes)
             if abs(change) <= NOISE * (abs(mean_of(own)) + abs(mean_of(base))):
                 change = 0.0
             ends = Interval(low=difference - half, high=difference + half, documents=count)
-            tests.append(BaselineTest(ends, sample.spread(changes, [n, baseline]).p_value(change), spread))
+            tests.append(
+                BaselineTest(ends, spread_of_figures(sample, changes, [n, baseline]).p_value(change), spread)
+            )
         return tests
     resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
     observed, values = sample.tested_values(totals), sample.tested_values(resampled)
@@ -585,7 +581,7 @@ def optimism(sample: LineSample, tries: int | None = None) -> float | None:
     Transformed Beta-Variables", 1958). Lines with an infinite loss are left out. None for fewer than three systems or
     two units, and for a metric that is not made from one mean loss.
     """
-    tries, finite = tries or sample.systems, np.logical_and.reduce(~sample.infinite, axis=1)
+    tries, finite = tries or sample.systems, ~np.any(sample.infinite, axis=1)
     if not sample.is_of_mean_loss or tries < MIN_TRIES or not finite.any():
         return None
     part = sample.select(finite, range(sample.systems))
@@ -784,10 +780,13 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     return Spread(deviation, max(1.0, trace**2 / squared))
 
 
-def spread_of_runs(sample: LineSample, systems: Sequence[int], *, of_score: bool = False) -> Spread:
-    """Estimate how far the mean of a system, or the difference of two, is from that of other runs and other lines.
+def spread_of_figures(
+    sample: LineSample, figures: Array, systems: Sequence[int], *, of_score: bool = False
+) -> Spread:
+    """Estimate the spread of the mean of finite figures, which are those of a system or differences of two.
 
-    It is the analysis of variance of runs crossed with lines, as of readers and cases in radiology (Obuchowski and
+    Where systems have training runs, it is how far the mean is from that of other runs and other lines. It comes from
+    the analysis of variance of runs crossed with lines, as of readers and cases in radiology (Obuchowski and
     Rockette, "Hypothesis testing of diagnostic accuracy for multiple readers and multiple tests", 1995; Hillis, "A
     comparison of denominator degrees of freedom methods for multiple observer ROC analysis", 2007). The variance is
     that of the lines' means over runs, by CR2, plus that of the runs' means, less what the lines' has of the latter,
@@ -795,11 +794,12 @@ def spread_of_runs(sample: LineSample, systems: Sequence[int], *, of_score: bool
     m R^2 / (the sum of the squares of the systems' parts) = d degrees of freedom, where m is one less than the least
     number of runs. For Satterthwaite's degrees, R is weighed by (1 + 2 / d)^2: otherwise the interval would be too
     narrow where few runs are alike by chance (docs/compare.md has simulations). A single run has no variance of runs.
-    The statistics are finite.
     """
+    of_line = sample.unit_of_line
+    if not sample.runs:
+        return spread_of_mean(figures, of_line)
     if sample.units < 2:
         return Spread(math.inf, 1.0)
-    of_line = sample.unit_of_line
     difference, variances, shared, least = np.zeros(sample.lines), [], 0.0, math.inf
     for one in (sample.runs[n] for n in systems):
         runs = one.line_figures(of_score=of_score)
