@@ -187,16 +187,17 @@ def rank(occurrences: Occurrences, ranks: Array, least: int, least_of_pair: int 
     del item, several
     p_values[singles:] = p_of_numbers
     if occurrences.kinds.cartesian:
-        bound = np.where(np.isnan(p_values), np.inf, p_values)
+        bound = np.fmin(p_values, np.inf)  # of NaN, inf
         in_pairs = (features < singles) & (counts[features] >= (least_of_pair or least))
         all_items, all_features, all_p_values = [items], [features], [p_values]
         names = Names(kinds, (), np.arange(singles)).texts()
         for first, second, number, owners, pair in each_pairs(items[in_pairs], features[in_pairs]):
             p_of_part = test(np.bincount(pair, ranks[owners], len(number)), number)
-            kept = (p_of_part < bound[first]) & (p_of_part < bound[second])
-            place = np.where(kept, np.cumsum(kept) - 1, -1)[pair]
-            all_items.append(owners[place >= 0])
-            all_features.append((place[place >= 0] + (singles + len(others))).astype(np.int32))
+            kept = p_of_part < np.minimum(bound[first], bound[second])
+            of_kept = kept[pair]
+            all_items.append(owners[of_kept])
+            numbers = np.cumsum(kept) - 1 + singles + len(others)
+            all_features.append(numbers[pair[of_kept]].astype(np.int32))
             all_p_values.append(p_of_part[kept])
             couples = zip(first[kept].tolist(), second[kept].tolist(), strict=True)
             others += [f"{names[one]}{BETWEEN_FEATURES}{names[other]}" for one, other in couples]
