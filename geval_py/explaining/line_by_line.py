@@ -22,10 +22,12 @@ from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
 MAX_SHOWN = 1000  # characters of a text that a terminal's row may show
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
-# The columns of JSON and CSV that are not of the input, alone and beside another output.
-FIGURES, TEXTS = ("line", "score", "loss"), ("expected", "output")
-OTHER_FIGURES = ("line", "difference", "score", "loss", "other_score", "other_loss")
-OTHER_TEXTS = (*TEXTS, "other_output")
+# The columns of JSON and CSV before and behind those of the input, alone and beside another output.
+ALONE = ("line", "score", "loss"), ("expected", "output")
+BESIDE = (
+    ("line", "difference", "score", "loss", "other_score", "other_loss"),
+    ("expected", "output", "other_output"),
+)
 
 
 class ScoredLine(NamedTuple):
@@ -179,9 +181,9 @@ class LineListing(EvaluationListing):
         return Table(columns, rows, droppable=names if has_gap else ()).terminal(width, legend=list(self.legend()))
 
     def records(self) -> Table:
-        own = {*OTHER_FIGURES, *OTHER_TEXTS}
+        own = {*BESIDE[0], *BESIDE[1]}
         columns = items.column_names(self.evaluations[0].input_width(), self.evaluations[0].split.in_header, own)
-        figures, texts = self._fields
+        figures, texts = ALONE if len(self.evaluations) < 2 else BESIDE
 
         def rows() -> Iterator[Sequence[object]]:
             for line in self.lines:
@@ -193,15 +195,11 @@ class LineListing(EvaluationListing):
 
     def documents(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluations[0].split.in_header)
-        figures, texts = self._fields
+        figures, texts = ALONE if len(self.evaluations) < 2 else BESIDE
         for line in self.lines:
             cells = {fields.column(n).name: cell for n, cell in enumerate(line.input.split("\t"))}
             own = [{name: getattr(line, name) for name in names} for names in (figures, texts)]
             yield {**own[0], "input": cells, **own[1]}
-
-    @property
-    def _fields(self) -> tuple[Sequence[str], Sequence[str]]:
-        return (FIGURES, TEXTS) if len(self.evaluations) < 2 else (OTHER_FIGURES, OTHER_TEXTS)
 
 
 def best_guess(output: str) -> str:
