@@ -411,8 +411,8 @@ def rank(
 
     Returns the systems, the best first, the groups that do not differ significantly, and the p-value of the best.
     """
-    infinite, count, sign = sample.infinite, sample.systems, sample.metric.measure.sign
-    failures = infinite.sum(axis=0).tolist()
+    count, sign = sample.systems, sample.metric.measure.sign
+    failures = sample.infinite.sum(axis=0).tolist()
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
     rows: list[dict[str, Any]] = [
         {
