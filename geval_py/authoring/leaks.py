@@ -236,7 +236,12 @@ def find_leaks(
                 search_train(evaluated, items)
         hashes, groups, ngrams, owners = map(np.concatenate, zip(*blocks, strict=True))
         parts.append((sources[0], hashes, groups))
-        _find_overlaps(paths[0], ngrams, owners, len(hashes), leaks)
+        # Training windows overlap if most of their n-grams are in other windows of their documents.
+        _, inverse, counts = np.unique(ngrams, return_inverse=True, return_counts=True)
+        shared = np.bincount(owners[counts[inverse] > 1], minlength=len(hashes))
+        overlapping = np.flatnonzero(shared > OVERLAP * np.bincount(owners, minlength=len(hashes)))
+        for item in overlapping.tolist() if len(overlapping) > OVERLAPPING * len(hashes) else ():
+            leaks.add_item("W410", paths[0], item, "it overlaps with another window of its document")
     for part in evaluated:
         hashes = np.concatenate([items.whole() for items in part.blocks])
         parts.append((part.files, hashes, np.concatenate([items.groups for items in part.blocks])))
@@ -307,16 +312,6 @@ class Leaks:
                     rule=rule, path=path, count=len(items), share=share, summary=rule.summary, places=tuple(places)
                 )
             )
-
-
-def _find_overlaps(path: str, ngrams: Hashes, items: Numbers, size: int, leaks: Leaks) -> None:
-    """Find training windows that overlap: most of their n-grams are in other windows of their documents."""
-    _, inverse, counts = np.unique(ngrams, return_inverse=True, return_counts=True)
-    shared = np.bincount(items[counts[inverse] > 1], minlength=size)
-    overlapping = np.flatnonzero(shared > OVERLAP * np.bincount(items, minlength=size))
-    if len(overlapping) > OVERLAPPING * size:
-        for item in overlapping.tolist():
-            leaks.add_item("W410", path, item, "it overlaps with another window of its document")
 
 
 def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Leaks) -> None:

@@ -190,7 +190,17 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
                     findings.add("E118", lines, index)
                 else:
                     findings.counts["separators"] += 1
-        _check_characters(flags, present, lines, findings)
+        suspicious = present & kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
+        if present & kernel.NOT_ASCII and (
+            not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
+        ):
+            suspicious |= kernel.NOT_ASCII
+        for index in _with_flag(flags, suspicious) if suspicious else ():
+            if not flags[index] & kernel.MALFORMED:
+                if not is_utf8(lines.raw[index]):
+                    findings.add("W212", lines, index)
+                if places.odd_character_in(lines.text(index)):
+                    findings.add("W208", lines, index)
         if target.expected is not None and target.words_are_plain:
             _check_answers(losses, flags, present, lines, findings)
     return findings
@@ -198,19 +208,6 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
 
 def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
-
-
-def _check_characters(flags: Sequence[int], present: int, lines: BlockLines, findings: Findings) -> None:
-    """Find bytes that are not UTF-8 (W212), and odd characters (W208)."""
-    suspicious, data = present & kernel.CONTROL, lines.block.outputs
-    if present & kernel.NOT_ASCII and (not is_utf8(data) or any(pattern.search(data) for pattern in _ODD_BYTES)):
-        suspicious |= kernel.NOT_ASCII
-    for index in _with_flag(flags, suspicious) if suspicious else ():
-        if not flags[index] & kernel.MALFORMED:
-            if not is_utf8(lines.raw[index]):
-                findings.add("W212", lines, index)
-            if places.odd_character_in(lines.text(index)):
-                findings.add("W208", lines, index)
 
 
 def _check_answers(

@@ -186,8 +186,8 @@ def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
 def logs_answers_alone(path: str) -> bool:
     """Whether the rows are lighteval's details with one candidate, as the first one shows."""
     with opened_columns(path) as (names, batches, _):
-        batch = next(batches, None) if names[0].startswith(f"{DOC}.") else None
-        doc = batch.slice(0, 1).to_pylist()[0][DOC] if batch else None
+        first = next(python_values(path, batches), None) if names[0].startswith(f"{DOC}.") else None
+        doc = first and first[DOC]
         return doc is not None and len(doc[CHOICES] or ()) == 1
 
 
