@@ -379,15 +379,12 @@ def column_of(line: str, files: PartFiles, word: int) -> int:
     cells = line.split("\t")
     if files.right >= len(cells):
         return 1
-    left, right = (sum(len(cell) + 1 for cell in cells[:number]) for number in (files.left, files.right))
     places: list[int] = []
-    for cell, offset in ((cells[files.left], left), (cells[files.right], right)):
-        words = re.finditer(r"\\n|((?:(?!\\n)\S)+)", cell)
+    for number in dict.fromkeys((files.left, files.right)):
+        offset = sum(len(cell) + 1 for cell in cells[:number])
+        places += [] if number == files.left else [offset]  # of the gap
+        words = re.finditer(r"\\n|((?:(?!\\n)\S)+)", cells[number])
         places += [offset + match.start() for match in words if match[1]]
-        if not files.has_gap:
-            break
-        if offset == left:
-            places.append(right)
     return places[word] + 1 if word < len(places) else 1
 
 
@@ -793,13 +790,12 @@ def are_sorted(answers: Sequence[str]) -> bool:
         return False
     chance = sum((count / len(words)) ** 2 for count in kinds.values())
     equal = sum(one == other for one, other in pairwise(words)) / (len(words) - 1)
-    if equal > chance + 0.2:
-        return True
-    for steps in (
+    orders = (
         [one < other for one, other in pairwise(words) if one != other],
         [len(one) < len(other) for one, other in pairwise(words) if len(one) != len(other)],
-    ):
-        # steps that go one way more often than those of a shuffled list ever do
-        if len(steps) >= 10 and abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps))):
-            return True
-    return False
+    )
+    # steps that go one way more often than those of a shuffled list ever do
+    return equal > chance + 0.2 or any(
+        len(steps) >= 10 and abs(sum(steps) / len(steps) - 0.5) > max(0.25, 2.5 / math.sqrt(len(steps)))
+        for steps in orders
+    )
