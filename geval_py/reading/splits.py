@@ -14,15 +14,34 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_values, declared_documents, word_of
 from geval_py.reading.features import DOCUMENT_NAMES, columns_named
 from geval_py.reading.lines import Text, first_name, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
+from geval_py.reading.sources import (
+    JSON_ENDINGS,
+    PARQUET_ENDINGS,
+    STANDARD_INPUT,
+    VirtualFile,
+    absolute,
+    can_be_reread,
+    exists,
+    find_file,
+    format_ending,
+    is_address,
+    is_file,
+    is_folder,
+    is_remote,
+    join,
+    matching_files,
+    name_of,
+    names_in,
+    part_of,
+)
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-OTHER_ENDINGS = (*sources.JSON_ENDINGS, *sources.PARQUET_ENDINGS)
+OTHER_ENDINGS = (*JSON_ENDINGS, *PARQUET_ENDINGS)
 OTHER_FILES, FOLDER = tuple(f"expected{ending}" for ending in OTHER_ENDINGS), "expected"  # without an expected.tsv
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
@@ -84,7 +103,7 @@ def locate(task: Task) -> Split:
     try:
         outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
     except MissingFileError as error:
-        if not sources.is_folder(os.path.dirname(error.path)):
+        if not is_folder(os.path.dirname(error.path)):
             _find(*answers)  # the name of the test set may be misspelt
         raise
     expected = _find(*answers)
@@ -92,11 +111,11 @@ def locate(task: Task) -> Split:
     beside = os.path.join(os.path.dirname(expected), INPUT_FILE)
     in_set = task.expected_file is None or os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
     in_folder = os.path.join(task.out_directory, task.test_name)
-    outputs = outputs or (find_outputs(in_folder) if sources.is_folder(in_folder) else ())
+    outputs = outputs or (find_outputs(in_folder) if is_folder(in_folder) else ())
     outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
     input_file, place = None, beside
-    if task.input_file is None and task.expected_file is not None and sources.is_file(expected):
-        input_file = sources.find_file(beside)
+    if task.input_file is None and task.expected_file is not None and is_file(expected):
+        input_file = find_file(beside)
     if input_file is None and (directory or task.needs_input):
         try:
             file = task.input_file if directory else beside
@@ -120,16 +139,16 @@ def locate(task: Task) -> Split:
 
 def _find(directory: str, test_name: str, name: str | None, default: str, what: str) -> str:
     """Find a file in DIRECTORY/TEST; a name may also be a path, and is one if the directory is ""."""
-    if name is not None and (name == sources.STANDARD_INPUT or sources.is_address(name)):
+    if name is not None and (name == STANDARD_INPUT or is_address(name)):
         return name
     folder = os.path.join(directory, test_name)
-    find = find_answers if default == EXPECTED_FILE else sources.find_file
-    path = find(sources.join(folder, name or default)) or (find(name) if name is not None else None)
+    find = find_answers if default == EXPECTED_FILE else find_file
+    path = find(join(folder, name or default)) or (find(name) if name is not None else None)
     if path is not None:
         return path
     is_path = name is not None and (not directory or os.path.isdir(os.path.dirname(name)))
-    is_pair = name is not None and not sources.is_file(sources.join(directory, CONFIG_FILE))  # of no challenge
-    if is_path or ((is_pair or default == INPUT_FILE) and not sources.is_folder(folder)):  # GEval names the file
+    is_pair = name is not None and not is_file(join(directory, CONFIG_FILE))  # of no challenge
+    if is_path or ((is_pair or default == INPUT_FILE) and not is_folder(folder)):  # GEval names the file
         raise _missing_file(what, "", name or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
@@ -148,7 +167,7 @@ def _named_outputs(task: Task) -> tuple[Output, ...]:
         raise UsageError(message="an output has no name; is a variable of the shell unset?")
     outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
-    once = {(o.path, place if o.path == sources.STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
+    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
     return tuple(once.values())
 
 
@@ -157,28 +176,28 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
     A file or folder is looked up in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    if name == sources.STANDARD_INPUT or sources.is_address(name):
+    if name == STANDARD_INPUT or is_address(name):
         return (output_at(name),)
-    for place in dict.fromkeys((sources.join(folder, name), name)):
-        if sources.is_folder(place):
+    for place in dict.fromkeys((join(folder, name), name)):
+        if is_folder(place):
             outputs = find_outputs(place)
             if not outputs:
                 raise _missing_file(RESULTS, place, OUTPUT_FILE)
             return outputs
-        path = sources.find_file(place)
+        path = find_file(place)
         if path is not None:
             return (output_at(path),)
-    outputs = find_outputs(folder) if sources.is_folder(folder) else ()
+    outputs = find_outputs(folder) if is_folder(folder) else ()
     matching = tuple(o for o in outputs if any(fnmatchcase(n, name) for n in (o.name, os.path.basename(o.path))))
     if matching:
         return matching
     for place in dict.fromkeys((folder, "")):
         paths: dict[str, None] = {}
-        for path in sorted(sources.matching_files(place, name), key=natural_order):
+        for path in sorted(matching_files(place, name), key=natural_order):
             directory, base = os.path.split(path)
-            part = sources.part_of(base)  # the path of the whole stands for its parts
+            part = part_of(base)  # the path of the whole stands for its parts
             whole = path if part is None else os.path.join(directory, part.whole)
-            paths[path if part is None else sources.find_file(whole) or whole] = None
+            paths[path if part is None else find_file(whole) or whole] = None
         if paths:
             return tuple(map(output_at, paths))
     accepted = by_accepted_names([output.name for output in outputs], outputs)
@@ -194,18 +213,18 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 def _checked(split: Split, task: Task) -> Split:
     """Return a split of selected parts; raises UsageError if what can be read only once would be read twice."""
     expected = split.expected
-    is_pipe = expected == sources.STANDARD_INPUT or (os.path.exists(expected) and not sources.can_be_reread(expected))
+    is_pipe = expected == STANDARD_INPUT or (os.path.exists(expected) and not can_be_reread(expected))
     if len(split.outputs) > 1 and is_pipe:
         message = "the answers can be read only once, and there are several outputs: choose one with"
         raise UsageError(message=message, arguments=("out",))
-    if [expected, split.input, *(o.path for o in split.outputs)].count(sources.STANDARD_INPUT) > 1:
+    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
     if task.selector is None:
         return split._replace(outputs=tuple(o._replace(path=by_ids(o.path, expected)) for o in split.outputs))
     from geval_py.reading.selector import selected_file
 
     select, inputs = partial(selected_file, selector=task.selector), split.input
-    if inputs is not None and sources.name_of(inputs).endswith(sources.JSON_ENDINGS):
+    if inputs is not None and name_of(inputs).endswith(JSON_ENDINGS):
         inputs = select(inputs)
     outputs = tuple(output._replace(path=select(output.path)) for output in split.outputs)
     return split._replace(expected=select(expected), outputs=outputs, input=inputs)
@@ -223,43 +242,43 @@ def find_answers(path: str) -> str | None:
     """
     folder, name = os.path.split(path)
     column = ""
-    place = path if sources.is_address(path) else sources.find_file(path)
-    if place is None and not sources.is_remote(path):
+    place = path if is_address(path) else find_file(path)
+    if place is None and not is_remote(path):
         if "#" in name:
             stem, _, column = path.rpartition("#")
-            place = sources.find_file(stem)
+            place = find_file(stem)
             if place is not None and not _is_in_other_format(place):
                 raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
         elif name == EXPECTED_FILE:
-            others = (sources.find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
+            others = (find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
             place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
     if place is None:
         return None
-    if sources.name_of(place).endswith(".csv"):
+    if name_of(place).endswith(".csv"):
         message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
         raise UsageError(message=message)
     if not _is_in_other_format(place):
         return place
     from geval_py.reading.answers import files_of, read_answers
 
-    return sources.VirtualFile(place, read_answers, (column,) if column else (), files_of)
+    return VirtualFile(place, read_answers, (column,) if column else (), files_of)
 
 
 def by_ids(path: str, expected: str | None) -> str:
     """Return an output's path or, in its place, a CSV in the order of the ids that the answers have."""
-    if not isinstance(expected, sources.VirtualFile) or sources.format_ending(path) != ".csv":
+    if not isinstance(expected, VirtualFile) or format_ending(path) != ".csv":
         return path
     from geval_py.reading.answers import has_ids, read_answers, read_by_ids
 
     if expected.read is not read_answers or not has_ids(str(expected)):
         return path
-    return sources.VirtualFile(str(path), read_by_ids, (str(expected),))
+    return VirtualFile(str(path), read_by_ids, (str(expected),))
 
 
 def answers_in(folder: str) -> list[str]:
     """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
-    names = [name for name in sources.names_in(folder, "file") if is_usual_name(name)]
-    if FOLDER in sources.names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
+    names = [name for name in names_in(folder, "file") if is_usual_name(name)]
+    if FOLDER in names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
         names.append(FOLDER)
     return [os.path.join(folder, name) for name in sorted(names)]
 
@@ -270,8 +289,8 @@ def is_usual_name(name: str) -> bool:
     >>> [is_usual_name(name) for name in ("expected.jsonl.xz", "expected-0-of-2.tsv", "out.tsv")]
     [True, True, False]
     """
-    part = sources.part_of(name)
-    return (sources.name_of(name) if part is None else part.whole) in (EXPECTED_FILE, *OTHER_FILES)
+    part = part_of(name)
+    return (name_of(name) if part is None else part.whole) in (EXPECTED_FILE, *OTHER_FILES)
 
 
 def _is_in_other_format(path: str) -> bool:
@@ -279,7 +298,7 @@ def _is_in_other_format(path: str) -> bool:
         from geval_py.reading.answers import SPLITS_FILE, STATE_FILE
 
         return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
-    return sources.name_of(path).endswith(OTHER_ENDINGS)
+    return name_of(path).endswith(OTHER_ENDINGS)
 
 
 # Missing files
@@ -287,13 +306,13 @@ def _is_in_other_format(path: str) -> bool:
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
-    if sources.is_folder(path):
+    if is_folder(path):
         return
-    hint, challenge = "", os.path.dirname(sources.absolute(path))
+    hint, challenge = "", os.path.dirname(absolute(path))
     arguments: tuple[str, ...] = ()
-    if kind != "directory" and sources.is_folder(challenge):
+    if kind != "directory" and is_folder(challenge):
         try:
-            sets = [one for one in sets_in(challenge) if _has_data(sources.join(challenge, one))]
+            sets = [one for one in sets_in(challenge) if _has_data(join(challenge, one))]
             hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
         except UnreadableFileError as error:
             hint = str(error)
@@ -302,13 +321,13 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
 
 def sets_in(directory: str) -> list[str]:
     """Return the names of a challenge's sets, such as dev-0, in natural order; raises UnreadableFileError."""
-    names = sorted(sources.names_in(directory, "directory"), key=natural_order)
+    names = sorted(names_in(directory, "directory"), key=natural_order)
     return [name for name in names if _SET.match(name)]
 
 
 def _has_data(folder: str) -> bool:
     """Whether a folder holds answers, an input or outputs by their names, unlike the folder test of a program."""
-    return any(name.startswith(("expected", "in.", "out")) for name in sources.names_in(folder))
+    return any(name.startswith(("expected", "in.", "out")) for name in names_in(folder))
 
 
 def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = ()) -> MissingFileError:
@@ -317,22 +336,22 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     The error names the own path only if its folder exists. ``accepted`` are the names to suggest, by default those of
     the files in the folder.
     """
-    place, suggested = sources.join(folder, name), list(accepted)
-    if not sources.is_folder(os.path.dirname(place)) and sources.is_folder(os.path.dirname(name) or "."):
+    place, suggested = join(folder, name), list(accepted)
+    if not is_folder(os.path.dirname(place)) and is_folder(os.path.dirname(name) or "."):
         place, suggested = name, []
     directory, name = os.path.split(place)
     missing = partial(MissingFileError, what=f"No file with {what}", path=place)
-    if not sources.is_folder(directory):
+    if not is_folder(directory):
         return missing(hint=suggestion(name, suggested).rstrip())
     try:
-        names = sorted(sources.names_in(directory, "file"), key=natural_order)
+        names = sorted(names_in(directory, "file"), key=natural_order)
     except UnreadableFileError as error:
         return missing(hint=str(error))
     close = suggestion(name, suggested or ([] if name in _DEFAULT_NAMES else names))  # nobody misspelt the default
     advice = advice_on_names(names) if what == RESULTS and not accepted and not find_outputs(directory) else ""
     close += f"{advice}\n  " if advice else ""
     hint, above = f"{close}{named(directory)} holds {some_of(names) or 'no file'}", os.path.join(directory, os.pardir)
-    if name == EXPECTED_FILE and not sources.is_remote(above):  # the answers of other sets may be there
+    if name == EXPECTED_FILE and not is_remote(above):  # the answers of other sets may be there
         sets = [one for one in sets_in(above) if one != TRAINING_SET and find_answers(os.path.join(above, one, name))]
         hint += f"; there are answers in {some_of(sets)}" if sets else ""
     return missing(hint=hint)
@@ -342,8 +361,8 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
     """Read the column names of a header file, relative to the challenge's directory; () for no file."""
     if name is None:
         return ()
-    path = sources.join(directory, name)
-    if not sources.exists(path):
+    path = join(directory, name)
+    if not exists(path):
         raise MissingFileError(what=NO_HEADER, path=path)
     if (first := next(read_lines(path), None)) is None:
         raise EmptyFileError(what="header", path=path)
@@ -353,8 +372,8 @@ def read_header(directory: str, name: str | None) -> tuple[str, ...]:
 def read_vocabulary(task: Task) -> frozenset[str]:
     """Read the words for metrics on exact words: ``--vocabulary``, else train/expected.tsv; may be empty."""
     if task.vocabulary is not None:
-        path = sources.find_file(task.vocabulary)
-        if path is None and not sources.is_address(task.vocabulary):
+        path = find_file(task.vocabulary)
+        if path is None and not is_address(task.vocabulary):
             raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
         words = frozenset(read_lines(path or task.vocabulary))
         if not words:
@@ -371,5 +390,5 @@ def training_answers(split: Split) -> str | None:
 
     path = split.expected
     beside = os.path.join(os.path.dirname(path), os.pardir, TRAINING_SET, EXPECTED_FILE)
-    is_elsewhere = isinstance(path, sources.VirtualFile) and path.read is not read_answers  # in memory, or selected
-    return None if is_elsewhere or sources.is_address(path) else find_answers(beside)
+    is_elsewhere = isinstance(path, VirtualFile) and path.read is not read_answers  # in memory, or selected
+    return None if is_elsewhere or is_address(path) else find_answers(beside)
