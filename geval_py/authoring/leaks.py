@@ -259,9 +259,8 @@ def find_leaks(
         _search_public(folder, [part for part in evaluated if part.files.is_hidden], sources, vocabulary, leaks)
     if {"E411", "W411", "E412"} & set(codes):
         _search_items(sources, leaks)
-    order = {path: number for number, path in enumerate(paths)}
-    named = list(dict.fromkeys(problem.path for problem in leaks.problems))
-    leaks.problems.sort(key=lambda p: (order.get(p.path, -1), named.index(p.path), LEAK_RULES.index(p.rule)))
+    order = list(dict.fromkeys([*(one.path for one in leaks.problems if one.path not in paths), *paths]))
+    leaks.problems.sort(key=lambda problem: (order.index(problem.path), LEAK_RULES.index(problem.rule)))
     return Report(
         files=tuple(paths),
         problems=tuple(leaks.problems),
