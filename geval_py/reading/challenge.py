@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from geval_py import errors
+from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading import config, sources, splits
 from geval_py.reading.items import Item, column_name, input_columns
 from geval_py.reading.lines import LineReader, check_line_count, first_name, read_lines
@@ -138,23 +138,23 @@ class DataSet:
         with closing(read_lines(path, header=header)) as texts:
             return sum(1 for _ in islice(texts, lines + 1)) == lines
 
-    def _without_files(self) -> errors.MissingFileError:
-        return errors.MissingFileError(what="No file with the input or the expected results", path=self.directory)
+    def _without_files(self) -> MissingFileError:
+        return MissingFileError(what="No file with the input or the expected results", path=self.directory)
 
 
 def sets_of_length(directory: str, lines: int, but: str) -> str:
     """Return a question about an output of so many lines, which other sets than ``but`` have; "" for none."""
     names = []
-    with suppress(errors.DataError, errors.UsageError):
+    with suppress(DataError, UsageError):
         challenge = Challenge.open(directory)
         for name in challenge:
-            with suppress(errors.DataError):
+            with suppress(DataError):
                 names += [name] if name != but and challenge[name].has_length(lines) else []
     return f"the number of lines is that of {some_of(names)}: is this its output?" if names else ""
 
 
 def _not_opened() -> config.Task:
-    raise errors.UsageError(message="a challenge is opened by Challenge.open(path)")
+    raise UsageError(message="a challenge is opened by Challenge.open(path)")
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Challenge:
         if name not in sources.names_in(task.directory, "directory"):
             sets = self.split_names
             hint = suggestion(name, sets) + (f"there are {visible(', '.join(sets))}" if sets else "it has no sets")
-            raise errors.MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
+            raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
         return DataSet(
             name=name,
             directory=os.path.join(task.out_directory, name),

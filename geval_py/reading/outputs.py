@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import NamedTuple
 
-from geval_py import errors
+from geval_py.errors import AmbiguousFileError, DataError, UsageError
 from geval_py.reading import sources
 from geval_py.text import natural_order, some_of, suggestion, visible
 
@@ -38,7 +38,7 @@ class Output(NamedTuple):
     path: str
     name: str
     parameters: dict[str, str]
-    fault: errors.DataError | None = None
+    fault: DataError | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -74,8 +74,8 @@ def find_outputs(directory: str) -> tuple[Output, ...]:
             path = sources.find_file(place)
             if path == place and name in wholes:
                 candidates = (place, os.path.join(directory, wholes[name]))
-                raise errors.AmbiguousFileError(path=place, candidates=candidates)
-        except errors.DataError as error:
+                raise AmbiguousFileError(path=place, candidates=candidates)
+        except DataError as error:
             path, fault = error.path, error
         if path is not None:  # otherwise it was removed meanwhile
             outputs.append(output_at(path)._replace(fault=fault))
@@ -178,15 +178,15 @@ def find_output(name: str, names: Sequence[str], outputs: Sequence[Output], what
         return meant[0]
     if meant:
         what = f"{len(meant)} of the outputs {what}\n  {some_of(names[n] for n in meant)}"
-        raise errors.UsageError(message=f"`{visible(name)}` names {what}")
+        raise UsageError(message=f"`{visible(name)}` names {what}")
     close = suggestion(name, (other for other, indices in accepted.items() if len(indices) == 1))
     advice = f"{close}there are {some_of(names)}"
-    raise errors.UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
+    raise UsageError(message=f"`{visible(name)}` is none of the outputs {what}\n  {advice}")
 
 
 def only_output(outputs: Sequence[Output]) -> Output:
     """Return the only one of the outputs; raises UsageError where there are several."""
     if len(outputs) > 1:
         names = some_of(output.name for output in outputs)
-        raise errors.UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
     return outputs[0]
