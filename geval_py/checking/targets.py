@@ -22,19 +22,29 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading import compression, config, sources, splits, wordprobs
+from geval_py.reading import compression, config, sources, wordprobs
 from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
 from geval_py.reading.lines import LineReader, decode_lines, first_name
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
 from geval_py.reading.preparation import Preparation
-from geval_py.reading.splits import find_answers
+from geval_py.reading.splits import (
+    EXPECTED_FILE,
+    INPUT_FILE,
+    OUT_HEADER_FILE,
+    TRAINING_SET,
+    advice_on_documents,
+    by_ids,
+    find_answers,
+    outputs_named,
+    read_header,
+)
 from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
 
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does
 DATA_FILES = frozenset(
-    name + end for name in (splits.INPUT_FILE, splits.EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
+    name + end for name in (INPUT_FILE, EXPECTED_FILE) for end in ("", *compression.COMPRESSED_ENDINGS)
 )
 SUBMITTED = ("dev-", "test-")  # the beginnings of the names of test sets
 CANNOT_BE_READ = "what there is of its test set cannot be read"
@@ -139,7 +149,7 @@ def _only_one(tests: Sequence[str], path: str) -> str | None:
 def _outputs_in(folder: str) -> tuple[Output, ...]:
     """Return the outputs that lie in a folder itself, faulty ones too; none if it cannot be read."""
     try:
-        return tuple(output for output in find_outputs(folder) if output.name != splits.OUT_HEADER_FILE)
+        return tuple(output for output in find_outputs(folder) if output.name != OUT_HEADER_FILE)
     except UnreadableFileError:
         return ()
 
@@ -169,7 +179,7 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
         base = os.curdir if is_here or challenge is None else challenge
         folder = None if test is None else os.path.join(base, test)
         try:
-            outputs = splits.outputs_named(folder or "", path)
+            outputs = outputs_named(folder or "", path)
         except DataError as error:
             is_missing = folder is None and isinstance(error, MissingFileError)
             problem = _missing(path, _no_such_file(path)) if is_missing else _missing(error.path, error)
@@ -244,7 +254,7 @@ def _folder_targets(
         return
     if not outputs:
         names = sources.names_in(folder, "file") if sources.is_folder(folder) else []
-        advice = advice_on_names(name for name in names if name != splits.OUT_HEADER_FILE)
+        advice = advice_on_names(name for name in names if name != OUT_HEADER_FILE)
         yield _missing(os.path.join(folder, OUTPUT_FILE), f"{_NO_OUTPUT}; {advice}" if advice else _NO_OUTPUT)
     for output in outputs:
         yield _fault_of(output, submission) or _with_test_set(output.path, challenge, test, doubt)
@@ -258,7 +268,7 @@ def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) ->
     folder = os.path.join(challenge, test)
     paths: list[str | None] = []
     unreadable: list[DataError] = []
-    for name in (splits.EXPECTED_FILE, splits.INPUT_FILE):
+    for name in (EXPECTED_FILE, INPUT_FILE):
         path = None
         try:
             path = find_answers(os.path.join(folder, name))
@@ -268,11 +278,11 @@ def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) ->
             unreadable.append(error)
             path = None
         paths.append(path)
-    nothing = f"there is no {splits.INPUT_FILE} and no {splits.EXPECTED_FILE} in `{visible(folder)}`"
+    nothing = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{visible(folder)}`"
     reason = CANNOT_BE_READ if unreadable else nothing
     expected, inputs = paths
     return target._replace(
-        output=splits.by_ids(output, expected),
+        output=by_ids(output, expected),
         expected=expected,
         input=inputs,
         without_count=reason,
@@ -327,9 +337,8 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
             reason = f"it cannot be read: {error.reason}"
         else:
             is_configured = os.path.lexists(os.path.join(path, config.CONFIG_FILE))
-            if not sets and not is_configured and not any(name.startswith(splits.TRAINING_SET) for name in folders):
-                reason = f"it has no {config.CONFIG_FILE}, and no folder with {splits.INPUT_FILE} or "
-                reason += splits.EXPECTED_FILE
+            if not sets and not is_configured and not any(name.startswith(TRAINING_SET) for name in folders):
+                reason = f"it has no {config.CONFIG_FILE}, and no folder with {INPUT_FILE} or {EXPECTED_FILE}"
                 if holds_data(path):
                     above = os.path.normpath(os.path.join(path, os.pardir))
                     reason = f"it is a test set\n  did you mean `{visible(above)}`?"
@@ -344,7 +353,7 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
 def test_sets(challenge: str) -> list[str]:
     """Return the names of the folders with answers or inputs, without training sets, in natural order."""
     try:
-        names = [name for name in _folders_in(challenge) if not name.startswith(splits.TRAINING_SET)]
+        names = [name for name in _folders_in(challenge) if not name.startswith(TRAINING_SET)]
     except UnreadableFileError:
         return []
     return sorted((name for name in names if holds_data(os.path.join(challenge, name))), key=natural_order)
@@ -378,36 +387,32 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
     are not known, the output's first lines. Raises UsageError where parts of JSON lines are scored.
     """
     path, notes = os.path.join(target.challenge, config.CONFIG_FILE), [*target.notes]
-    broken: DataError | SchemeError | None = None
-    try:
+    task = config.Task()
+    with suppress(DataError, SchemeError):  # a challenge that is broken is not the submission's fault
         task = config.config_task(target.challenge)
-    except (DataError, SchemeError) as error:  # a challenge that is broken is not the submission's fault
-        task, broken = config.Task(), error
     if task.selector is not None:
         raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     if metric_names:
-        task, broken = task.replace(alt_metrics=tuple(metric_names), select_metrics=()), None
+        task = task.replace(alt_metrics=tuple(metric_names), select_metrics=())
     headers: list[str | None] = []
-    out_header = os.path.isfile(os.path.join(target.challenge, splits.OUT_HEADER_FILE))
-    for name in (task.out_header or (splits.OUT_HEADER_FILE if out_header else None), task.in_header):
+    out_header = os.path.isfile(os.path.join(target.challenge, OUT_HEADER_FILE))
+    for name in (task.out_header or (OUT_HEADER_FILE if out_header else None), task.in_header):
         try:
-            headers.append(first_name(splits.read_header(target.challenge, name)))
+            headers.append(first_name(read_header(target.challenge, name)))
         except DataError as error:
             headers.append(None)
             notes.append(f"{_one_line(error)}; so no line is taken for a header")
     with suppress(DataError, SchemeError):  # they are told of already
-        notes += splits.advice_on_documents(target.challenge)
+        notes += advice_on_documents(target.challenge)
     target = target._replace(
         header=headers[0],
         in_header=headers[1],
         header_is_skipped=task.out_header is not None,
-        training=find_answers(os.path.join(target.challenge, splits.TRAINING_SET, splits.EXPECTED_FILE)),
+        training=find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE)),
         notes=tuple(notes),
     )
     try:
-        if broken is not None:
-            raise broken
-        schemes = task.schemes()
+        schemes = (task if metric_names else config.config_task(target.challenge)).schemes()
         metrics = [find_metric(scheme.metric) for scheme in schemes]
         if not schemes:
             reason = "names no metric" if sources.exists(path) else "is not there"
