@@ -376,7 +376,7 @@ def column_of(line: str, files: PartFiles, word: int) -> int:
     12
     """
     cells = line.split("\t")
-    if files.right >= len(cells):
+    if max(files.left, files.right) >= len(cells):
         return 1
     places: list[int] = []
     for number in dict.fromkeys((files.left, files.right)):

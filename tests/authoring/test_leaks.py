@@ -423,3 +423,14 @@ def test_the_column_of_a_word(word, start):
     line = "id\tone\\ntwo\tthree four"
     assert line[column_of(line, files, word) - 1 :].startswith(start)
     assert column_of("id", files, word) == 1
+
+
+def test_a_shared_text_on_a_line_without_the_left_context(tmp_path):
+    shared = " ".join(WORDS[:15])
+    for name, rows in (("train", [f"{shared}\tbefore it\n"]), ("dev-0", ["other\twords\n", f"{shared}\n"])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "in.tsv").write_text("".join(rows))
+        (tmp_path / name / "expected.tsv").write_text("x\n" * len(rows))
+    (tmp_path / "config.txt").write_text("--metric PerplexityHashed\n")
+    report = find_leaks(str(tmp_path), contexts=("2", "1"))
+    assert {(place.line, place.column) for problem in report.problems for place in problem.places} == {(2, 1)}
