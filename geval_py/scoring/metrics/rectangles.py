@@ -64,28 +64,8 @@ def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
             height = min(one.bottom, other.bottom) - max(one.top, other.top) + 1
             area += max(0, width) * max(0, height)
         elif boxes and others:
-            import numpy as np
-
-            bounds = np.array([*boxes, *others], np.int64) + np.array([0, 1, 0, 1])
-            xs, ys = np.unique(bounds[:, :2]), np.unique(bounds[:, 2:])
-            cells += len(xs) * len(ys)
-            if cells > MAX_CELLS:
-                raise too_many(f"{len(bounds)} rectangles of one label and page cannot be compared")
-            heights = np.diff(ys)
-            shifts = range(0, int(heights.max()).bit_length(), PART_BITS)
-            parts = [(heights >> shift & ((1 << PART_BITS) - 1)).astype(np.float64) for shift in shifts]
-            rows = np.searchsorted(ys, bounds[:, 2:]).tolist()
-            changes: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)  # where boxes begin and end
-            for n, ((left, right), (top, bottom)) in enumerate(zip(bounds[:, :2].tolist(), rows, strict=True)):
-                changes[left].append((int(n >= len(boxes)), top, bottom, 1))
-                changes[right].append((int(n >= len(boxes)), top, bottom, -1))
-            covers = np.zeros((2, len(heights)))
-            for x, after in pairwise(xs.tolist()):  # a column of the grid of all coordinates
-                for side, top, bottom, change in changes[x]:
-                    covers[side, top:bottom] += change
-                lesser = np.minimum(covers[0], covers[1])
-                for shift, part in zip(shifts, parts, strict=True):
-                    area += (after - x) * int((lesser * part).sum()) << shift
+            common, cells = _covered_by_both(boxes, others, cells)
+            area += common
     return area, *(sum(region.size for region in side) for side in (answers, regions))
 
 
@@ -121,6 +101,37 @@ def clipping_counts(regions: Sequence[tuple[Region, int]], answers: Sequence[tup
 def without_margins(expected: str) -> str:
     """Return the output that is right for an expected line of ClippEU."""
     return " ".join(token[0].rpartition("/")[0] for token in TOKEN.finditer(expected))
+
+
+def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int) -> tuple[int, int]:
+    """Sum the lesser covers of all points, on the grid of all coordinates, a column at a time.
+
+    ``cells`` are those of the line's other grids; also returns their number with this grid's.
+    """
+    import numpy as np
+
+    boxes = np.array([*answers, *guesses], np.int64) + np.array([0, 1, 0, 1])
+    xs, ys = np.unique(boxes[:, :2]), np.unique(boxes[:, 2:])
+    cells += len(xs) * len(ys)
+    if cells > MAX_CELLS:
+        raise too_many(f"{len(boxes)} rectangles of one label and page cannot be compared")
+    heights = np.diff(ys)
+    shifts = range(0, int(heights.max()).bit_length(), PART_BITS)
+    parts = [(heights >> shift & ((1 << PART_BITS) - 1)).astype(np.float64) for shift in shifts]
+    rows = np.searchsorted(ys, boxes[:, 2:]).tolist()
+    changes: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)  # where boxes begin and end
+    for n, ((left, right), (top, bottom)) in enumerate(zip(boxes[:, :2].tolist(), rows, strict=True)):
+        changes[left].append((int(n >= len(answers)), top, bottom, 1))
+        changes[right].append((int(n >= len(answers)), top, bottom, -1))
+    covers = np.zeros((2, len(heights)))
+    area = 0
+    for x, after in pairwise(xs.tolist()):
+        for side, top, bottom, change in changes[x]:
+            covers[side, top:bottom] += change
+        lesser = np.minimum(covers[0], covers[1])
+        for shift, part in zip(shifts, parts, strict=True):
+            area += (after - x) * int((lesser * part).sum()) << shift
+    return area, cells
 
 
 def read_rectangles(is_output: bool, text: str, line: int) -> list[Region]:
