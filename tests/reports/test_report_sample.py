@@ -1,12 +1,15 @@
 """Most charts in a report on many lines are those of a sample of whole documents."""
 
+import os
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from geval_py import evaluate
 from geval_py.explaining import losses
+from geval_py.reading import config
 from geval_py.reports import report as reports
 from geval_py.reports.panels import features_panel, sections
 from geval_py.reports.report import Report
@@ -93,3 +96,59 @@ def test_charts_of_a_sample_say_the_same(evaluation, monkeypatch):
     for label, row in columns[1]["Left"].items():
         assert row.low < columns[0]["Left"][label].value < row.high
     assert [number for number, *_ in whole.examples()][:5] == [number for number, *_ in sampled.examples()][:5]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """The report on all of 210,380 lines: 20 times those of a participant for dev-0 of Challenging America.
+
+    GEVAL_REAL_CHALLENGE names the folder of the public submission, which is not part of the project:
+    github.com/KrzRac/challenging-america-word-gap-prediction.
+    """
+    if (submission := os.environ.get("GEVAL_REAL_CHALLENGE")) is None:
+        pytest.skip("GEVAL_REAL_CHALLENGE names no folder with a real submission")
+    folder = tmp_path_factory.mktemp("real")
+    (folder / "config.txt").write_text("--metric PerplexityHashed\n")
+    for test, copies in (("dev-0", 1), ("dev-1", 20)):
+        (folder / test).mkdir()
+        for name in ("expected.tsv", "out.tsv"):
+            text = Path(submission, "dev-0", name).read_bytes().rstrip(b"\n") + b"\n"
+            (folder / test / name).write_bytes(copies * text)
+    score = evaluate(folder, "dev-0").scores[0]
+    assert score.value == pytest.approx(549.9369172278606)  # GEval 1.42.2, --metric PerplexityHashed
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, "MAX_LINES", 10**9)
+        report = Report(evaluate(folder, "dev-1"))
+        assert len(report.sample) == 210_380
+        return report, report.features, *report.calibration_and_luck, losses_by_outcome(report)
+
+
+def losses_by_outcome(report):
+    """Return the share of the lines, and that of the losses, of each outcome."""
+    shares = losses.outcome_shares(report.values[report.sample], report.outcomes.codes)
+    return [figure for share in shares for figure in (share.share_of_lines, share.share_of_loss)]
+
+
+@pytest.mark.parametrize("draw", range(1, 5))
+def test_a_sample_of_a_real_submission_says_the_same(real, monkeypatch, draw):
+    report, features, calibration, luck, by_outcome = real
+    monkeypatch.setattr(config, "DEFAULT_SEED", draw)
+    sampled = Report(report.evaluation)
+    assert len(sampled.sample) == reports.SAMPLED_LINES
+    assert sampled.score == report.score
+    assert sampled.features.names[:4] == features.names[:4]
+    gains = [found.columns["gain"][:4] for found in (sampled.features, features)]
+    assert gains[0] == pytest.approx(gains[1], abs=0.01)
+    assert losses_by_outcome(sampled) == pytest.approx(by_outcome, abs=0.01)
+
+    own, own_luck = sampled.calibration_and_luck
+    assert own.claim.is_significant
+    assert calibration.claim.is_significant
+    assert own.claim.low < calibration.claim.gap < own.claim.high
+    for part in ("words", "guess", "rest"):
+        one, other = getattr(own, part), getattr(calibration, part)
+        assert one.is_honest == other.is_honest
+        assert (one.claimed, one.found) == pytest.approx((other.claimed, other.found), abs=0.01)
+    ratio = own_luck.sd / luck.sd * (len(sampled.sample) / len(report.values)) ** 0.5
+    assert 0.5 < ratio < 2  # as in 99.9 % of draws, since each deviation is of 25 seeds
+    assert np.log(own_luck.mean) == pytest.approx(np.log(luck.mean), abs=0.03)
