@@ -302,13 +302,13 @@ def _publish(
     # Intervals by few documents are wide. If each line is a document, the column says nothing.
     are_several = all(corpora.FEW_GROUPS <= groups < lines for _, lines, groups in sizes[1:])
     documents = (group or columns[0]) if are_several else None
-    common = {
+    public = {
         GITIGNORE_FILE: GITIGNORE.encode(),
         config.CONFIG_FILE: config_of(metrics, documents).encode(),
         splits.IN_HEADER_FILE: ("\t".join(columns) + "\n").encode(),
         splits.OUT_HEADER_FILE: f"{OUT_HEADER}\n".encode(),
     }
-    public, private = dict(common), dict(common)
+    private = dict(public)
     inputs = {name: _joined(line for line, _, _ in triples) for name, triples in items.items()}
     done, size = 0, sum(map(len, inputs.values()))
     with progress_of(PACKING) as progress:
@@ -321,6 +321,7 @@ def _publish(
             done += len(data)
             if progress is not None:
                 progress(done, size)
+    challenge_page = _challenge_page(title, metrics, columns, group, how_cut, sizes)
     heading = f"Hidden answers: {title}"
     answers_page = f"""{heading}
 {"=" * len(heading)}
@@ -332,10 +333,26 @@ It is a challenge of its own, which can be scored and validated:
     geval -t {splits.HIDDEN_SET} --expected-directory THIS --out-directory SUBMISSION
     geval --validate --expected-directory THIS
 """
+    with new_folder(out), new_folder(answers):
+        for folder, files, page in ((out, public, challenge_page), (answers, private, answers_page)):
+            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+            write_files(folder, files | {README_FILE: page.encode(), DIGESTS_FILE: digests.encode()})
+    return sizes
+
+
+def _challenge_page(
+    title: str,
+    metrics: Sequence[str],
+    columns: Sequence[str],
+    group: str | None,
+    how_cut: Sequence[str],
+    sizes: Sequence[PartSize],
+) -> str:
+    """Write the public README."""
     head = ("part", "gaps", group or "documents")
     cells = ((str(cell).replace("|", "\\|") for cell in row) for row in (head, ["---"] * len(head), *sizes))
     whole = "Each document is" if group is None else f"All items with the same `{group}` are"
-    challenge_page = "\n".join(
+    return "\n".join(
         [
             f"{title}\n{'=' * len(title)}\n",
             "Given a text with a gap, give a probability distribution over the words that may stand there.\n",
@@ -352,11 +369,6 @@ It is a challenge of its own, which can be scored and validated:
             f"Scored by {', '.join(f'`{metric}`' for metric in metrics)}: `geval -t dev-0`.\n",
         ]
     )
-    with new_folder(out), new_folder(answers):
-        for folder, files, page in ((out, public, challenge_page), (answers, private, answers_page)):
-            digests = "".join(f"{sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
-            write_files(folder, files | {README_FILE: page.encode(), DIGESTS_FILE: digests.encode()})
-    return sizes
 
 
 def _joined(lines: Iterable[str]) -> bytes:
