@@ -232,10 +232,11 @@ def unpack(data: bytes, lines: int) -> tuple[array[float], ...]:
 
 def line_values(metric: Metric, statistics: LineStatistics, documents: Documents | None, seed: int) -> dict[str, Any]:
     """Return the ends of an evaluation's interval, and its packed losses and documents, if they are of lines."""
-    from geval_py.explaining.statistics import interval
+    from geval_py.explaining.statistics import intervals, sample_of
 
     of_line = None if documents is None or documents.are_lines else documents.of_line
-    low, high = interval(metric, statistics, samples=INTERVAL_SAMPLES, seed=seed, documents=of_line).ends
+    (interval,) = intervals(sample_of(metric, [statistics], of_line), samples=INTERVAL_SAMPLES, seed=seed)
+    low, high = interval.ends
     is_of_lines = metric.measure.corpus_score is None and not statistics.classes
     numbers = None if of_line is None else pack([array("d", of_line)])
     losses = pack(statistics.columns) if is_of_lines else None

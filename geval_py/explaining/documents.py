@@ -31,7 +31,7 @@ from geval_py.explaining.significance import (
     holm,
     sum_of,
 )
-from geval_py.explaining.statistics import centred_ranks, interval, sample_of, spread_of_mean, sums_by
+from geval_py.explaining.statistics import centred_ranks, intervals, sample_of, spread_of_mean, sums_by
 from geval_py.reading import features, sources
 from geval_py.reading.config import word_of
 from geval_py.scoring.kernel import backends
@@ -114,11 +114,12 @@ class Documents:
 def score_interval(score: MetricScore, *, documents: Documents | None = None, **drawn: Any) -> Interval:
     """Compute the 95 % interval of a score; ``documents`` are of all lines of the file.
 
-    The other arguments are those of :func:`geval_py.explaining.statistics.interval`, and so are the errors. Raises
+    The other arguments are those of :func:`geval_py.explaining.statistics.intervals`, and so are the errors. Raises
     UsageError for a single document, too.
     """
     several = documents and documents.of_score(score).several()
-    return interval(score.metric, score.statistics, documents=several and several.of_line, **drawn)
+    sample = sample_of(score.metric, [score.statistics], several and several.of_line)
+    return intervals(sample, **drawn)[0]
 
 
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:

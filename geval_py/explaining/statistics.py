@@ -340,34 +340,22 @@ def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Inte
 # Intervals of scores, on other lines of the same kind
 
 
-def interval(
-    metric: Metric,
-    statistics: LineStatistics,
+def intervals(
+    sample: LineSample,
     *,
     samples: int = DEFAULT_SAMPLES,
     seed: int = DEFAULT_SEED,
-    documents: Integers | None = None,
     as_geval: bool = False,
     progress: Progress | None = None,
-) -> Interval:
-    """Compute the 95 % interval of a metric's score (at least one line).
-
-    ``documents`` is the number of each line's document, of two or more. With ``as_geval``, the percentiles are
-    GEval's, whatever the number of lines. The same seed gives the same interval; 0 is a seed.
-
-    Raises UsageError for fewer than one sample, or a seed below 0.
-    """
-    sample = sample_of(metric, [statistics], documents)
-    return intervals(sample, samples=samples, seed=seed, as_geval=as_geval, progress=progress)[0]
-
-
-def intervals(
-    sample: LineSample, *, samples: int, seed: int, as_geval: bool = False, progress: Progress | None = None
 ) -> list[Interval]:
-    """Compute the 95 % interval of each system's score; see :func:`interval`.
+    """Compute the 95 % interval of each system's score, by two documents or more if the sample has documents.
 
     It follows from the spread of lines or documents or, with undefined figures or few lines of which some are
     infinite, from resamples. That of a metric of the mean loss is computed from the ends of the mean's interval.
+    With ``as_geval``, the percentiles are GEval's, whatever the number of lines. The same seed gives the same
+    intervals; 0 is a seed.
+
+    Raises UsageError for fewer than one sample, or a seed below 0.
     """
     check_sampling(samples, seed)
     computed: list[Interval | None] = [None] * sample.systems

@@ -26,7 +26,7 @@ from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers, Interval
-from geval_py.explaining.statistics import interval
+from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
 from geval_py.reading.features import FeatureKinds, Fields
@@ -176,7 +176,7 @@ class Report:
             metric, statistics = self.score.metric, self.score.statistics.only(places.tolist())
             value, span = metric.value(statistics) if len(places) else math.nan, None
             if len(places) > 1:
-                span = interval(metric, statistics, samples=SAMPLES, documents=of_line)
+                (span,) = intervals(sample_of(metric, [statistics], of_line), samples=SAMPLES)
             rows.append(score_row(label, value, self.unit, span, lines=int(here.sum())))
         return rows
 

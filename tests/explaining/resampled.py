@@ -6,7 +6,7 @@ from itertools import compress
 
 from geval_py.explaining.comparison import rank
 from geval_py.explaining.features import Occurrences, collect
-from geval_py.explaining.statistics import bootstrap_weights, sample_of
+from geval_py.explaining.statistics import bootstrap_weights, intervals, sample_of
 from geval_py.explaining.worst_features import ranked_features
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.features import FeatureKinds, Fields
@@ -22,6 +22,11 @@ def bootstrap_scores(metric, statistics, *, samples=DEFAULT_SAMPLES, seed=DEFAUL
     """The score on each resample."""
     sample = sample_of(metric, [statistics])
     return sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed)))[:, 0]
+
+
+def interval(metric, statistics, *, documents=None, **how):
+    """The 95 % interval of one system's score."""
+    return intervals(sample_of(metric, [statistics], documents), **how)[0]
 
 
 def ranked(metric, names, systems, *, documents=None, runs=(), **how):

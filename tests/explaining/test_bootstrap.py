@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resampled import bootstrap_scores, column
+from resampled import bootstrap_scores, column, interval
 
 from geval_py import UsageError, evaluate
 from geval_py.explaining import statistics as engine
 from geval_py.explaining.significance import Interval
-from geval_py.explaining.statistics import bootstrap_weights, interval, sample_of, swap_weights
+from geval_py.explaining.statistics import bootstrap_weights, sample_of, swap_weights
 from geval_py.scoring.metrics import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resampled import column
+from resampled import column, interval
 
 from geval_py import UsageError, calibration, compare, evaluate
 from geval_py.explaining.documents import Documents, alike_p, find_dependence, widening
@@ -18,7 +18,6 @@ from geval_py.explaining.statistics import (
     against_baseline,
     bootstrap_weights,
     centred_ranks,
-    interval,
     pair_p_values,
     sample_of,
     spread_of_mean,

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 import sacrebleu
-from resampled import bootstrap_scores, ranked
+from resampled import bootstrap_scores, interval, ranked
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
@@ -16,7 +16,6 @@ from geval_py.explaining.statistics import (
     CorpusSample,
     against_baseline,
     bootstrap_weights,
-    interval,
     line_shares,
     pair_p_values,
     sample_of,

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from resampled import column
+from resampled import column, interval
 
-from geval_py.explaining.statistics import MANY, interval
+from geval_py.explaining.statistics import MANY
 from geval_py.scoring.metrics import METRICS
 
 
