@@ -18,7 +18,6 @@ from geval_py.errors import (
     MalformedLineError,
     MissingFileError,
     MissingPackageError,
-    SchemeError,
     UnreadableFileError,
     UsageError,
 )
@@ -266,26 +265,23 @@ def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) ->
     if test is None:
         return target
     folder = os.path.join(challenge, test)
-    paths: list[str | None] = []
+    paths: dict[str, str | None] = {EXPECTED_FILE: None, INPUT_FILE: None}
     unreadable: list[DataError] = []
-    for name in (EXPECTED_FILE, INPUT_FILE):
-        path = None
+    for name in paths:
         try:
             path = find_answers(os.path.join(folder, name))
             if path is not None and not sources.can_be_reread(path):  # it might never end
                 raise UnreadableFileError(path=path, reason="it is not a regular file")
+            paths[name] = path
         except DataError as error:
             unreadable.append(error)
-            path = None
-        paths.append(path)
     nothing = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{visible(folder)}`"
-    reason = CANNOT_BE_READ if unreadable else nothing
-    expected, inputs = paths
+    expected, inputs = paths.values()
     return target._replace(
         output=by_ids(output, expected),
         expected=expected,
         input=inputs,
-        without_count=reason,
+        without_count=CANNOT_BE_READ if unreadable else nothing,
         unreadable=tuple(unreadable),
     )
 
@@ -386,15 +382,34 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
     The metrics, those of some ``metric_names`` or else the challenge's, choose the rules or, with a note, where they
     are not known, the output's first lines. Raises UsageError where parts of JSON lines are scored.
     """
-    path, notes = os.path.join(target.challenge, config.CONFIG_FILE), [*target.notes]
-    task = config.Task()
-    with suppress(DataError, SchemeError):  # a challenge that is broken is not the submission's fault
+    path, unknown = os.path.join(target.challenge, config.CONFIG_FILE), ""
+    try:
         task = config.config_task(target.challenge)
+    except DataError as error:  # a challenge that is broken is not the submission's fault
+        task, unknown = config.Task(), _one_line(error)
     if task.selector is not None:
         raise UsageError(message=f"{named(path)} has --selector: parts of JSON lines are not checked, only scored")
     if metric_names:
-        task = task.replace(alt_metrics=tuple(metric_names), select_metrics=())
-    headers: list[str | None] = []
+        task, unknown = task.replace(alt_metrics=tuple(metric_names), select_metrics=()), ""
+    target = _with_headers(target, task)
+    try:
+        if not unknown:
+            return _with_metrics(target, task, path)
+    except UsageError as error:
+        unknown = f"{_one_line(error)}; in {named(path)}"
+    texts = _first_lines(target.output, target.output_header)
+    is_text = bool(texts)
+    for text in (text for text in texts if ":" in text):
+        with suppress(MalformedLineError):
+            wordprobs.parse_entries(text, 1)
+            is_text = False
+    what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
+    return target._replace(is_text=is_text, notes=(*target.notes, f"{unknown}; so {what}"))
+
+
+def _with_headers(target: Target, task: config.Task) -> Target:
+    """Add the headers of the outputs and the inputs, the training set's answers, and what to say of the columns."""
+    headers, notes = list[str | None](), [*target.notes]
     out_header = os.path.isfile(os.path.join(target.challenge, OUT_HEADER_FILE))
     for name in (task.out_header or (OUT_HEADER_FILE if out_header else None), task.in_header):
         try:
@@ -402,61 +417,53 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
         except DataError as error:
             headers.append(None)
             notes.append(f"{_one_line(error)}; so no line is taken for a header")
-    with suppress(DataError, SchemeError):  # they are told of already
+    with suppress(DataError):  # it is told of already
         notes += advice_on_documents(target.challenge)
-    target = target._replace(
+    return target._replace(
         header=headers[0],
         in_header=headers[1],
         header_is_skipped=task.out_header is not None,
         training=find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE)),
         notes=tuple(notes),
     )
-    try:
-        schemes = (task if metric_names else config.config_task(target.challenge)).schemes()
-        metrics = [find_metric(scheme.metric) for scheme in schemes]
-        if not schemes:
-            reason = "names no metric" if sources.exists(path) else "is not there"
-            notes.append(f"the rules of word gaps apply, since {named(path)} {reason}")
-            return target._replace(notes=tuple(notes), has_metric=False)
-        needing = [metric.name for metric in metrics if metric.needs_candidates]
-        if needing and lists_answers_alone(target.output):
-            reason = f"{some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
-            target = target._replace(notes=(*notes, f"{named(target.output)}: {reason}"))
-        of_shares = any(metric.answers == "shares" for metric in metrics)
-        target = target._replace(
-            words_are_plain=not (schemes[0].text_flags or of_shares),
-            reader=next((metric for metric in metrics if metric.has_entries), None),
-        )
-        if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
-            from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1
 
-            metrics = [
-                metric._replace(is_of_words=False, parse=class_or_entries) if metric.is_of_words else metric
-                for metric in metrics
-            ]
-        if any(metric.is_of_words for metric in metrics):
-            return target
-        if any(metric.has_entries and not metric.has_classes for metric in metrics):
-            # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
-            pointless = {"W304"} if of_shares else {"W204", "W214", "W304"}
-            if not any(metric.measure.in_nats for metric in metrics):
-                pointless = {"W204", "W214", "W301", "W304"}
-            return target._replace(pointless=frozenset(pointless))
-        from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
 
-        (scheme, _), *_ = select_schemes(task.replace(select_metrics=()))
-        return target._replace(metric=metrics[0], preparation=preparation_for(scheme))
-    except (DataError, SchemeError, UsageError) as error:
-        texts = _first_lines(target.output, target.output_header)
-        is_text = bool(texts)
-        for text in (text for text in texts if ":" in text):
-            with suppress(MalformedLineError):
-                wordprobs.parse_entries(text, 1)
-                is_text = False
-        what = "only the rules of any text apply" if is_text else "the rules of word gaps apply"
-        place = "" if isinstance(error, DataError) else f"; in {named(path)}"
-        notes.append(f"{_one_line(error)}{place}; so {what}")
-        return target._replace(is_text=is_text, notes=tuple(notes))
+def _with_metrics(target: Target, task: config.Task, path: str) -> Target:
+    """Add the rules that the metrics choose; ``path`` is that of the options. Raises UsageError for a metric."""
+    schemes = task.schemes()
+    metrics = [find_metric(scheme.metric) for scheme in schemes]
+    if not schemes:
+        reason = "names no metric" if sources.exists(path) else "is not there"
+        note = f"the rules of word gaps apply, since {named(path)} {reason}"
+        return target._replace(notes=(*target.notes, note), has_metric=False)
+    needing = [metric.name for metric in metrics if metric.needs_candidates]
+    if needing and lists_answers_alone(target.output):
+        note = f"{named(target.output)}: {some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
+        target = target._replace(notes=(*target.notes, note))
+    of_shares = any(metric.answers == "shares" for metric in metrics)
+    target = target._replace(
+        words_are_plain=not (schemes[0].text_flags or of_shares),
+        reader=next((metric for metric in metrics if metric.has_entries), None),
+    )
+    if all(metric.needs_vocabulary or not metric.is_of_words for metric in metrics) and _has_classes(target):
+        from geval_py.scoring.metrics.exact import class_or_entries  # as where a line is the probability of 1
+
+        metrics = [
+            metric._replace(is_of_words=False, parse=class_or_entries) if metric.is_of_words else metric
+            for metric in metrics
+        ]
+    if any(metric.is_of_words for metric in metrics):
+        return target
+    if any(metric.has_entries and not metric.has_classes for metric in metrics):
+        # Choices need no rest, since the options have all mass; a loss is infinite where the answer has none.
+        pointless = {"W304"} if of_shares else {"W204", "W214", "W304"}
+        if not any(metric.measure.in_nats for metric in metrics):
+            pointless = {"W204", "W214", "W301", "W304"}
+        return target._replace(pointless=frozenset(pointless))
+    from geval_py.scoring.evaluate import preparation_for, select_schemes  # which word gaps need not
+
+    (scheme, _), *_ = select_schemes(task.replace(select_metrics=()))
+    return target._replace(metric=metrics[0], preparation=preparation_for(scheme))
 
 
 def _has_classes(target: Target) -> bool:
