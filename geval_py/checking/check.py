@@ -353,7 +353,7 @@ def _sum_up(
     is_worse = no_guess < total.loss < math.inf and not math.isclose(total.loss, no_guess)
     if answered and is_worse and not any(counts[code] for code in codes):
         words = set(total.words)
-        listed = words.intersection(token.rpartition(":")[0] for text in total.texts for token in text.split(" "))
+        listed = words.intersection(word for text in total.texts for word in word_checks.words_of(text))
         own, anywhere = sum(map(_lists_word, total.texts, total.words)), sum(word in listed for word in total.words)
         answers = counted(len(total.words), "answer")
         where = f"of the first {answers}, {own} are listed on their lines, {anywhere} on any line"

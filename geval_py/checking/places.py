@@ -52,14 +52,9 @@ def place_of_numbers(text: str, line: int) -> tuple[Place, str]:
         return place_of("E119", text, line), RULES_BY_CODE["E119"].fix
     written = wordprobs.parse_line(text, line)
     advice = wordprobs.number_advice(written.words, written.values)
-    column, token = 1, ""
-    message = "the exponentials of these logarithms total far more than 1"
+    column, token, message = 1, "", "the exponentials of these logarithms total far more than 1"
     if max(written.values) > 0.0 and written.words is not None:
-        index = next(n for n, value in enumerate(written.values) if not 0.0 <= value <= 1.0)
-        token = text.split(" ")[index]
-        number = token.rpartition(":")[2]
-        column = wordprobs.column_of(text, index) + len(token) - len(number)
-        message = f"`{visible(shorten(number))}` is not in [0,1], so all numbers of the line are read as logarithms"
+        column, token, message = _point_at_entry("E119", text)
     return Place(line, column, token, f"{message}; {advice}", text), advice
 
 
@@ -108,17 +103,15 @@ def _point_at_entry(code: str, text: str, expected: str = "") -> tuple[int, str,
                 if ends:
                     end = next((end for end in ends if ":" in word[:end]), ends[0])
                     separator = word[end - 1]
-                    if separator == "\t" and re.match(r":[-+0-9.eE]+\t", word):
-                        return (
-                            column + end - 1,
-                            separator,
-                            "a TAB after the rest: write the guess of one gap on each line",
-                        )
                     said = f"two entries look split by {NAMES.get(separator, f'`{separator}`')}"
-                    return column + end - 1, separator, f"{said}; only a space separates entries"
-            case "W201" if not 0 <= value <= 1:
+                    said += "; only a space separates entries"
+                    if separator == "\t" and re.match(r":[-+0-9.eE]+\t", word):
+                        said = "a TAB after the rest: write the guess of one gap on each line"
+                    return column + end - 1, separator, said
+            case "E119" | "W201" if not 0 <= value <= 1:
                 what = f"`{visible(shorten(token[len(word) + 1 :]))}` is not in [0,1]"
-                return number, token, f"{what}, so all values of the line are read as logarithms"
+                numbers = "values" if code == "W201" else "numbers"
+                return number, token, f"{what}, so all {numbers} of the line are read as logarithms"
             case "W204" if word == wordprobs.REST:
                 return column, token, "the rest is 0: if the answer is not listed, the loss is infinite"
             case "W205":

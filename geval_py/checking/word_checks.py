@@ -206,6 +206,11 @@ def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Fin
     return findings
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a line's entries: what is before the last colon of each."""
+    return [token.rpartition(":")[0] for token in text.split(" ")]
+
+
 def _with_flag(flags: Sequence[int], flag: int) -> list[int]:
     return [index for index, kind in enumerate(flags) if kind & flag]
 
@@ -231,13 +236,12 @@ def _check_answers(
             continue
         findings.add("expected capitals", lines, index, word, code="W302")
         if f" {casefolded}:" in f" {text.casefold()}":
-            entries = [token.rpartition(":")[0] for token in text.split(" ")]
+            entries = words_of(text)
             if word not in entries and any(entry.casefold() == casefolded for entry in entries):
                 findings.add("W302", lines, index, word)
     if present & (kernel.CAPITAL | kernel.NOT_ASCII) and not findings.counts["capitals"]:
         for index in _with_flag(flags, kernel.CAPITAL | kernel.NOT_ASCII):
-            words = (token.rpartition(":")[0] for token in lines.text(index).split(" "))
-            if any(word != word.lower() for word in words):  # the E of an exponent is no capital
+            if any(word != word.lower() for word in words_of(lines.text(index))):  # no E of an exponent
                 findings.counts["capitals"] = 1
                 break
 
@@ -276,7 +280,7 @@ def find_subwords(target: Target, texts: Sequence[str]) -> dict[str, tuple[int, 
     twins: list[Place] = []  # words that stand on a line with and without their mark
     repeated: list[tuple[int, str]] = []
     for line, text in enumerate(texts, 1):
-        words = [token.rpartition(":")[0] for token in text.split(" ")]
+        words = words_of(text)
         if len(set(words)) < len(words) and ":" in text:
             repeated.append((line, text))
         if any(mark in text for mark in ENTRY_SHARES):
