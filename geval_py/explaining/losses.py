@@ -170,20 +170,19 @@ def group_by_text(texts: Sequence[str]) -> Grouping | None:
     None if all lines would be in one group: they have one value, or hardly any two lines have the same.
     """
     words = np.array(list(map(str.count, texts, repeat(" ")))) + np.array(list(map(bool, texts)))
-    kind: Literal["number", "value", "words"] = "value"
     if all(map(features.FIELD_NUMBER.fullmatch, texts)):
-        kind, (codes, labels) = "number", _by_quantiles(np.array(list(map(float, texts))))
+        grouping = Grouping("number", *_by_quantiles(np.array(list(map(float, texts)))))
     elif words.mean() >= WORDS_OF_A_TEXT and len(set(texts)) > MAX_GROUPS:
-        kind, (codes, labels) = "words", _by_quantiles(words.astype(np.float64))
+        grouping = Grouping("words", *_by_quantiles(words.astype(np.float64)))
     else:
         common = [value for value, lines in Counter(texts).most_common(MAX_GROUPS) if lines >= MIN_LINES]
-        labels = [*sorted(common), "others"]
-        places = {value: place for place, value in enumerate(labels[:-1])}
+        places = {value: place for place, value in enumerate(sorted(common))}
         codes = np.array([places.get(text, len(common)) for text in texts], np.int64)
-    return Grouping(kind=kind, codes=codes, labels=tuple(labels)) if len(np.unique(codes)) > 1 else None
+        grouping = Grouping("value", codes, (*places, "others"))
+    return grouping if len(np.unique(grouping.codes)) > 1 else None
 
 
-def _by_quantiles(values: Array) -> tuple[Integers, list[str]]:
+def _by_quantiles(values: Array) -> tuple[Integers, tuple[str, ...]]:
     """Assign values to at most ten groups of about as many lines each, by rising values; return codes and labels."""
     bounds = np.unique(values)
     if len(bounds) > MAX_GROUPS:
@@ -191,7 +190,7 @@ def _by_quantiles(values: Array) -> tuple[Integers, list[str]]:
         bounds = np.unique(np.quantile(values, shares, method="inverted_cdf"))
     codes = np.searchsorted(bounds, values, side="left")
     ranges = [(f"{here.min():.6g}", f"{here.max():.6g}") for n in range(len(bounds)) for here in [values[codes == n]]]
-    return codes, [low if low == high else f"{low}–{high}" for low, high in ranges]
+    return codes, tuple(low if low == high else f"{low}–{high}" for low, high in ranges)
 
 
 # Example lines

@@ -131,11 +131,11 @@ class HashCollisionReport(formats.Tabular):
     def table(self) -> Table:
         columns = [Column(name="system", cut="middle")]
         columns += [Column(name=name, alignment="right") for name in ("score", "seeds", "sd", "z")]
-        rows: list[list[object]] = []
+        rows = []
         for name, luck in zip(self.names, self.outputs, strict=True):
             z = None if luck.z is None else numbers.fixed(luck.z, 1)
             measured = [score_text(luck.mean), numbers.fixed(luck.sd, 4), z] if luck.lines else [None] * 3
-            rows.append([name, score_text(luck.score), *measured])
+            rows.append((name, score_text(luck.score), *measured))
         return Table(columns, rows)
 
     def signatures(self) -> Iterator[str]:
@@ -300,8 +300,7 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
 
     @lru_cache(maxsize=2)
     def losses_of(name: str) -> Array | None:
-        schemes = schemes_of(by_name[name])[:1]
-        again = reread(by_name[name], luck_schemes(schemes, DEFAULT_SEEDS, exact=False))
+        again = reread(by_name[name], luck_schemes(schemes_of(by_name[name]), DEFAULT_SEEDS, exact=False))
         return None if profile_of(again).column("vector").any() else _losses_of_seeds(again)
 
     for first, second in pairwise(system.name for system in comparison.systems):

@@ -91,13 +91,13 @@ class Mixture(formats.Tabular):
         return values | {name: cross_validation.ten_digits(values[name]) for name in ("held_out", "predicted")}
 
     def table(self) -> Table:
-        rows: list[list[object]] = [
-            [
+        rows = [
+            (
                 self.names.get(component.name, component.name),
                 cross_validation.score_text(component.score),
                 component.infinite,
                 numbers.fixed(component.weight, 4),
-            ]
+            )
             for component in self.components
         ]
         figures = (Column(name=name, alignment="right") for name in ("score", "infinite", "weight"))

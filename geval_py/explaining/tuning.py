@@ -119,13 +119,11 @@ class Tuning(Tabular):
         return scores.signature_lines([(self.output, self.signature)])
 
     def table(self) -> Table:
-        rows: list[list[object]] = [
-            ["(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", "", ""]
-        ]
+        rows = [("(as it is)", cross_validation.score_text(self.score), self.infinite, "", "", "", "")]
         for trial in self.trials:
             score, verdict = cross_validation.score_text(trial.score), trial.change.verdict(taken=trial.taken)
             more = f", {trial.words} words" if trial.words > self.words else ""
-            rows.append([f"{', '.join(trial.names)}{more}", score, trial.infinite, *trial.change.cells(), verdict])
+            rows.append((f"{', '.join(trial.names)}{more}", score, trial.infinite, *trial.change.cells(), verdict))
         figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
         columns = [
             Column(name="tuned", cut="middle"),
