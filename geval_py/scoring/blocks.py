@@ -105,40 +105,48 @@ def map_blocks(
     size = outputs.size
 
     def number(counted: Iterator[Block]) -> Iterator[Block]:
-        first_line, expected_lines, part, lines_before = 1, 0, "", 0
-        for block in counted:
-            if part != block.part:
-                lines_before, part = first_line - 1, block.part
-            answers = expected.take(block.lines) if expected is not None else b""
-            known, lines = backends.count_lines(answers), block.lines
-            first_line, expected_lines = first_line + lines, expected_lines + known
-            block = block._replace(
-                first_line=first_line - lines,
-                lines_before=lines_before,
-                expected=answers + STAND_IN * (lines - known),
-                known=known,
-            )
-            if matched and known < lines:
-                # The first line beyond the expected ones is worked on too: its own error says more.
-                lines = known + 1
-                whole = bytes(block.outputs) if block.rows is None else block.rows.lines(lines)
-                text = whole[: end_of_lines(whole, 0, lines)[0]]
-                yield block._replace(lines=lines, outputs=text, rows=None, expected=answers + STAND_IN)
-                break
+        for block in _numbered(counted, outputs, expected, matched=matched):
             yield block if beside is None else block._replace(beside=beside(block))
-        if not matched or expected is None:
-            return
-        output_lines = first_line - 1 + sum(block.lines for block in counted)
-        if not output_lines:
-            raise EmptyFileError(what="output", path=outputs.path)
-        expected_lines += expected.count_rest()
-        expected.check_unchanged()
-        check_line_count("output", outputs.path, output_lines, expected.path, expected_lines)
 
     for block, result in workers.map(outputs, number, work):
         yield block, result
         if progress is not None and size is not None:
             progress(block.position or 0, size)
+
+
+def _numbered(
+    counted: Iterator[Block], outputs: LineReader, expected: LineReader | None, *, matched: bool
+) -> Iterator[Block]:
+    """Yield the counted blocks with their numbers and expected lines; raises as :func:`map_blocks`."""
+    first_line, expected_lines, part, lines_before = 1, 0, "", 0
+    for block in counted:
+        if part != block.part:
+            lines_before, part = first_line - 1, block.part
+        answers = expected.take(block.lines) if expected is not None else b""
+        known, lines = backends.count_lines(answers), block.lines
+        first_line, expected_lines = first_line + lines, expected_lines + known
+        block = block._replace(
+            first_line=first_line - lines,
+            lines_before=lines_before,
+            expected=answers + STAND_IN * (lines - known),
+            known=known,
+        )
+        if matched and known < lines:
+            # The first line beyond the expected ones is worked on too: its own error says more.
+            lines = known + 1
+            whole = bytes(block.outputs) if block.rows is None else block.rows.lines(lines)
+            text = whole[: end_of_lines(whole, 0, lines)[0]]
+            yield block._replace(lines=lines, outputs=text, rows=None, expected=answers + STAND_IN)
+            break
+        yield block
+    if not matched or expected is None:
+        return
+    output_lines = first_line - 1 + sum(block.lines for block in counted)
+    if not output_lines:
+        raise EmptyFileError(what="output", path=outputs.path)
+    expected_lines += expected.count_rest()
+    expected.check_unchanged()
+    check_line_count("output", outputs.path, output_lines, expected.path, expected_lines)
 
 
 class Threads:
