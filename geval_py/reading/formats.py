@@ -31,59 +31,43 @@ from geval_py.text import named
 
 
 class Format(NamedTuple):
-    """A format of outputs: the ending of its files, and the functions that read and write its lines.
+    """A format of outputs: the functions that read and write the lines of its files.
 
     ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
     file that unpacks to more bytes. ``write`` writes rows (their lines, parsed; Parquet takes them by the batch) and
     returns their number; without it the format is only read.
     ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
-    ``notes`` yields what a user should know of a file. ``is_binary`` means that the format compresses by itself.
+    ``notes`` yields what a user should know of a file.
     """
 
-    name: str
-    ending: str
     read: Callable[..., Lines]
     write: Callable[[Any, rewriting.Draft], int] | None = None
     read_rows: ReadRows | None = None
     notes: Callable[..., Iterable[str]] | None = None
-    is_binary: bool = False
 
 
-_JSON_LINES = Format(name="jsonl", ending=".jsonl", read=tool_files.read_json_lines, write=rows.write_json_lines)
-_PARQUET = Format(
-    name="parquet",
-    ending=".parquet",
-    read=parquet.read_parquet,
-    write=parquet.write_parquet,
-    read_rows=parquet.read_parquet_rows,
-    is_binary=True,
-)
-FORMATS = (
-    _JSON_LINES,
-    _JSON_LINES._replace(ending=".ndjson"),
-    _PARQUET,
-    _PARQUET._replace(ending=".pq"),
-    Format(name="JSON", ending=".json", read=tool_files.read_json_lines, notes=tool_files.notes_on_json),
-    Format(name="csv", ending=".csv", read=rows.read_csv, write=rows.write_csv, notes=rows.notes_on_csv),
-    Format(name="words of n-best lists", ending=".words.nbest", read=tool_files.read_nbest_words),
-    Format(name="n-best lists", ending=".nbest", read=tool_files.read_best),
-    Format(
-        name="BabyLM",
-        ending=".predictions.json",
-        read=tool_files.read_predictions,
-        notes=tool_files.notes_on_json,
-    ),
-)
+_JSON_LINES = Format(tool_files.read_json_lines, rows.write_json_lines)
+_PARQUET = Format(parquet.read_parquet, parquet.write_parquet, parquet.read_parquet_rows)
+FORMATS = {  # by the endings of files
+    ".jsonl": _JSON_LINES,
+    ".ndjson": _JSON_LINES,
+    ".parquet": _PARQUET,
+    ".pq": _PARQUET,
+    ".json": Format(tool_files.read_json_lines, notes=tool_files.notes_on_json),
+    ".csv": Format(rows.read_csv, rows.write_csv, notes=rows.notes_on_csv),
+    ".words.nbest": Format(tool_files.read_nbest_words),
+    ".nbest": Format(tool_files.read_best),
+    ".predictions.json": Format(tool_files.read_predictions, notes=tool_files.notes_on_json),
+}
 
 
 def format_of(path: str) -> Format | None:
     """Return the format of the file at a path by its ending; None for TSV.
 
-    >>> format_of("out-lr=0.1.jsonl.xz").name
-    'jsonl'
+    >>> format_of("out-lr=0.1.jsonl.xz") == FORMATS[".jsonl"]
+    True
     """
-    ending = format_ending(path)
-    return next((format for format in FORMATS if format.ending == ending), None)
+    return FORMATS.get(format_ending(path))
 
 
 def as_lines(path: str) -> str:

@@ -15,7 +15,7 @@ from geval_py.errors import EmptyFileError, UsageError
 from geval_py.reading import compression, formats, parquet, rewriting
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.rows import rows_of_lines
-from geval_py.reading.sources import STANDARD_INPUT, ListedRows, name_of
+from geval_py.reading.sources import STANDARD_INPUT, ListedRows, format_ending, name_of
 from geval_py.reading.wordprobs import WordProbs, number_advice
 from geval_py.scoring.kernel import backends
 from geval_py.tables.numbers import counted
@@ -123,26 +123,25 @@ def convert(source: str, target: str) -> int:
     """
     path, format = formats.find_output(source), formats.format_of(target)
     codec = compression.compression_by_ending(target)
-    if codec is not None and format is not None and format.is_binary:
-        raise UsageError(message=f"{format.name} compresses by itself: leave the ending of {codec} out")
+    is_parquet = format is not None and format.write is parquet.write_parquet
+    if codec is not None and is_parquet:
+        raise UsageError(message=f"parquet compresses by itself: leave the ending of {codec} out")
     if target == STANDARD_INPUT:
         raise UsageError(message="name a file to write: its ending is the format")
     if format is None and not name_of(target).endswith(".tsv"):
-        endings = ", ".join(other.ending for other in formats.FORMATS if other.write is not None)
+        endings = ", ".join(ending for ending, other in formats.FORMATS.items() if other.write is not None)
         raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
     if format is not None and format.write is None:
-        raise UsageError(message=f"{format.ending} is only read: it cannot be written")
+        raise UsageError(message=f"{format_ending(target)} is only read: it cannot be written")
     with LineReader(path) as reader, rewriting.written_whole(target, compression=codec) as file:
         if format is None or format.write is None:
             count = 0
             for text in _texts(reader):
                 file.write(text)
                 count += backends.count_lines(text)
-        elif format.is_binary:
-            count = format.write(_batches(path, reader), file)
         else:
             lines = (line for text in _texts(reader) for line in decode_lines(text))
-            count = format.write(rows_of_lines(path, lines), file)
+            count = format.write(_batches(path, reader) if is_parquet else rows_of_lines(path, lines), file)
         if not count:
             raise EmptyFileError(what="output", path=path)
     return count

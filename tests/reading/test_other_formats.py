@@ -32,7 +32,7 @@ from geval_py.scoring.writing import convert
 from geval_py.text import visible
 
 DATA = Path(__file__).parents[1] / "data"
-ENDINGS = [known.ending for known in FORMATS if known.write is not None]
+ENDINGS = [ending for ending, known in FORMATS.items() if known.write is not None]
 WORD = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.one_of(st.floats(0, 1), st.floats(-50, 0))
 ENTRIES = st.lists(st.tuples(WORD, NUMBERS), min_size=1, max_size=5)
