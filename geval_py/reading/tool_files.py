@@ -29,7 +29,7 @@ from geval_py.reading.rows import (
     word_fault,
     words_of_choices,
 )
-from geval_py.reading.sources import name_of, naming
+from geval_py.reading.sources import naming
 from geval_py.text import some_of
 
 MAX_HYPOTHESES = 1 << 20  # of a list
@@ -197,13 +197,11 @@ def read_predictions(path: str, *, max_bytes: int | None = None) -> Lines:
 
 def notes_on_json(path: str) -> Iterator[str]:
     """Yield what a user should know of a file of JSON: the tasks of BabyLM that are left out."""
-    if name_of(path).endswith(".json"):
-        for _, document in json_rows(path, kinds=(dict, list)):
-            if isinstance(document, dict) and _are_predictions(document):
-                left_out = [quoted(task) for task, predictions in _tasks(document) if predictions is None]
-                if left_out:
-                    yield f"tasks without texts or classes are left out: {some_of(left_out)}"
-            return  # the first value shows what the file holds
+    _, document = next(json_rows(path, kinds=(dict, list)), (None, None))  # the first shows what the file holds
+    if isinstance(document, dict) and _are_predictions(document):
+        left_out = [quoted(task) for task, predictions in _tasks(document) if predictions is None]
+        if left_out:
+            yield f"tasks without texts or classes are left out: {some_of(left_out)}"
 
 
 def _is_task(value: Any) -> bool:
