@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 from typing import TypeAlias
 
 from geval_py.errors import SchemeError, UsageError
@@ -105,10 +106,9 @@ def _of_category(letter: str) -> str:
 
     It consists of ranges, since beyond U+FFFF :mod:`re` searches the entries of a class one by one.
     """
-    codes = [code for code in range(_HIGHEST) if unicodedata.category(chr(code))[0] == letter]
-    starts = [code for code, before in zip(codes, [-2, *codes], strict=False) if code != before + 1]
-    ends = [code for code, after in zip(codes, [*codes[1:], -2], strict=True) if code + 1 != after]
-    ranges = (rf"\U{start:08x}-\U{end:08x}" for start, end in zip(starts, ends, strict=True))
+    groups = groupby(range(_HIGHEST), key=lambda code: unicodedata.category(chr(code))[0] == letter)
+    runs = [list(codes) for is_of_category, codes in groups if is_of_category]
+    ranges = (rf"\U{run[0]:08x}-\U{run[-1]:08x}" for run in runs)
     return f"[{''.join(ranges)}]"
 
 
@@ -215,8 +215,8 @@ def _step(flag: Flag, scheme: str) -> Step:
         case "t":
             return lambda text: " ".join(filter(pattern.search, split_words(text)))
     parts: list[str | int] = list(re.split(r"\\([0-9]+)", flag.arguments[1]))  # texts and numbers of groups
-    for index, digits in enumerate(parts[1::2]):
-        parts[2 * index + 1] = int(str(digits).lstrip("0")[:9] or "0")  # nine digits exceed any number of groups
+    # Nine digits exceed any number of groups.
+    parts[1::2] = [int(str(digits).lstrip("0")[:9] or "0") for digits in parts[1::2]]
     # As in GEval, a group that the expression lacks is empty: PolEval's challenges of punctuation have such a one.
     template = [part for part in parts if isinstance(part, str) or part <= pattern.groups]
 
