@@ -144,6 +144,7 @@ _what = partial(_option, group="what is scored")
 _scored = partial(_what, useless_with=AUTHORING)
 _metric = partial(_option, group="metrics")
 _shown = partial(_option, group="what is shown")
+_listed = partial(_shown, goes_with=(*LINES, *FEATURES))
 _how = partial(_option, group="how it is shown")
 _of_features = partial(_option, group="features, for -w, --most-worsening-features, --filter and marks")
 _challenge = partial(_option, group="a challenge's folder, named by --expected-directory")
@@ -269,15 +270,13 @@ class Settings(OptionValues):
     line_by_line: bool = _shown(
         "-l --line-by-line", "show the score, input, answer and output of every line", mode=True
     )
-    sort: bool = _shown("-s --sort", "with -l and -d: the worst lines first", goes_with=(*LINES, *FEATURES))
-    reverse_sort: bool = _shown(
-        "-r --reverse-sort", "with -l and -d: the best first; with -w: the features of good lines",
-        goes_with=(*LINES, *FEATURES),
-    )  # fmt: skip
-    top: int | None = _shown(
-        "--top N", "with -l, -d and -w: only the first N lines or features", read=natural_number,
-        goes_with=(*LINES, *FEATURES),
-    )  # fmt: skip
+    sort: bool = _listed("-s --sort", "with -l and -d: the worst lines first")
+    reverse_sort: bool = _listed(
+        "-r --reverse-sort", "with -l and -d: the best first; with -w: the features of good lines"
+    )
+    top: int | None = _listed(
+        "--top N", "with -l, -d and -w: only the first N lines or features", read=natural_number
+    )
     filters: tuple[str, ...] = _shown(
         "--filter FEATURE",
         "with -l and -d: only items with this feature, such as exp:the; repeatable: items with all of them",
@@ -587,8 +586,7 @@ def parse_words(
     ignored = tuple(name for name in IGNORED if name in values)
     if ignored and not in_config:
         raise UsageError(message=_SUBMITS.format(next(name for name in values if name in IGNORED)))
-    kept = {name: value for name, value in values.items() if name not in ignored}
-    return kept | {"ignored": ignored} if ignored else kept, strays
+    return values | {"ignored": ignored} if ignored else values, strays
 
 
 # config.txt: options as on the command line, which are read before the command line's own
