@@ -45,7 +45,7 @@ CHUNK_BYTES = 1 << 16  # read at once from a pipe
 ENCODED_CHARACTERS = 1 << 16  # of lines that are encoded together
 _ANY_COMPRESSION = "|".join(COMPRESSED_ENDINGS).replace(".", r"\.")
 _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
-_PART = rf"(?s)(.+)-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/]*?)?)(?:{_ANY_COMPRESSION})?)"
+_PART = rf"(?s)(.*[^/\\])-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/\\]*?)?)(?:{_ANY_COMPRESSION})?)"
 
 
 class ListedRows(NamedTuple):
@@ -300,7 +300,7 @@ def can_be_reread(path: str) -> bool:
 
 def is_file(path: str) -> bool:
     """Whether a path is that of a regular file or of a file in parts."""
-    part = part_of(os.path.basename(path))
+    part = part_of(path)
     return is_regular(path) or (part is not None and part.number is None)
 
 
@@ -432,7 +432,7 @@ class Part(NamedTuple):
 
 
 def part_of(name: str) -> Part | None:
-    """Parse the name of a part; None for another name.
+    """Parse the name, or the path, of a part; None for another name.
 
     >>> part_of("out-lr=0.1-03-of-64.tsv.xz")
     Part(whole='out-lr=0.1.tsv', number=3, total=64, pattern='out-lr=0.1-*-of-64.tsv.xz')
@@ -450,11 +450,8 @@ def part_of(name: str) -> Part | None:
 
 def is_part_of(path: str, whole: str) -> bool:
     """Whether one path is that of a part of the file in parts at another path."""
-    (folder, name), (whole_folder, pattern) = os.path.split(path), os.path.split(whole)
-    part, parts = part_of(name), part_of(pattern)
-    if part is None or parts is None or parts.number is not None:
-        return False
-    return folder == whole_folder and part.whole == parts.whole
+    part, parts = (part_of(os.path.normpath(one)) for one in (path, whole))
+    return part is not None and parts is not None and parts.number is None and part.whole == parts.whole
 
 
 def name_of(name: str) -> str:

@@ -194,10 +194,8 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     for place in dict.fromkeys((folder, "")):
         paths: dict[str, None] = {}
         for path in sorted(matching_files(place, name), key=natural_order):
-            directory, base = os.path.split(path)
-            part = part_of(base)  # the path of the whole stands for its parts
-            whole = path if part is None else os.path.join(directory, part.whole)
-            paths[path if part is None else find_file(whole) or whole] = None
+            part = part_of(path)  # the path of the whole stands for its parts
+            paths[path if part is None else find_file(part.whole) or part.whole] = None
         if paths:
             return tuple(map(output_at, paths))
     accepted = by_accepted_names([output.name for output in outputs], outputs)
