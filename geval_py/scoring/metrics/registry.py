@@ -213,29 +213,27 @@ def _norm_loss(name: str, bits: int, weight: float, summary: str) -> Metric:
     return _norms(name, row, CROSS_ENTROPY, summary, parse=line, parse_answer=norm)
 
 
-def _split_number(name: str) -> tuple[str, str, Family] | None:
-    """Split a name of a family's metric into the name before its number, the number, and the family."""
+def _split_number(name: str) -> tuple[str, Any] | None:
+    """Split a name of a family's metric into the name before its number, and the number, whole if all of them are.
+
+    A name without a number may have a usual one.
+    """
+    if name in USUAL_NUMBERS:
+        return name, USUAL_NUMBERS[name]
     number = _NUMBER.search(name)
-    family = FAMILIES.get(name[: number.start()]) if number else None
-    if number is None or family is None:
+    stem = name[: number.start()] if number else name
+    if number is None or stem not in FAMILIES:
         return None
-    _, numbers = family
+    _, numbers = FAMILIES[stem]
     if isinstance(numbers, range):
-        is_one = number[0].isdecimal() and int(number[0]) in numbers
-    else:
-        is_one = numbers < 0 or not number[0].startswith("-")
-    return (name[: number.start()], number[0], family) if is_one else None
+        return (stem, int(number[0])) if number[0].isdecimal() and int(number[0]) in numbers else None
+    return (stem, float(number[0])) if numbers < 0 or not number[0].startswith("-") else None
 
 
 def find_in_family(name: str) -> Metric | None:
     """Make the metric of a name that ends in a number of its family, or has a usual one; None if there is none."""
-    if name in USUAL_NUMBERS:
-        return FAMILIES[name][0](USUAL_NUMBERS[name], name)
-    parts = _split_number(name)
-    if parts is None:
-        return None
-    _, number, (make, numbers) = parts
-    return make(int(number) if isinstance(numbers, range) else float(number), name)
+    stem, number = _split_number(name) or ("", None)
+    return FAMILIES[stem][0](number, name) if stem else None
 
 
 # Tables
@@ -253,6 +251,8 @@ _RIGHT_NGRAMS, _NGRAMS = (tuple(f"{what}_{n}" for n in range(1, 5)) for what in 
 _CHARACTERS = tuple(f"{what}_{n}" for n in range(1, 7) for what in ("all", "reference", "right"))
 _WORDS_TOO = (*_CHARACTERS, *(f"{what}_words_{n}" for n in (1, 2) for what in ("all", "reference", "right")))
 _SQUARED_DISTANCE = Partial(regression.against_interval, regression.squared_error)
+_ROOT_SQUARED = _error(regression.root_mean, "squared_error", unit=_OF_ANSWERS)
+_SQUARED, _ABSOLUTE = _error(mean, "squared_error", unit="its square"), _error(mean, "error", unit=_OF_ANSWERS)
 _WORD_RATE, _CHARACTER_RATE = (_of_line(row, texts.error_rate) for row in (texts.word_errors, texts.character_errors))
 _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     _words(name="Likelihood", measure=LIKELIHOOD, summary=f"{_ON_EXACT_WORDS}; or of a class"),
@@ -321,11 +321,9 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     _metric("MultiLabel-Likelihood", labels.label_loss, LIKELIHOOD,
             "geometric mean of the probabilities of the lines' labels", labels="several"),
     # Of numbers and points
-    _numbers("RMSE", regression.squared_error, _error(regression.root_mean, "squared_error", unit=_OF_ANSWERS),
-             "root of the mean squared error"),
-    _numbers("MSE", regression.squared_error, _error(mean, "squared_error", unit="its square"),
-             "mean squared error"),
-    _numbers("MAE", regression.absolute_error, _error(mean, "error", unit=_OF_ANSWERS), "mean absolute error"),
+    _numbers("RMSE", regression.squared_error, _ROOT_SQUARED, "root of the mean squared error"),
+    _numbers("MSE", regression.squared_error, _SQUARED, "mean squared error"),
+    _numbers("MAE", regression.absolute_error, _ABSOLUTE, "mean absolute error"),
     _numbers("SMAPE", regression.relative_error,
              _error(regression.percent, "error", unit="percent", worst=100.0),
              "mean absolute error, by the sizes of both numbers"),
@@ -361,13 +359,10 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
             "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, True),
             parse_answer=Partial(rectangles.read_clippings, False), perfect=rectangles.without_margins,
             needs=_SCIPY),
-    _intervals("RMSE-Against-Interval", _SQUARED_DISTANCE,
-               _error(regression.root_mean, "squared_error", unit=_OF_ANSWERS),
+    _intervals("RMSE-Against-Interval", _SQUARED_DISTANCE, _ROOT_SQUARED,
                "root of the mean squared distance to an interval"),
-    _intervals("MSE-Against-Interval", _SQUARED_DISTANCE,
-               _error(mean, "squared_error", unit="its square"), "mean squared distance to an interval"),
-    _intervals("MAE-Against-Interval", Partial(regression.against_interval, regression.absolute_error),
-               _error(mean, "error", unit=_OF_ANSWERS),
+    _intervals("MSE-Against-Interval", _SQUARED_DISTANCE, _SQUARED, "mean squared distance to an interval"),
+    _intervals("MAE-Against-Interval", Partial(regression.against_interval, regression.absolute_error), _ABSOLUTE,
                "mean distance to an interval"),
     "Improvement@0.5",
     _tokens("CustomMetric1", classes.field_shares, _mean("score"),
@@ -395,7 +390,7 @@ def find_prefixed(name: str) -> Metric | None:
     is_one = bool(average or matching) and len(matching) <= MAX_MATCHINGS and {*matching} <= {*MATCHINGS}
     if metric is None or not is_one:
         return None
-    stem, beta, _ = _split_number(inner) or (inner, "", None)
+    stem, beta = _split_number(inner) or (inner, None)
     needs = _DISTANCES if "Fuzzy" in matching else ()
     if stem == "Accuracy" and average != "Mean":
         metric = metric._replace(is_tokenised=True, has_classes=True)
@@ -410,7 +405,7 @@ def find_prefixed(name: str) -> Metric | None:
         row, measure = Partial(matched_counts, matching), metric.measure
         summary = f"the F-score of labels compared by {'/'.join(matching)}"
         if average:
-            row, measure = _of_line(row, Partial(classes.f_score, float(beta))), _mean("score")
+            row, measure = _of_line(row, Partial(classes.f_score, beta)), _mean("score")
             summary = f"mean of each line's: {summary}"
         return _tokens(name, row, measure, summary, matching=matching, labels="several", needs=(*_SCIPY, *needs))
     if average == "MacroAvg" and not matching and stem in _CLASS_OF:
@@ -458,10 +453,10 @@ def geval_name(name: str) -> str:
     if prefixes:
         return "/".join([*prefixes, geval_name(inner)])
     parts = _split_number(name)
-    if parts is None or isinstance(parts[2][1], range):
+    if parts is None or isinstance(parts[1], int):
         return "MultiLabel-Logloss" if name == "MultiLabel-LogLoss" else name
-    stem, number, _ = parts
-    return stem + shortest(float(number))
+    stem, number = parts
+    return stem + shortest(number)
 
 
 _MATCHED = r"Accuracy|MultiLabel-F[0-9.e-]+"
