@@ -55,9 +55,9 @@ def evaluate_split(
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary_for(schemes, task)
     is_reread = texts == "files" and split.input is not None and can_be_reread(split.input)
-    how |= {"texts": texts, "sign": sign}
     is_kept = not is_reread and (texts is not None or len(split.outputs) > 1)
-    how["inputs"] = split.input_text(keep=is_kept, digest=sign)
+    inputs = split.input_text(keep=is_kept, digest=sign)
+    how |= {"texts": texts, "sign": sign, "inputs": inputs}
     for output in split.outputs:
         with nullcontext() if watch is None else watch(output) as progress:
             try:
@@ -69,7 +69,7 @@ def evaluate_split(
                     from geval_py.reading.challenge import sets_of_length  # which few runs need
 
                     error.hint = sets_of_length(task.directory, error.lines, split.name)
-                result = ScoredOutput(split=split, output=output, input=how["inputs"], error=error)
+                result = ScoredOutput(split=split, output=output, input=inputs, error=error)
         yield result
 
 
@@ -239,12 +239,9 @@ def score_of(
     plan: MetricPlan, table: LineStatistics | SchemeError, line_numbers: array[int] | None = None
 ) -> MetricScore:
     """Compute a metric's score from its statistics, or hold the error in their place."""
-    error = table if isinstance(table, SchemeError) else None
-    statistics = LineStatistics() if isinstance(table, SchemeError) else table
-    return MetricScore(
-        name=plan.name, value=math.nan if error else plan.metric.value(statistics), metric=plan.metric,
-        scheme=plan.scheme, statistics=statistics, line_numbers=line_numbers, error=error,
-    )  # fmt: skip
+    if isinstance(table, SchemeError):
+        return MetricScore(plan.name, math.nan, plan.metric, plan.scheme, LineStatistics(), line_numbers, table)
+    return MetricScore(plan.name, plan.metric.value(table), plan.metric, plan.scheme, table, line_numbers)
 
 
 def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
