@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
@@ -122,11 +122,10 @@ def expected_lines(expected: Any, of_words: bool) -> Iterator[bytes]:
     )
 
 
-def _pieces(lines: Iterable[bytes]) -> Callable[[], Iterator[bytes]]:
+def _pieces(lines: Iterator[bytes]) -> Callable[[], Iterator[bytes]]:
     """Join lines to fewer, larger pieces, and return what reads these."""
-    every = list(lines)
-    starts = range(0, len(every), LINES_AT_ONCE)
-    return partial(iter, [b"".join(every[first : first + LINES_AT_ONCE]) for first in starts])
+    pieces = iter(lambda: b"".join(islice(lines, LINES_AT_ONCE)), b"")
+    return partial(iter, list(pieces))
 
 
 def _cell(value: object) -> str:
