@@ -114,7 +114,7 @@ class DataSet:
         items = list(islice(self, ITEMS_SHOWN)) if self.input or self.expected else []
         names = list(dict.fromkeys(name for item in items for name in item.columns))
         rows = [[item.line, *(item.columns.get(name, "") for name in names), item.expected or ""] for item in items]
-        columns = [Column(name=name, write=lambda cell: visible(shorten(str(cell), MAX_LENGTH_SHOWN)))
+        columns = [Column(name, write=lambda cell: visible(shorten(str(cell), MAX_LENGTH_SHOWN)))
                    for name in ("line", *names, "expected")]  # fmt: skip
         return "".join(Table(columns, rows).html())
 
@@ -192,7 +192,7 @@ class Challenge:
 
     def _repr_html_(self) -> str:
         """Show what each set has in Jupyter."""
-        columns = [Column(name=name) for name in ("set", "input", "answers", "outputs")]
+        columns = [Column(name) for name in ("set", "input", "answers", "outputs")]
         sets = map(self.__getitem__, self.split_names)
         rows = [
             [one.name, "yes" if one.input else "no", "yes" if one.expected else "no", str(len(one.outputs))]

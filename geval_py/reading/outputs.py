@@ -53,7 +53,7 @@ def output_at(path: str) -> Output:
         from geval_py.reading.formats import as_lines
 
         path = as_lines(path)
-    return Output(path=path, name=name, parameters=parse_parameters(name))
+    return Output(path, name, parse_parameters(name))
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:

@@ -149,6 +149,6 @@ def parse_scheme(text: str) -> EvaluationScheme:
             broken = rest if match else re.sub(_READ_OF_BROKEN, "", rest)
             message = f"Unknown or broken metric flags: {visible(broken)}\n  {hint}"
             raise SchemeError(scheme=text, message=message)
-        flags.append(Flag(letter=letter, arguments=arguments))
+        flags.append(Flag(letter, arguments))
         rest = rest[match.end() :]
-    return EvaluationScheme(text=text, metric=metric, flags=tuple(flags))
+    return EvaluationScheme(text, metric, tuple(flags))

@@ -111,7 +111,7 @@ class Scorer:
         losses = self.losses(probabilities, expected, first_line, lines=lines, log=log, logits=logits, rest=rest)
         if not losses.size:
             raise UsageError(message="there is no row to score")
-        return self.metric.value(LineStatistics(columns=(array("d", losses.tobytes()),)))
+        return self.metric.value(LineStatistics((array("d", losses.tobytes()),)))
 
     def losses(
         self,
@@ -240,7 +240,7 @@ class Predictions:
     def statistics(self, expected: Any, lines: Hashes, bits: int) -> LineStatistics:
         """Score the rows for a metric on hashed words; see :meth:`Scorer.losses`."""
         losses, bound = self.losses(expected, lines, bits)
-        return LineStatistics(columns=(array("d", losses.tobytes()),), bound=bound)
+        return LineStatistics((array("d", losses.tobytes()),), bound=bound)
 
     def losses(self, expected: Any, lines: Hashes, bits: int) -> tuple[Losses, float]:
         """Compute the losses of the rows, and the greatest loss that any row could have had."""

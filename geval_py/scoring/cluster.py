@@ -200,7 +200,7 @@ class Cluster:
             while True:
                 for piece, lines in zip(share, counts, strict=False):
                     if lines:
-                        yield Block(part=piece.name, lines=lines, position=piece.position, where=(piece, future))
+                        yield Block(piece.name, lines, piece.position, where=(piece, future))
                 share = share[len(counts) :]
                 if not share:
                     break

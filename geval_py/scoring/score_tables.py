@@ -117,8 +117,8 @@ class ScoreTable(Tabular):
 
     def table(self, *, by_name: bool = False) -> Table:
         keys, labels = self._labels(by_name=by_name)
-        columns = [Column(name=key) for key in keys]
-        columns += [Column(name=name, alignment="right") for name in self.names]
+        columns = [Column(key) for key in keys]
+        columns += [Column(name, alignment="right") for name in self.names]
         return Table(columns, [[*label, *self._cells(one)] for label, one in zip(labels, self.results, strict=True)])
 
     def signatures(self) -> Iterator[str]:
@@ -193,7 +193,7 @@ class ChallengesTable(Tabular):
             for folder, table in tables.items()
             for cells in table.by_name()
         ]
-        return Table([Column(name="challenge", cut="middle"), *columns.values()], rows)
+        return Table([Column("challenge", cut="middle"), *columns.values()], rows)
 
 
 def _written(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, has_head: bool) -> str:
@@ -350,20 +350,20 @@ def scores_table(
     for name in metrics:
         pairs = zip(evaluations, columns[name], strict=True)
         columns[name] = [None if value is None else write(one, value) for one, value in pairs]
-    heads = [Column(name=name, alignment="right" if name in metrics else "left") for name in columns]
+    heads = [Column(name, alignment="right" if name in metrics else "left") for name in columns]
     return Table(heads, list(zip(*columns.values(), strict=True)))
 
 
 def evaluation_text(evaluation: ScoredOutput) -> str:
     """Write the name and the value of each score of one output, a line each; the last one without a line end."""
     rows = [(score.name, score.value) for score in evaluation.scores]
-    table = Table([Column(name="metric"), Column(name="score", write=number)], rows)
+    table = Table([Column("metric"), Column("score", write=number)], rows)
     return "".join(table.text(header=False)).removesuffix("\n")
 
 
 def scores_html(evaluation: ScoredOutput) -> str:
     """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
-    heads = [Column(name=name) for name in ("output", "metric", "score", "unit", "")]
-    heads[2] = Column(name="score", alignment="right", write=number)
+    heads = [Column(name) for name in ("output", "metric", "score", "unit", "")]
+    heads[2] = Column("score", alignment="right", write=number)
     rows = [(evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores]
     return "".join(Table(heads, rows).html())

@@ -192,4 +192,4 @@ class Table:
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table for programs, of unchanged values."""
-    return Table([Column(name=name, write=str) for name in names], rows)
+    return Table([Column(name, write=str) for name in names], rows)

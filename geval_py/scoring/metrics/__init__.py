@@ -27,9 +27,9 @@ class Metrics(dict[str, Metric]):
         """Return a table with a row a metric."""
         from geval_py.tables.table import Column, Table
 
-        columns = [Column(name=name) for name in ("unit", "direction", "what it is")]
+        columns = [Column(name) for name in ("unit", "direction", "what it is")]
         return Table(
-            [Column(name="metric", cut="never"), *columns],
+            [Column("metric", cut="never"), *columns],
             [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in self.values()],
             droppable=["what it is", "unit", "direction"],
         )
@@ -43,14 +43,7 @@ class Metrics(dict[str, Metric]):
 
 _HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
 _HASHED_METRICS = {
-    name: Metric(
-        name=name,
-        column=base.HashedColumn(DEFAULT_BITS),
-        measure=measure,
-        summary=summary,
-        bits=DEFAULT_BITS,
-        is_of_words=True,
-    )
+    name: Metric(name, base.HashedColumn(DEFAULT_BITS), measure, summary, DEFAULT_BITS, is_of_words=True)
     for name, measure, summary in (
         ("LikelihoodHashed", base.LIKELIHOOD, "geometric mean of the probabilities"),
         ("LogLossHashed", base.LOG_LOSS, "mean loss of a word"),

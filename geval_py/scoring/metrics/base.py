@@ -298,11 +298,11 @@ def accuracy(totals: Sequence[Number], lines: Number) -> Number:
     return (lines - totals[0]) / lines
 
 
-LOG_LOSS = Measure(formula=mean, unit="nats", best=0.0, worst=math.inf)
-LIKELIHOOD = Measure(formula=likelihood, unit="probability")
-PERPLEXITY = Measure(formula=perplexity, unit="words", best=1.0, worst=math.inf)
-CROSS_ENTROPY = Measure(formula=cross_entropy, unit="bits", best=0.0, worst=math.inf)
-ACCURACY = Measure(formula=accuracy)
+LOG_LOSS = Measure(mean, unit="nats", best=0.0, worst=math.inf)
+LIKELIHOOD = Measure(likelihood, unit="probability")
+PERPLEXITY = Measure(perplexity, unit="words", best=1.0, worst=math.inf)
+CROSS_ENTROPY = Measure(cross_entropy, unit="bits", best=0.0, worst=math.inf)
+ACCURACY = Measure(accuracy)
 
 
 def first_total(totals: Sequence[Number], lines: Number) -> Number:

@@ -166,7 +166,7 @@ class SacreColumn(NamedTuple):
         tokenizers: tuple[Any, ...] = (Tokenizer13a, TokenizerRegexp, TercomTokenizer)
         for tokenizer in tokenizers:  # each keeps 65,536 lines, half a gigabyte of long lines
             tokenizer.__call__.cache_clear()
-        return LineStatistics(columns=tuple(array("d", column) for column in zip(*rows, strict=True)))
+        return LineStatistics(tuple(array("d", column) for column in zip(*rows, strict=True)))
 
 
 def sacre_score(name: str, references: float, *counts: float) -> float:
