@@ -12,7 +12,6 @@ from typing import NamedTuple
 from geval_py.errors import UsageError
 from geval_py.reading import challenge, config, rewriting, splits
 from geval_py.scoring import evaluate
-from geval_py.scoring.metrics.base import Metric
 from geval_py.text import visible
 
 
@@ -42,14 +41,6 @@ def samples() -> dict[str, Sample]:
     return {name: Sample(**table) for table in tables for name in table.pop("metrics") or [""]}
 
 
-def sample_for(metric: Metric) -> Sample:
-    """Return the sample for a metric, by default that of word gaps."""
-    prefixes, _, inner = metric.name.rpartition("/")
-    if prefixes and inner == "Accuracy":
-        inner = "Macro-F"
-    return samples().get(inner) or samples().get(inner.rstrip("-0123456789."), samples()[""])
-
-
 def init_challenge(task: config.Task, *, precision: int | None = None, percentage: bool = False) -> None:
     """Write a new challenge with sample data into a task's directory.
 
@@ -67,7 +58,10 @@ def init_challenge(task: config.Task, *, precision: int | None = None, percentag
     expected = task.expected_file or splits.EXPECTED_FILE
     if not re.fullmatch(r"[^/\\]+", expected):
         raise UsageError(message=f"the answers need a file's name, without a folder: {visible(expected)}")
-    sample = sample_for(schemes[0][1])
+    prefixes, _, metric = schemes[0][1].name.rpartition("/")
+    if prefixes and metric == "Accuracy":
+        metric = "Macro-F"
+    sample = samples().get(metric) or samples().get(metric.rstrip("-0123456789."), samples()[""])
     head = {
         rewriting.GITIGNORE_FILE: rewriting.GITIGNORE,
         challenge.README_FILE: readme(sample, schemes[0], name, expected),
