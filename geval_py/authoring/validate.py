@@ -183,8 +183,7 @@ def validate_challenge(directory: str, options: config.Task | None = None) -> tu
     files: dict[str, list[str]] = {splits.INPUT_FILE: [], splits.EXPECTED_FILE: []}
     for name in sets:
         found += _set_faults(directory, name, task, schemes, files)
-    headers: dict[str, str | None] = {splits.INPUT_FILE: task.in_header, splits.EXPECTED_FILE: task.out_header}
-    for file, header in headers.items():
+    for file, header in ((splits.INPUT_FILE, task.in_header), (splits.EXPECTED_FILE, task.out_header)):
         path = os.path.join(directory, header or "")
         if header is not None:
             found += _header_faults(path, files[file])
@@ -294,8 +293,8 @@ def _header_faults(path: str, files: Sequence[str]) -> Iterator[Fault | str]:
 def _warnings_of_first_line(path: str, header: str | None, file: str) -> Iterator[str]:
     """Yield warnings if the first line alone is no number in some column: it may be a header."""
     try:
-        names = [] if header is None else [*islice(read_lines(header), 1)]
-        name = names[0].split("\t")[0] if names else None
+        names = None if header is None else next(read_lines(header), None)
+        name = names and names.split("\t")[0]
         first, *others = (line.split("\t") for line in islice(read_lines(path, header=name), MAX_FIRST_LINES))
     except (DataError, ValueError):  # there may be no line
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import BlockLines, Findings, begin_block
@@ -21,13 +22,11 @@ MIN_LABEL_USES = 2  # answers are labels if each stands, on average, so often
 
 def read_classes(target: Target) -> frozenset[str]:
     """Read the classes of the training set; empty if the metric has no classes or the file cannot be read."""
-    if target.training is None or target.metric is None or not target.metric.has_classes:
-        return frozenset()
-    try:
-        lines = map(target.preparation or str, read_lines(target.training, header=target.output_header))
-        return frozenset(map(strip_spaces, lines))
-    except DataError:
-        return frozenset()  # a training set that is broken is not the submission's fault
+    if target.training is not None and target.metric is not None and target.metric.has_classes:
+        with suppress(DataError):  # a training set that is broken is not the submission's fault
+            lines = map(target.preparation or str, read_lines(target.training, header=target.output_header))
+            return frozenset(map(strip_spaces, lines))
+    return frozenset()
 
 
 def read_labels(target: Target) -> frozenset[str]:
