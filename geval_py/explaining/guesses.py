@@ -44,7 +44,7 @@ class Entries(NamedTuple):
     hits: Integers
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Guesses:
     """For each line: the listed mass in the expected word's bucket (``hits``), the rest, and U_b (``shares``).
 
@@ -184,16 +184,7 @@ def read_guesses(
     entries = None
     if keep_entries:
         entries = Entries(kept[0], np.repeat(np.arange(len(counts)), counts), np.flatnonzero(kept[1]))
-    return Guesses(
-        hits=hits,
-        rests=rests,
-        greatest=greatest,
-        listed_entries=counts,
-        shares=of_bucket,
-        frequent=frequent,
-        bits=bits,
-        entries=entries,
-    )
+    return Guesses(hits, rests, greatest, counts, of_bucket, frequent, bits, entries)
 
 
 def bucket_shares(split: splits.Split, frequent: recipes.Shares, bits: int) -> Array:
