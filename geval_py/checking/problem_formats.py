@@ -20,7 +20,7 @@ from geval_py.tables.escapes import json_text
 from geval_py.tables.formats import Shown
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import DIM, PLAIN, RED, YELLOW, excerpt, link, visible
 from geval_py.version import REPOSITORY
 
@@ -299,9 +299,9 @@ def statistics(report: Report) -> Shown:
     names = ("count", "rule", "name", "severity", "fixable")
     rows = [(count, rule.code, rule.name, rule.severity, rule.fixable) for rule, count in counts.most_common()]
     document = {"status": report.status, "rules": [dict(zip(names, row, strict=True)) for row in rows]}
-    columns = [Column(name=name) for name in names[:-1]]
-    columns.append(Column(name="fixable", write=lambda fixable: "yes" if fixable else ""))
-    return Shown(document=document, people=Table(columns, rows), lines=[report.summary])
+    fixable = Column(name="fixable", write=lambda fixable: "yes" if fixable else "")
+    people = Table([*named_columns(names[:-1]), fixable], rows)
+    return Shown(document=document, people=people, lines=[report.summary])
 
 
 def _extent(problem: Problem) -> str:

@@ -11,7 +11,7 @@ from geval_py.reading.outputs import READ_ENDINGS
 from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named, visible
 from geval_py.version import DOCUMENTATION, __version__
 
@@ -470,13 +470,13 @@ class Report:
 
     def table(self) -> Table:
         """Return a table with a row for each problem."""
-        names = [Column(name=name) for name in ("file", "rule", "", "lines", "the first")]
+        columns = named_columns(("file", "rule", "", "lines", "the first"))
         rows = [
             (problem.path, f"{problem.rule.code} {problem.rule.name}", problem.rule.severity, problem.count,
              next((place.message for place in problem.places), ""))
             for problem in self.problems
         ]  # fmt: skip
-        return Table(names, rows)
+        return Table(columns, rows)
 
     def _repr_html_(self) -> str:
         """Show a row a problem in Jupyter, and how many there are."""

@@ -34,7 +34,7 @@ from geval_py.reading.challenge import Challenge
 from geval_py.reading.preparation import TOKENIZERS
 from geval_py.reading.splits import TRAINING_SET
 from geval_py.tables import numbers
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def run_train(args: argparse.Namespace) -> None:
             names = ("order", "n-grams", "kept", "D1", "D2", "D3+")
             amounts = ([f"{amount:.6g}" for amount in of_order.amounts] for of_order in model.discounts)
             rows = zip(count(1), model.counts, model.kept, *zip(*amounts, strict=True), strict=False)
-            terminal.write_table(Table([Column(name=name) for name in names], rows))
+            terminal.write_table(Table(named_columns(names), rows))
     if isinstance(model, estimation.Estimated):
         orders = [str(order) for order, discounts in enumerate(model.discounts, 1) if discounts.fell_back]
         if orders:

@@ -38,7 +38,7 @@ from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.tables.formats import Tabular
 from geval_py.tables.layout import fitted
 from geval_py.tables.numbers import counted, fixed
-from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.table import Column, Table, named_columns, plain_table
 from geval_py.text import named, visible
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Calibration(Tabular):
                 yield [name, fixed(row["x"], digits), fixed(row["y"], 4), honest, str(row["n"])]
 
     def table(self) -> Table:
-        figures = (Column(name=name, alignment="right") for name in ("claimed", "true", "calibrated", "n"))
+        figures = named_columns(("claimed", "true", "calibrated", "n"), "right")
         return Table([Column(name="part"), *figures], list(self.rows()))
 
     def signatures(self) -> Iterator[str]:
@@ -155,7 +155,7 @@ class Calibration(Tabular):
         for name, rows in groupby(self.rows(), key=lambda row: row[0]):
             yield f"\n{name}\n"
             heads = ("level" if name in (SETS, SETS_OF_GUESSES) else "claimed", "true", "calibrated", "n")
-            yield from Table([Column(name=head) for head in heads], [cells for _, *cells in rows]).text()
+            yield from Table(named_columns(heads), [cells for _, *cells in rows]).text()
         yield from fitted(["", LEGEND], width)
 
     def sentences(self) -> Iterator[str]:

@@ -29,7 +29,7 @@ from geval_py.scoring.metrics.columns import RowColumn
 from geval_py.scoring.metrics.exact import unknown_word
 from geval_py.tables import formats, numbers
 from geval_py.tables.layout import Legend
-from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.table import Column, Table, named_columns, plain_table
 from geval_py.text import named, some_of, visible
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ class HashCollisionReport(formats.Tabular):
         return formats.json_fields(self, "names")
 
     def table(self) -> Table:
-        columns = [Column(name="system", cut="middle")]
-        columns += [Column(name=name, alignment="right") for name in ("score", "seeds", "sd", "z")]
+        columns = [Column(name="system", cut="middle"), *named_columns(("score", "seeds", "sd", "z"), "right")]
         rows = []
         for name, luck in zip(self.names, self.outputs, strict=True):
             z = None if luck.z is None else numbers.fixed(luck.z, 1)

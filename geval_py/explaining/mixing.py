@@ -28,7 +28,7 @@ from geval_py.reading.outputs import unique_names
 from geval_py.scoring.recipes import Mixing
 from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations, signature_lines
 from geval_py.tables import formats, numbers
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
 MAX_STEPS = 10_000
@@ -100,8 +100,7 @@ class Mixture(formats.Tabular):
             )
             for component in self.components
         ]
-        figures = (Column(name=name, alignment="right") for name in ("score", "infinite", "weight"))
-        columns = [Column(name="output", cut="middle"), *figures]
+        columns = [Column(name="output", cut="middle"), *named_columns(("score", "infinite", "weight"), "right")]
         infinite = any(component.infinite for component in self.components)
         return Table(columns, rows).without(() if infinite else ("infinite",))
 

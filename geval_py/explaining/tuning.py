@@ -27,7 +27,7 @@ from geval_py.reading import config
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.recipes import BY_LINE, Parameters
 from geval_py.tables.formats import Tabular, json_fields
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
 BY_LINE_TEXT = "lambda and nu by line"
@@ -124,10 +124,9 @@ class Tuning(Tabular):
             score, verdict = cross_validation.score_text(trial.score), trial.change.verdict(taken=trial.taken)
             more = f", {trial.words} words" if trial.words > self.words else ""
             rows.append((f"{', '.join(trial.names)}{more}", score, trial.infinite, *trial.change.cells(), verdict))
-        figures = [Column(name=name, alignment="right") for name in ("score", "infinite", "nats")]
         columns = [
             Column(name="tuned", cut="middle"),
-            *figures,
+            *named_columns(("score", "infinite", "nats"), "right"),
             Column(name="95 %", alignment="centre"),
             Column(name="p", alignment="right"),
             Column(name="verdict"),

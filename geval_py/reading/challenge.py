@@ -20,7 +20,7 @@ from geval_py.reading.items import Item, column_name, input_columns
 from geval_py.reading.lines import LineReader, check_line_count, first_name, read_lines
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import find_answers
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import shorten, some_of, suggestion, visible
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Challenge:
 
     def _repr_html_(self) -> str:
         """Show what each set has in Jupyter."""
-        columns = [Column(name) for name in ("set", "input", "answers", "outputs")]
+        columns = named_columns(("set", "input", "answers", "outputs"))
         sets = map(self.__getitem__, self.split_names)
         rows = [
             [one.name, "yes" if one.input else "no", "yes" if one.expected else "no", str(len(one.outputs))]

@@ -16,7 +16,7 @@ from geval_py.scoring.scores import ScoredOutput, signature_lines
 from geval_py.tables.formats import Tabular
 from geval_py.tables.layout import laid_out
 from geval_py.tables.numbers import number, with_half_width
-from geval_py.tables.table import Column, Table, plain_table
+from geval_py.tables.table import Column, Table, named_columns, plain_table
 from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class ScoreTable(Tabular):
 
     def table(self, *, by_name: bool = False) -> Table:
         keys, labels = self._labels(by_name=by_name)
-        columns = [Column(key) for key in keys]
-        columns += [Column(name, alignment="right") for name in self.names]
+        columns = named_columns(keys)
+        columns += named_columns(self.names, "right")
         return Table(columns, [[*label, *self._cells(one)] for label, one in zip(labels, self.results, strict=True)])
 
     def signatures(self) -> Iterator[str]:
@@ -363,7 +363,7 @@ def evaluation_text(evaluation: ScoredOutput) -> str:
 
 def scores_html(evaluation: ScoredOutput) -> str:
     """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
-    heads = [Column(name) for name in ("output", "metric", "score", "unit", "")]
+    heads = named_columns(("output", "metric", "score", "unit", ""))
     heads[2] = Column("score", alignment="right", write=number)
     rows = [(evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores]
     return "".join(Table(heads, rows).html())

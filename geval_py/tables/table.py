@@ -190,6 +190,11 @@ class Table:
         return (dict(zip(names, row, strict=True)) for row in self.rows)
 
 
+def named_columns(names: Iterable[str], alignment: Alignment = "left") -> list[Column]:
+    """Return columns of text or, with the alignment of numbers, of figures, whose values are written as they are."""
+    return [Column(name=name, alignment=alignment) for name in names]
+
+
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table for programs, of unchanged values."""
     return Table([Column(name, write=str) for name in names], rows)

@@ -34,7 +34,7 @@ from geval_py.board.settings import (
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
 from geval_py.tables.numbers import counted, figure
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import nearest, visible, words
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def standings_records(standings: Standings) -> Table:
         own = (entry.params.get(key) for key in params.values())
         others = (entry.others.get(metric) for metric in standings.others)
         rows.append([*(cells[one] for one in FIGURES), *others, *(cells[one] for one in TOLD), *own])
-    return Table([Column(name=name) for name in (*FIGURES, *standings.others, *TOLD, *params)], rows)
+    return Table(named_columns((*FIGURES, *standings.others, *TOLD, *params)), rows)
 
 
 def standings_document(standings: Standings) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from geval_py.board.site.view import OutputView, SiteView, SubmissionView, shown
 from geval_py.board.submission import Entry, Standings
 from geval_py.reports.charts import Scale
 from geval_py.tables.escapes import json_list_text, json_text, short
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import words
 from geval_py.version import __version__
 
@@ -283,7 +283,7 @@ def data_files(
         return ",".join(map(str, value)) if isinstance(value, list) else value
 
     rows = list(rows)
-    table = Table([Column(name=name) for name in names], [list(map(cell, row)) for row in rows])
+    table = Table(named_columns(names), [list(map(cell, row)) for row in rows])
     yield path("csv"), "".join(table.csv())
     yield path("json"), "".join(json_list_text(head, "rows", (dict(zip(names, row, strict=True)) for row in rows)))
 

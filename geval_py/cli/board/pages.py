@@ -21,7 +21,7 @@ from geval_py.explaining.significance import group_letters
 from geval_py.tables.formats import Shown
 from geval_py.tables.layout import Cut, Legend
 from geval_py.tables.numbers import counted, figure, interval
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def run_status(args: argparse.Namespace) -> None:
         names = attrgetter("test", "one", "one_submitter", "other", "other_submitter", "same_lines", "same_order")
         copies, table = (
             [asdict(pair) for pair in pairs],
-            Table([Column(name=name) for name in columns], list(map(names, pairs))),
+            Table(named_columns(columns), list(map(names, pairs))),
         )
         terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return

@@ -25,9 +25,9 @@ class Metrics(dict[str, Metric]):
 
     def table(self) -> Table:
         """Return a table with a row a metric."""
-        from geval_py.tables.table import Column, Table
+        from geval_py.tables.table import Column, Table, named_columns
 
-        columns = [Column(name) for name in ("unit", "direction", "what it is")]
+        columns = named_columns(("unit", "direction", "what it is"))
         return Table(
             [Column("metric", cut="never"), *columns],
             [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in self.values()],
