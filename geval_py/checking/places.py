@@ -28,7 +28,7 @@ def place_of(code: str, text: str, line: int, *more: Any) -> Place:
     the scoring too, with the same place.
     """
     rule = RULES_BY_CODE[code]
-    if any(has & ERROR_KINDS for has, _ in rule.flags):
+    if rule.has & ERROR_KINDS:
         # Imported here: a well-formed file does not need the kernel's twin.
         from geval_py.scoring.kernel.reference import error_kind, malformed_error
 

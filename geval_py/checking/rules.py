@@ -24,7 +24,7 @@ class Rule(NamedTuple):
     """A kind of problem.
 
     ``summary`` describes it in one line, ``why`` its consequence, ``fix`` the remedy. A line of word gaps breaks it
-    if it has all of the first flags, and none of the second, of a pair in ``flags``. ``fixable``: ``geval check
+    if it ``has`` all of some flags and ``lacks`` others, or if it has the flag ``or_has``. ``fixable``: ``geval check
     --fix`` fixes it without guessing. ``needs_answers``: it can be found only with the answers.
     """
 
@@ -33,7 +33,9 @@ class Rule(NamedTuple):
     summary: str
     why: str
     fix: str
-    flags: tuple[tuple[int, int], ...] = ()
+    has: int = 0
+    lacks: int = 0
+    or_has: int = 0
     fixable: bool = False
     needs_answers: bool = False
 
@@ -50,7 +52,7 @@ class Rule(NamedTuple):
 
     def is_broken(self, flags: int) -> bool:
         """Whether a line of word gaps with these flags breaks the rule."""
-        return any(flags & has == has and not flags & lacks for has, lacks in self.flags)
+        return (flags & self.has == self.has and not flags & self.lacks) or bool(flags & self.or_has)
 
 
 class Place(NamedTuple):
@@ -130,38 +132,38 @@ RULES = (
         "E111", "empty-line", "a line is empty",
         "GEval says `Unexpected data [input does not start with a digit]` and stops.",
         "Write `:1` where there is no guess; do not write a blank line at the end.",
-        ((kernel.EMPTY_LINE, 0),),
+        has=kernel.EMPTY_LINE,
     ),
     Rule(
         "E112", "stray-space", "there is an extra space: at the beginning, at the end, or between entries",
         "GEval says `Unexpected data [colon expected]` and stops.",
         "Write exactly one space between entries, and none at the ends.",
-        ((kernel.STRAY_SPACE, 0),), fixable=True,
+        has=kernel.STRAY_SPACE, fixable=True,
     ),
     Rule(
         "E113", "no-colon", "an entry has no colon",
         "GEval reads a line without any colon as a vector of log probabilities. In other lines, it stops at an "
         "entry without a colon.",
         "Write `word:probability`, and leave out words that contain a space.",
-        ((kernel.NO_COLON, 0),),
+        has=kernel.NO_COLON,
     ),
     Rule(
         "E114", "not-a-number", "what follows the last colon is not a number",
         "GEval says `Unexpected data` and stops.",
         "Correct the number as the message at each line says. A number is written as 0.25, -1.5 or 2.5e-3.",
-        ((kernel.NOT_A_NUMBER, 0),),
+        has=kernel.NOT_A_NUMBER,
     ),
     Rule(
         "E115", "wrong-vector-length", "a line without colons does not have one number per bucket",
         "GEval says `Unexpected data [unexpected number of log probs]` and stops.",
         "Write `word:probability` entries, or as many log probabilities as there are buckets (1024).",
-        ((kernel.WRONG_LENGTH, 0),),
+        has=kernel.WRONG_LENGTH,
     ),
     Rule(
         "E116", "number-too-large", "a number is too large for a double",
         "GEval reads it as infinity, and the score becomes Infinity or NaN.",
         "Look for an overflow in the model's code.",
-        ((kernel.NUMBER_TOO_LARGE, 0),),
+        has=kernel.NUMBER_TOO_LARGE,
     ),
     Rule(
         "E117", "not-in-format", "a line is not in the metric's format, such as a number, a point or tags",
@@ -179,20 +181,20 @@ RULES = (
         "GEval reads a line with a number outside [0,1] as logarithms, and normalises their exponentials. With the "
         "counts 120 and 60, the first word gets all the probability. The score does not reflect your model.",
         "Write probabilities: divide counts by their sum and percentages by 100, and apply softmax to logits.",
-        ((kernel.FAR_ABOVE_ONE, kernel.ALL_ZERO),),
+        has=kernel.FAR_ABOVE_ONE, lacks=kernel.ALL_ZERO,
     ),
     Rule(
         "W201", "read-as-logs", "a number outside [0,1] makes GEval read the whole line as logarithms",
         "Every number of the line is then the logarithm of a probability: 0.5 counts as e^0.5, and all are rescaled.",
         "Write probabilities from 0 to 1. --fix fixes numbers that are outside this range by at most 1e-6.",
-        ((kernel.LOOKS_LIKE_PROBABILITIES, kernel.FAR_ABOVE_ONE),), fixable=True,
+        has=kernel.LOOKS_LIKE_PROBABILITIES, lacks=kernel.FAR_ABOVE_ONE, fixable=True,
     ),
     Rule(
         "W202", "sum-above-one", "the probabilities sum to more than one, and rounding does not explain it",
         "GEval divides the line by its sum without a message. Rounding explains half a unit in the last place of "
         "each number with decimals, and 1e-8 for the sum.",
         "Divide by the sum before writing.",
-        ((kernel.ABOVE_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),), fixable=True,
+        has=kernel.ABOVE_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR, fixable=True,
     ),
     Rule(
         "W203", "sum-below-one", "the sum with the rest entry is less than one, and rounding does not explain it",
@@ -200,7 +202,7 @@ RULES = (
         "missing probability. Rounding explains half a unit in the last place of each number with decimals, and "
         "1e-8 for the sum.",
         "If other words should get the missing probability, add it to the rest entry.",
-        ((kernel.HAS_REST | kernel.BELOW_ONE, kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR),),
+        has=kernel.HAS_REST | kernel.BELOW_ONE, lacks=kernel.LOGARITHMS | kernel.ROUNDED | kernel.SEPARATOR,
         fixable=True,
     ),
     Rule(
@@ -208,28 +210,27 @@ RULES = (
         "A word that is not listed has the probability 0. If it is the answer, the loss of the line and the "
         "perplexity of the file are infinite.",
         "End the line with a small rest, such as `:0.01`; --fix --rest-mass 0.01 adds it.",
-        ((0, kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO),
-         (kernel.ZERO_REST, 0)),
-        fixable=True,
+        lacks=kernel.HAS_REST | kernel.BELOW_ONE | kernel.MALFORMED | kernel.VECTOR | kernel.ALL_ZERO,
+        or_has=kernel.ZERO_REST, fixable=True,
     ),
     Rule(
         "W205", "zero-read-as-certainty", "all values of the line are 0, which GEval reads as logarithms",
         "The logarithm 0 is the probability 1: `:0` gives all words the same probability, and `word:0` gives that "
         "word alone all of it.",
         "Write more digits if the numbers were rounded to 0, and write `:1` where there is no guess.",
-        ((kernel.ALL_ZERO, 0),),
+        has=kernel.ALL_ZERO,
     ),
     Rule(
         "W206", "repeated-word", "a word occurs more than once on the line",
         "GEval adds the probabilities of its entries.",
         "Write each word once, with its total probability.",
-        ((kernel.REPEATED, 0),), fixable=True,
+        has=kernel.REPEATED, fixable=True,
     ),
     Rule(
         "W207", "zero-entry", "an entry has the probability 0",
         "The entry has no effect: its word gets a share of the rest, like any word that is not listed.",
         "Leave the entry out, or write more digits if the probability was rounded to 0.",
-        ((kernel.ZERO_ENTRY, kernel.LOGARITHMS),), fixable=True,
+        has=kernel.ZERO_ENTRY, lacks=kernel.LOGARITHMS, fixable=True,
     ),
     Rule(
         "W208", "odd-character", "a word contains a no-break space, a control character or a byte order mark",
@@ -240,13 +241,13 @@ RULES = (
         "W209", "wrong-separator", "two entries seem to be separated by a comma, a semicolon or a TAB",
         "Only a space separates entries: GEval reads both as one entry with a long word.",
         "Separate entries by one space. A line is the guess for one gap and has no columns.",
-        ((kernel.SEPARATOR, 0),),
+        has=kernel.SEPARATOR,
     ),
     Rule(
         "W210", "carriage-return", "lines contain carriage returns",
         "GEval removes them, wherever they occur.",
         "End lines with LF: newline=\"\\n\" in Python's open.",
-        ((kernel.CARRIAGE_RETURN, 0),), fixable=True,
+        has=kernel.CARRIAGE_RETURN, fixable=True,
     ),
     Rule(
         "W211", "byte-order-mark", "the file begins with a byte order mark",
@@ -270,7 +271,7 @@ RULES = (
         "All words have the same probability on such a line, so its loss is ln 1024. CalibrationError has no guess "
         "to compare with the answer, and is 0, the best value, for such lines.",
         "List at least the most frequent words, each with its relative frequency, a number from 0 to 1.",
-        ((kernel.REST_ALONE, 0),),
+        has=kernel.REST_ALONE,
     ),
     Rule(
         "W215", "header-as-data", "the first line is a header",
@@ -357,7 +358,7 @@ READ_FORMATS = (  # the remedy for an output that cannot be read
     "and geval convert writes each of them."
 )
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
-FLAG_RULES = tuple(rule for rule in RULES if rule.flags)
+FLAG_RULES = tuple(rule for rule in RULES if rule.has or rule.lacks)
 UNREADABLE = frozenset({"E101", "E105", "E106", "E108"})  # broken by a file that cannot be read
 COUNTED = frozenset({"E103", "E104"})  # need the number of items
 
