@@ -299,7 +299,7 @@ def statistics(report: Report) -> Shown:
     names = ("count", "rule", "name", "severity", "fixable")
     rows = [(count, rule.code, rule.name, rule.severity, rule.fixable) for rule, count in counts.most_common()]
     document = {"status": report.status, "rules": [dict(zip(names, row, strict=True)) for row in rows]}
-    fixable = Column(name="fixable", write=lambda fixable: "yes" if fixable else "")
+    fixable = Column("fixable", write=lambda fixable: "yes" if fixable else "")
     people = Table([*named_columns(names[:-1]), fixable], rows)
     return Shown(document=document, people=people, lines=[report.summary])
 

@@ -492,7 +492,7 @@ class Report:
 
 def rules_table(rules: Sequence[Rule] = RULES) -> Table:
     """Return a table with a row for each rule."""
-    columns = [Column(name="rule", cut="middle"), Column(name="", cut="never"), Column(name="what is wrong")]
+    columns = [Column("rule", cut="middle"), Column("", cut="never"), Column("what is wrong")]
     return Table(
         columns,
         [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules],

@@ -209,7 +209,7 @@ def _show_parts(sizes: Iterable[tuple[str, int, int]], group: str | None, out: s
     sizes = list(sizes)
     heading = "documents" if group is None else visible(group)
     groups_are = "documents" if group is None else f"groups ({visible(group)})"
-    columns = [Column(name="part"), Column(name="gaps"), Column(name=heading)]
+    columns = [Column("part"), Column("gaps"), Column(heading)]
     sys.stdout.writelines(Table(columns, sizes).text())
     sys.stdout.flush()
     for name, _, groups in sizes:

@@ -191,7 +191,7 @@ def _table(report: rules.Report) -> Shown:
     def write(value: object) -> str:
         return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
 
-    table = Table([Column(name=name, write=write) for name in names], rows)
+    table = Table([Column(name, write=write) for name in names], rows)
     return Shown(document={}, people=table)
 
 

@@ -112,11 +112,11 @@ def _show(table: Table, sentence: str) -> None:
 
 TOPICS: dict[str, Callable[[], None]] = {
     "flags": lambda: _show(
-        Table([Column(name="flag", cut="never"), Column(name="for")], list(FLAGS.items())),
+        Table([Column("flag", cut="never"), Column("for")], list(FLAGS.items())),
         "They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.",
     ),
     "formats": lambda: _show(
-        Table([Column(name="format"), Column(name="for")], list(PURPOSES.items())),
+        Table([Column("format"), Column("for")], list(PURPOSES.items())),
         "geval -t dev-0 --format csv, say. --help names the formats of each command.",
     ),
     "metrics": list_metrics,

@@ -305,7 +305,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
             convention = ", with the probability of <unk>" if has_unknown else ""
             terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
     if args.sentences:
-        columns = [Column(name="log10", write=partial(numbers.number, precision=args.precision)), Column(name=column)]
+        columns = [Column("log10", write=partial(numbers.number, precision=args.precision)), Column(column)]
         terminal.write_table(Table(columns, zip(logs.tolist(), map(int, counts), strict=True)))
         return
     intervals = None
@@ -358,7 +358,7 @@ def run_count(args: argparse.Namespace) -> None:
         (ngram, own, own / whole if whole else math.nan)
         for (ngram, _), own, whole in zip(ngrams, counts[::2], counts[1::2], strict=True)
     )
-    columns = [Column(name="n-gram"), Column(name="count", write=str), _figures("share", args.precision)]
+    columns = [Column("n-gram"), Column("count", write=str), _figures("share", args.precision)]
     terminal.write_table(Table(columns, rows))
 
 
@@ -409,7 +409,7 @@ def run_next(args: argparse.Namespace) -> None:
     contexts = args.contexts or (line.decode(errors="surrogateescape") for line in _lines(sources.STANDARD_INPUT))
     following = ((context, model.next_words(context, args.k or None)) for context in contexts)
     rows = ((context, word, share) for context, shares in following for word, share in shares.items())
-    columns = [Column(name="context"), Column(name="word"), _figures("probability", args.precision)]
+    columns = [Column("context"), Column("word"), _figures("probability", args.precision)]
     terminal.show(ngram_model.WordListing(columns, rows), args)
 
 
@@ -442,9 +442,9 @@ def run_surprisal(args: argparse.Namespace) -> None:
         for position, (word, bits) in enumerate(zip(line.split(), values, strict=True), 1)
     )
     columns = [
-        Column(name="line", alignment="right", write=str),
-        Column(name="position", alignment="right", write=str),
-        Column(name="word"),
+        Column("line", alignment="right", write=str),
+        Column("position", alignment="right", write=str),
+        Column("word"),
         _figures("surprisal", args.precision, unit="bits"),
     ]
     terminal.show(ngram_model.WordListing(columns, rows), args)
@@ -456,7 +456,7 @@ def _lines(path: str) -> Iterator[bytes]:
 
 def _figures(name: str, precision: int | None, unit: str = "") -> Column:
     write = numbers.short if precision is None else partial(numbers.fixed, precision=precision)
-    return Column(name=name, unit=unit, alignment="right", write=write)
+    return Column(name, unit=unit, alignment="right", write=write)
 
 
 make_mix_parser = parser_maker(

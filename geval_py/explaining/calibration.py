@@ -135,7 +135,7 @@ class Calibration(Tabular):
 
     def table(self) -> Table:
         figures = named_columns(("claimed", "true", "calibrated", "n"), "right")
-        return Table([Column(name="part"), *figures], list(self.rows()))
+        return Table([Column("part"), *figures], list(self.rows()))
 
     def signatures(self) -> Iterator[str]:
         return scores.signature_lines([(self.file, self.signature)])

@@ -261,9 +261,9 @@ class Comparison(formats.Tabular):
         figures += [DIFFERENCE, *self.tests] if tested else []
         figures += [NOT_WORSE] if tested and self.no_worse_than is not None else []
         figures += ["won", "lost", "tied"]
-        columns = [Column(name=name, alignment="right", write=lambda cell: cell) for name in figures]
-        columns.insert(0, Column(name="system", write=lambda cell: cell, cut="middle"))
-        columns += [Column(name="group", cut="never")] if tested else []
+        columns = [Column(name, alignment="right", write=lambda cell: cell) for name in figures]
+        columns.insert(0, Column("system", write=lambda cell: cell, cut="middle"))
+        columns += [Column("group", cut="never")] if tested else []
         rows = [[cells[column.name] for column in columns] for cells in map(self._cells, self.systems)]
         return Table(columns, rows, droppable=DROPPABLE, not_printed=[*self.tests[:-1], *NOT_PRINTED])
 

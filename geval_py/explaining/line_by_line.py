@@ -121,8 +121,8 @@ class LineListing(EvaluationListing):
         fields = ["score", "input", "expected", "output"]
         if len(self.evaluations) > 1:
             fields = ["difference", "input", "expected", "other_output", "output"]
-        columns = [Column(name="score", alignment="right", write=numbers.plain)]
-        columns += [Column(name=name.replace("_", " "), write=write) for name in fields[1:]]
+        columns = [Column("score", alignment="right", write=numbers.plain)]
+        columns += [Column(name.replace("_", " "), write=write) for name in fields[1:]]
         lines = self.lines if self.marker is None else map(self.marker.line, self.lines)
         return Table(columns, map(attrgetter(*fields), lines))
 
@@ -172,10 +172,10 @@ class LineListing(EvaluationListing):
         what = "guess" if of_words else "output"
         names = [what, f"other {what}"]
         columns = [
-            Column(name="line", alignment="right", write=str),
-            Column(name="difference" if has_other else "score", alignment="right", write=numbers.short),
-            Column(name="context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
-            *(Column(name=name, write=str) for name in ("expected", *names[: 1 + has_other])),
+            Column("line", alignment="right", write=str),
+            Column("difference" if has_other else "score", alignment="right", write=numbers.short),
+            Column("context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
+            *(Column(name, write=str) for name in ("expected", *names[: 1 + has_other])),
         ]
         rows = (list(cells(line)) for line in self.lines)
         return Table(columns, rows, droppable=names if has_gap else ()).terminal(width, legend=list(self.legend()))

@@ -129,7 +129,7 @@ class HashCollisionReport(formats.Tabular):
         return formats.json_fields(self, "names")
 
     def table(self) -> Table:
-        columns = [Column(name="system", cut="middle"), *named_columns(("score", "seeds", "sd", "z"), "right")]
+        columns = [Column("system", cut="middle"), *named_columns(("score", "seeds", "sd", "z"), "right")]
         rows = []
         for name, luck in zip(self.names, self.outputs, strict=True):
             z = None if luck.z is None else numbers.fixed(luck.z, 1)

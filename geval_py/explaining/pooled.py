@@ -78,7 +78,7 @@ class PooledComparison(formats.Tabular):
             difference, low, high = (f"{100 * end:+.1f}" for end in ends)
             p_value, heterogeneity = numbers.p_value_text(one.p_value), f"{100 * one.heterogeneity:.0f} %"
             rows.append([one.name, one.sets, f"{difference} % [{low}, {high}]", p_value, heterogeneity])
-        columns = [Column(name=name, alignment="left" if name == "system" else "right") for name in head]
+        columns = [Column(name, alignment="left" if name == "system" else "right") for name in head]
         return Table(columns, rows, droppable=["I²", "sets"])
 
     def legend(self) -> Iterator[str]:

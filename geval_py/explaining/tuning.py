@@ -125,11 +125,11 @@ class Tuning(Tabular):
             more = f", {trial.words} words" if trial.words > self.words else ""
             rows.append((f"{', '.join(trial.names)}{more}", score, trial.infinite, *trial.change.cells(), verdict))
         columns = [
-            Column(name="tuned", cut="middle"),
+            Column("tuned", cut="middle"),
             *named_columns(("score", "infinite", "nats"), "right"),
-            Column(name="95 %", alignment="centre"),
-            Column(name="p", alignment="right"),
-            Column(name="verdict"),
+            Column("95 %", alignment="centre"),
+            Column("p", alignment="right"),
+            Column("verdict"),
         ]
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
         droppable = ("verdict", "p", "score", "infinite", "nats", "95 %")

@@ -253,10 +253,10 @@ class FeatureListing(EvaluationListing):
     with_q: bool = False
 
     def table(self) -> Table:
-        feature = Column(name="feature", write=visible if self.for_terminal else str, cut="middle")
-        gain = [Column(name="gain", alignment="right", write=percent)] if "gain" in self.features.columns else []
+        feature = Column("feature", write=visible if self.for_terminal else str, cut="middle")
+        gain = [Column("gain", alignment="right", write=percent)] if "gain" in self.features.columns else []
         writers = WRITERS | ({"q": WRITERS["p"]} if self.with_q else {})
-        columns = [Column(name=name, alignment="right", write=write) for name, write in writers.items()]
+        columns = [Column(name, alignment="right", write=write) for name, write in writers.items()]
 
         def rows() -> Iterator[list[str]]:
             for part in self.features.parts():

@@ -331,4 +331,4 @@ def model_shown(model: BackoffModel | BinaryHead) -> Shown:
         others = [("words", len(words)), *([("missing", " ".join(missing))] if missing else [])]
     sizes = [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
     rows: list[tuple[str, object]] = [("order", document["order"]), *sizes, *others]
-    return Shown(document=document, people=Table([Column(name="what"), Column(name="value")], rows))
+    return Shown(document=document, people=Table([Column("what"), Column("value")], rows))

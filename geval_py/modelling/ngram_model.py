@@ -407,7 +407,7 @@ def perplexities_shown(
             rows[name] = numbers.with_half_width(interval.middle, interval.half_width, precision)
     labels = [name.replace("_", " ").replace("oov", "OOVs") for name in rows]
     people = [(f"{label[0].upper()}{label[1:]}:", shown) for label, shown in zip(labels, rows.values(), strict=True)]
-    columns = [table.Column(name="what"), table.Column(name="value")]
+    columns = [table.Column("what"), table.Column("value")]
     return formats.Shown(document=document, people=table.Table(columns, people), as_tabs=True)
 
 
@@ -435,7 +435,7 @@ def mixture_shown(
     document = {"tokens": len(shared), "shared_tokens": int(shared.sum()), "models": rows[:-1], "mixture": rows[-1]}
     write, figures = partial(numbers.number, precision=precision), partial(table.Column, alignment="right")
     columns = [
-        table.Column(name="model", cut="middle"),
+        table.Column("model", cut="middle"),
         figures(name="weight"),
         figures(name="perplexity excluding OOVs", write=write),
         figures(name="OOVs"),

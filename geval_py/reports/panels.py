@@ -101,9 +101,7 @@ ENDS: list[tuple[str, Writer]] = [("from", figure), ("to", figure)]  # of an int
 
 def table_of(head: Iterable[tuple[str, Writer]], rows: Iterable[Sequence[object]]) -> Table:
     """Return the table of a panel; ``head`` has the name of each column, and what writes its cells."""
-    columns = [
-        Column(name=name, write=write, alignment="left" if write is written else "right") for name, write in head
-    ]
+    columns = [Column(name, write=write, alignment="left" if write is written else "right") for name, write in head]
     return Table(columns, list(rows))
 
 

@@ -192,7 +192,7 @@ class Table:
 
 def named_columns(names: Iterable[str], alignment: Alignment = "left") -> list[Column]:
     """Return columns of text or, with the alignment of numbers, of figures, whose values are written as they are."""
-    return [Column(name=name, alignment=alignment) for name in names]
+    return [Column(name, alignment=alignment) for name in names]
 
 
 def plain_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -65,7 +65,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         scores = (public.get(team_id), score) if shown.part == PRIVATE else (score, None)
         told = getattr(entry, "place", None), late_by, " ".join(finals.get(team_id, ()))
         rows.append((one.name, one.email, one.team, *scores, *told))
-    return Table([Column(name=name, cut="middle" if name in COLUMNS[:3] else "end") for name in COLUMNS], rows)
+    return Table([Column(name, cut="middle" if name in COLUMNS[:3] else "end") for name in COLUMNS], rows)
 
 
 def _public_scores(

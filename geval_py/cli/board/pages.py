@@ -76,7 +76,7 @@ def run_show(args: argparse.Namespace) -> None:
             )
     columns = shown_columns(shown, board.settings.ties)
     table = Table(
-        [Column(name=column.name, alignment=column.alignment, cut=column.cut) for column in columns],
+        [Column(column.name, alignment=column.alignment, cut=column.cut) for column in columns],
         [[column.text(entry) for column in columns] for entry in shown.entries],
         droppable=["95 % interval", "group", "range", *shown.others, *GO_FIRST],
         not_printed=NOT_PRINTED,
@@ -253,7 +253,7 @@ def status_table(status: Status) -> Table:
         rows.append(tuple(str(cells[name]) for name in columns))
     cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
     droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
-    return Table([Column(name=name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
+    return Table([Column(name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
 
 
 def _some(codes: Sequence[str]) -> str:

@@ -250,7 +250,7 @@ def receipt_text(receipt: Receipt) -> str:
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     cuts: dict[str, Cut] = {"code": "never", "submitter": "middle"}
-    columns = [Column(name=name, cut=cuts.get(name, "end")) for name in names]
+    columns = [Column(name, cut=cuts.get(name, "end")) for name in names]
     return Table(columns, rows, droppable=["state", "why", "submission"])
 
 
