@@ -117,7 +117,7 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
         else:
             stem = os.path.splitext(plain)[0]
             content = "\n".join(_lines(path)).translate(_AS_LINE_FEED)
-            yield Document(id=stem, text=content, columns={FILE_ID: stem.translate(_AS_SPACE)}, path=path)
+            yield Document(stem, content, {FILE_ID: stem.translate(_AS_SPACE)}, path)
             return
         for line, values in rows:
             missing = [column for column in (id, text) if not values.get(column)]
@@ -130,7 +130,7 @@ def _read_file(path: str, name: str, id: str, text: str) -> Iterator[Document]:
             content = values[text].replace("\r", "").translate(_AS_LINE_FEED)
             others = (column for column in values if column not in (id, text))
             columns = {column: values[column].translate(_AS_SPACE) for column in (id, *others)}
-            yield Document(id=values[id], text=content, columns=columns, path=path)
+            yield Document(values[id], content, columns, path)
 
 
 def _lines(path: str) -> Iterator[str]:

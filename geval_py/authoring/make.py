@@ -242,7 +242,7 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
             reason = f"line {number} has {width} columns, and {len(names)} have names"
             raise UnreadableFileError(path=path, reason=reason)
     groups = [line.split("\t")[names.index(chosen)] for line in lines]
-    return ItemPool(lines=lines, answers=answers, groups=groups, columns=names, group=chosen)
+    return ItemPool(lines, answers, groups, columns=names, group=chosen)
 
 
 def split_items(

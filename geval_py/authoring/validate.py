@@ -109,7 +109,7 @@ def _score_faults(
             split = splits.locate(task)
             header = split.output_header
             perfect = partial(_perfect_output, expected, header, metric)
-            output = Output(path=sources.memory_file(expected, perfect), name=OUTPUT_FILE, parameters={})
+            output = Output(sources.memory_file(expected, perfect), OUTPUT_FILE, {})
             vocabulary = evaluate.vocabulary_for([scheme], task)
             evaluation = evaluate.evaluate_output(split, output, [scheme], vocabulary)
         except DataError as error:

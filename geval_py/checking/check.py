@@ -152,7 +152,7 @@ def check_targets(
         unreadable += target.unreadable
         is_counted = target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules)
         if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in of_output):
-            uncounted.append(Uncounted(path=target.output, reason=target.without_count))
+            uncounted.append(Uncounted(target.output, target.without_count))
     return Report(
         files=tuple(files),
         problems=tuple(problems),
@@ -171,7 +171,7 @@ def _unreadable(path: str, reason: str, part: str = "") -> Problem:
 def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
     """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
     try:
-        problems = check_output(Target(output=path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+        problems = check_output(Target(path), UNREADABLE, max_places=1, max_bytes=max_bytes)
     except MissingPackageError as error:
         return _unreadable(path, str(error))
     return problems[0] if problems else None

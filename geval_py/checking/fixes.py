@@ -170,7 +170,7 @@ def fix_file(
     if sources.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
-    if "W206" in rules and "W221" in find_subwords(Target(output=path), [*islice(read_lines(path), SAMPLED_LINES)]):
+    if "W206" in rules and "W221" in find_subwords(Target(path), [*islice(read_lines(path), SAMPLED_LINES)]):
         rules = set(rules) - {"W206"}
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
     if "E118" in rules:

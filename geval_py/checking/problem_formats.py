@@ -301,7 +301,7 @@ def statistics(report: Report) -> Shown:
     document = {"status": report.status, "rules": [dict(zip(names, row, strict=True)) for row in rows]}
     fixable = Column("fixable", write=lambda fixable: "yes" if fixable else "")
     people = Table([*named_columns(names[:-1]), fixable], rows)
-    return Shown(document=document, people=people, lines=[report.summary])
+    return Shown(document, people, lines=[report.summary])
 
 
 def _extent(problem: Problem) -> str:

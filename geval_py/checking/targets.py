@@ -261,7 +261,7 @@ def _folder_targets(
 
 def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) -> Target:
     """Return the target of an output, with the answers and the input of its test set, or why that is unknown."""
-    target = Target(output=output, challenge=challenge, without_count=doubt)
+    target = Target(output, challenge, without_count=doubt)
     if test is None:
         return target
     folder = os.path.join(challenge, test)

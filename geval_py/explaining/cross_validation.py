@@ -40,7 +40,7 @@ MAX_LEFT, MAX_LEFT_OUTSIDE = 1e-10, 1e-6  # nats a line, twice what the last ste
 # Folds
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Folds:
     """Lines in folds: ``of_line`` has each line's fold, from 0; ``groups`` its document's number, from 0."""
 
@@ -54,7 +54,7 @@ class Folds:
         documents = int(groups.max()) + 1
         count = min(FOLDS, documents)
         fold_of = np.random.default_rng(seed).permutation(documents) % count
-        return cls(of_line=fold_of[groups], groups=groups, count=count)
+        return cls(fold_of[groups], groups, count)
 
     def __iter__(self) -> Iterator[Flags]:
         """Yield each fold as flags: which lines are held out."""

@@ -166,7 +166,7 @@ def derived_output(sources: Sequence[str], name: str, parameter: str, folder: st
     """
     stem = name.removesuffix(OUTPUT_ENDING)
     joined = f"{stem}{',' if '-' in stem else '-'}{parameter}{OUTPUT_ENDING}{_compressed_ending(sources[0])}"
-    return Derived(sources=tuple(sources), path=os.path.join(folder, joined), header=header)
+    return Derived(tuple(sources), os.path.join(folder, joined), header)
 
 
 def tuned_output(parameters: Parameters, path: str, folder: str, header: str | None) -> Derived:

@@ -54,7 +54,7 @@ DocumentsBy: TypeAlias = "str | int | Collection[Hashable] | Literal[False] | No
 
 
 @final
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Documents:
     """The documents of some lines.
 
@@ -71,7 +71,7 @@ class Documents:
         """Make documents from the values of a column, one a line, in order of appearance."""
         numbers: dict[Hashable, int] = {}
         of_line = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
-        return cls(column=column, of_line=of_line, count=len(numbers))
+        return cls(column, of_line, len(numbers))
 
     @property
     def are_lines(self) -> bool:
@@ -108,7 +108,7 @@ class Documents:
     def only(self, places: Sequence[int] | Integers) -> Documents:
         """Keep the lines at some places, counted from 0."""
         numbers, of_line = np.unique(self.of_line[np.asarray(places, np.int64)], return_inverse=True)
-        return Documents(column=self.column, of_line=of_line, count=len(numbers))
+        return Documents(self.column, of_line, len(numbers))
 
 
 def score_interval(score: MetricScore, *, documents: Documents | None = None, **drawn: Any) -> Interval:
@@ -198,7 +198,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
 def _documents_of_column(text: bytes, field: features.Field) -> Documents:
     table = backends.TokenTable()
     _, of_line = table.number(backends.take_column(text, field.column), b"")
-    return Documents(column=field.name, of_line=np.array(of_line, np.int64), count=len(table))
+    return Documents(field.name, np.array(of_line, np.int64), len(table))
 
 
 def _shared(column: str) -> str:

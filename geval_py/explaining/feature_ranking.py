@@ -434,7 +434,7 @@ def gains(ranked: Ranked, losses: Array, documents: Documents | None) -> dict[st
     mean = mean_of(losses) if items else 0.0
     centre = mean if np.isfinite(mean) else 0.0  # so that squares lose no digits
     apart = losses - centre
-    each = documents or Documents(column="", of_line=np.arange(items), count=items)  # each item
+    each = documents or Documents("", np.arange(items), items)  # each item
     on, number = OnDocuments.of(ranked, each), each.count
     sizes, quantile = sums_by(each.of_line), NORMAL_QUANTILE
     if documents is not None:

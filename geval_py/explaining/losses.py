@@ -79,7 +79,7 @@ def classify(right: Array, listed: Array, words: Array, confidences: Array, word
     codes = np.select(
         [words == 0, right > 0, listed > 0], [Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED], Outcome.MISSED
     )
-    return Outcomes(codes=codes.astype(np.int64), confidences=confidences, word_masses=word_masses)
+    return Outcomes(codes.astype(np.int64), confidences, word_masses)
 
 
 def outcome_shares(losses: Array, codes: Integers) -> list[OutcomeShare]:
@@ -161,7 +161,7 @@ class Grouping(NamedTuple):
 def group_by_range(values: Iterable[int], labels: Mapping[int, str]) -> Grouping:
     """Group lines by ranges of whole numbers; ``labels`` are keyed by the first number of each range."""
     codes = np.searchsorted(np.array(list(labels)), np.array(list(values), np.int64), side="right") - 1
-    return Grouping(kind="range", codes=codes, labels=tuple(labels.values()))
+    return Grouping("range", codes, tuple(labels.values()))
 
 
 def group_by_text(texts: Sequence[str]) -> Grouping | None:
@@ -243,10 +243,10 @@ def example_of(item: ScoredItem) -> Example:
     masses = {} if distribution is None else distribution.masses
     about, before, after = in_context(item.input)
     return Example(
-        about=about,
-        before=before,
-        expected=item.expected,
-        after=after,
+        about,
+        before,
+        item.expected,
+        after,
         listed=masses.get(item.expected),
         guesses=tuple(sorted(masses.items(), key=lambda pair: (pair[1], pair[0]), reverse=True)[:GUESSES]),
         rest=0.0 if distribution is None else distribution.rest,

@@ -38,7 +38,7 @@ DIGITS = 6  # of a weight: a component with less weight is left out
 TRAIN = "train"  # the component that is the frequent words of train, the same on each line
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Component:
     """One of the mixed outputs: its weight in [0, 1], its score alone, and its number of infinite losses."""
 
@@ -209,7 +209,7 @@ def mix(
     if frequent:
         parts.append((TRAIN, cross_validation.score_of(score, losses[-1]), None))
     components = tuple(
-        Component(name=name, weight=weight, score=value, infinite=count, signature=signature)
+        Component(name, weight, value, count, signature)
         for (name, value, signature), weight, count in zip(parts, weights.tolist(), infinite, strict=True)
     )
     return Mixture(

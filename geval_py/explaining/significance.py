@@ -122,7 +122,7 @@ def t_quantile(degrees: float) -> float:
     return t
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Interval:
     """A 95 % interval in the unit of the score: low < high, or both inf. If there is none, both are NaN.
 
@@ -164,7 +164,7 @@ class Interval:
         """
         ordered = sorted(value for value in values if not math.isnan(value)) or [math.nan]
         cut = math.floor(tail * len(ordered))
-        return cls(low=ordered[cut], high=ordered[-1 - cut], samples=samples, seed=seed, documents=documents)
+        return cls(ordered[cut], ordered[-1 - cut], samples, seed, documents)
 
     @property
     def ends(self) -> tuple[float, float] | tuple[None, None]:

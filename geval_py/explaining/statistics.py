@@ -381,7 +381,7 @@ def intervals(
             low, high = (end + bias for end in ends)
         best, worst = sorted((measure.best, measure.worst))
         low, high = sorted(min(max(end, best), worst) for end in (low, high))
-        computed[n] = Interval(low=low, high=high, documents=count)
+        computed[n] = Interval(low, high, documents=count)
     if None not in computed:
         return [one for one in computed if one is not None]
     tail = GEVAL_TAIL if as_geval else expanded_tail(sample.units)
@@ -528,7 +528,7 @@ def against_baseline(
             change = mean_of(changes)
             if abs(change) <= NOISE * (abs(mean_of(own)) + abs(mean_of(base))):
                 change = 0.0
-            ends = Interval(low=difference - half, high=difference + half, documents=count)
+            ends = Interval(difference - half, difference + half, documents=count)
             tests.append(
                 BaselineTest(ends, spread_of_figures(sample, changes, [n, baseline]).p_value(change), spread)
             )

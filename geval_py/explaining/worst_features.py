@@ -36,7 +36,7 @@ COUNTED = 5  # items that significant features are on in nearly all data
 HIDDEN = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class WorstFeatures:
     """Features, and aligned ``columns`` of figures by their names, as JSON, CSV and Python show them.
 
@@ -230,7 +230,7 @@ def ranked_features(
     if distinct:  # few, so that their names take less memory than the tables with all
         columns["explained"] = np.array(explained)
         named = feature_ranking.Names((), named.texts(), np.arange(len(named)))
-    return WorstFeatures(named=named, columns=columns, least=needed)
+    return WorstFeatures(named, columns, least=needed)
 
 
 # The table
