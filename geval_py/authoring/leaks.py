@@ -306,11 +306,7 @@ class Leaks:
                 column = column_of(text, self._evaluated[path], word) if path in self._evaluated else 1
                 places.append(Place(item + 1, column, "", visible(message), text))
             rule, share = self._rules[code], len(items) / sizes[path]
-            self.problems.append(
-                Problem(
-                    rule=rule, path=path, count=len(items), share=share, summary=rule.summary, places=tuple(places)
-                )
-            )
+            self.problems.append(Problem(rule, path, len(items), share, rule.summary, tuple(places)))
 
 
 def _compare_items(parts: Sequence[tuple[PartFiles, Hashes, Numbers]], leaks: Leaks) -> None:

@@ -369,8 +369,8 @@ def _sum_up(
             share = min(1.0, counts[rule.code] / max(1, total.lines))
             problems.append(
                 Problem(
-                    rule=rule,
-                    path=target.output,
+                    rule,
+                    target.output,
                     count=counts[rule.code],
                     share=shares.get(rule.code, share),
                     summary=summaries.get(rule.code, rule.summary),

@@ -68,7 +68,7 @@ class Place(NamedTuple):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """The findings of a rule in a file: the number and the share of the lines, and the first places.
 
@@ -410,7 +410,7 @@ def file_problem(
 ) -> Problem:
     """Return a problem of a file of some ``lines``, or of the beginning of a ``line``."""
     place, share = Place(line, min(line, 1), "", message), 1 / max(1, lines)
-    return Problem(rule=rule, path=path, count=1, share=share, summary=message, places=(place,), fix=fix)
+    return Problem(rule, path, 1, share, message, (place,), fix)
 
 
 class Uncounted(NamedTuple):

@@ -336,8 +336,8 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
                 kinds_of_column = [map(partial(means, chosen.of_line), kind) for kind in kinds_of_column]
         p_values += _test_columns([column], kinds_of_column)[0]
     return Dependence(
-        documents=chosen,
-        widening=wider,
+        chosen,
+        wider,
         surely=bool(similar),
         coarse=tuple((one.column, one.count) for one, p in zip(rest, holm(p_values), strict=True) if p < LEVEL),
         tested=tuple(documents.column for documents in fine),

@@ -118,7 +118,7 @@ class Totals(NamedTuple):
     counts: Array
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LineSample:
     """The statistics of systems on the same lines (at least one), finite or inf.
 
@@ -325,16 +325,16 @@ def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Inte
     lines, classes = systems[0].lines, systems[0].classes
     if metric.measure.corpus_score is not None:
         return CorpusSample(
-            metric=metric,
-            statistics=np.zeros((1, lines, len(systems))),
-            members=np.ones((lines, 1)),
-            documents=documents,
+            metric,
+            np.zeros((1, lines, len(systems))),
+            np.ones((lines, 1)),
+            documents,
             score_of=metric.measure.corpus_score(systems),
         )
     statistics = np.array([system.columns for system in systems])
     numbers = {one: n for n, one in enumerate(sorted(set(classes), key=str))}
     members = np.eye(len(numbers))[[numbers[one] for one in classes]] if classes else np.ones((lines, 1))
-    return LineSample(metric=metric, statistics=statistics.transpose(1, 2, 0), members=members, documents=documents)
+    return LineSample(metric, statistics.transpose(1, 2, 0), members, documents)
 
 
 # Intervals of scores, on other lines of the same kind

@@ -337,7 +337,7 @@ def spread_panel(report: Report) -> Panel | None:
     return Panel(
         "spread",
         question,
-        sentence=sentence,
+        sentence,
         chart=histogram(blocks, marks, None if of_losses else f"{name} of the line"),
         table=table_of(head, rows),
         method=method + _sample_text(report),
@@ -352,7 +352,7 @@ def _blocks(
     for low, high, code, count in bins:
         name, colour = OUTCOMES[Outcome(code)] if of_outcomes else ("", charts.ACCENT)
         said = f"{low:g} to {high:g}{unit}{', ' if name else ''}{name}: {counted(count, what)}"
-        blocks.append(BarPart(low, high, count / total, said, name=name, colour=colour))
+        blocks.append(BarPart(low, high, count / total, said, name, colour))
     return blocks
 
 
@@ -369,7 +369,7 @@ def costs_panel(report: Report) -> Panel:
         for one, share, end in zip(shares, parts, accumulate(parts), strict=True):
             name, colour = OUTCOMES[one.outcome]
             said = f"{name}: {percent(share)} of the {what}"
-            blocks.append(BarPart(end - share, end, share, said, name=name, colour=colour))
+            blocks.append(BarPart(end - share, end, share, said, name, colour))
         bars.append((f"share of the {what}", blocks))
     return Panel(
         "costs",
@@ -458,7 +458,7 @@ def _rows_panel(
     return Panel(
         key,
         question,
-        sentence=sentence,
+        sentence,
         chart=group_chart(report, rows),
         table=table_of(
             [(heading, written), ("lines", whole), (report.value_name, figure), *ENDS],
@@ -509,7 +509,7 @@ def features_panel(report: Report) -> Panel | None:
     rows, cells = [], []
     for name, own, lines, q, share in zip(names, figures, counts, q_values, explained, strict=True):
         value, low, high = own[1:] if of_losses else (*own, None, None)
-        rows.append(ChartRow(name, value, low, high, lines=lines, note=f"q {q}", colour=BAD))
+        rows.append(ChartRow(name, value, low, high, lines, f"q {q}", BAD))
         cells.append((short(name, 60), lines, *own, q, share))
     finding, sentence = "", "No word or shape of a word is significantly more common in bad lines."
     of_sample = " of the sample" if report.is_sampled else ""
@@ -533,14 +533,14 @@ def features_panel(report: Report) -> Panel | None:
     return Panel(
         "culprits",
         "What is common in bad lines?",
-        sentence=sentence,
-        finding=finding,
-        chart=chart if names else None,
+        sentence,
+        chart if names else None,
         table=table_of(
             [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)], cells
         ),
         method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
         f"explains most of what those before it left open{method}{_sample_text(report)}",
+        finding=finding,
     )  # fmt: skip
 
 
@@ -682,9 +682,8 @@ def help_panel(report: Report) -> Panel | None:
     return Panel(
         "help",
         "What would help without another model?",
-        sentence=sentence,
-        finding=finding,
-        chart=chart,
+        sentence,
+        chart,
         table=table_of(
             [("what", written), ("perplexity held out", figure), *ENDS, ("found", written), ("verdict", written)],
             [(row.label, row.value, row.low, row.high, found, row.note) for row, found in rows],
@@ -694,6 +693,7 @@ def help_panel(report: Report) -> Panel | None:
         "By line, λ and ν depend on the rest, the greatest probability and the number of words of a line. One is "
         "taken if the 95 % interval of the change lies below 0, or if it would come by luck in at most 5 % of cases; "
         "by line, in at most 1 %.",
+        finding=finding,
     )  # fmt: skip
 
 
@@ -725,8 +725,8 @@ def change_row(label: str, value: float, base: float, change: Change, taken: boo
     note = "significantly better" if change.high < 0.0 else f"probably better, p {p_text(change.p_value)}"
     is_bounded = math.isfinite(change.low) and math.isfinite(change.high)
     return ChartRow(
-        label=label,
-        value=value,
+        label,
+        value,
         low=base * exp(change.low) if is_bounded else None,
         high=base * exp(change.high) if is_bounded else None,
         note=note if taken else "not significantly better: leave it",
