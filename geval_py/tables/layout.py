@@ -193,17 +193,18 @@ def shared_ends(names: Sequence[str]) -> tuple[str, str]:
     """
     if len(names) < 2:
         return "", ""
-    match = re.match(_BEGINNING, _shared_beginning(names))
+    match = re.match(_BEGINNING, shared_beginning(names))
     beginning = match[0] if match else ""
     rests = [name.removeprefix(beginning) for name in names]
     if not all(rests) or any(next(characters(rest))[1] == 0 for rest in rests):
         beginning, rests = "", list(names)
-    match = re.search(_ENDING, _shared_beginning([rest[::-1] for rest in rests])[::-1])
+    match = re.search(_ENDING, shared_beginning([rest[::-1] for rest in rests])[::-1])
     ending = match[0] if match else ""
     return beginning, "" if ending in rests else ending
 
 
-def _shared_beginning(texts: Sequence[str]) -> str:
+def shared_beginning(texts: Sequence[str]) -> str:
+    """Return the characters with which all of some texts begin; ``os.path.commonprefix`` is deprecated."""
     low, high = min(texts), max(texts)
     same = (n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
     return low[: next(same, len(low))]

@@ -35,6 +35,7 @@ from geval_py.reading.wordprobs import (
 )
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed, mismatch
+from geval_py.tables.layout import shared_beginning
 from geval_py.text import shorten, split_words, strip_spaces, visible
 
 MIN_OPTIONS = 2
@@ -135,8 +136,7 @@ def keystrokes(first: int, listed: Listed, expected: str) -> Row:
         return 0, len(word)
     alike = [0] * (len(word) + 1)  # by the number of first characters shared: the words shown before this one
     for one in listed.better_than(word):
-        pairs = enumerate(zip(one, word, strict=False))
-        alike[next((place for place, (a, b) in pairs if a != b), min(len(one), len(word)))] += 1
+        alike[len(shared_beginning((one, word)))] += 1
     typed, before = len(word) + 1, 0
     while typed and before + alike[typed - 1] < first:
         typed -= 1
