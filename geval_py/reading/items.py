@@ -38,9 +38,10 @@ def column_name(header: Sequence[str], index: int) -> str:
     >>> [column_name(("Year", "Text", "Text", "7"), index) for index in range(5)]
     ['Year', 'Text', '3', '4', '5']
     """
-    name, number = header[index] if index < len(header) else "", str(index + 1)
-    is_own = index < len(header) and header.index(name) == index and (not name.isdigit() or name == number)
-    return name if is_own else number
+    number = str(index + 1)
+    name = header[index] if index < len(header) else number
+    is_number_of_another = name.isdigit() and name != number
+    return number if is_number_of_another or name in header[:index] else name
 
 
 def column_names(width: int, header: Sequence[str], taken: Collection[str]) -> list[str]:
