@@ -22,10 +22,9 @@ class TokenTable:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._names: list[str] = []
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._numbers)
 
     def number(self, text: bytes, separators: bytes, *_seen: bytearray | int) -> tuple[array[int], array[int]]:
         """Return the number of distinct tokens of each line, and their numbers, line by line.
@@ -43,16 +42,16 @@ class TokenTable:
             tokens = dict.fromkeys(token for token in splitter.split(line) if token or not separators)
             counts.append(len(tokens))
             numbers.extend(self._numbers.setdefault(token, len(self._numbers)) for token in tokens)
-        self._names += list(self._numbers)[len(self._names) :]
         return counts, numbers
 
     def names(self, numbers: array[int]) -> list[str]:
         """Return the tokens with some numbers of 8 bytes; raises ValueError for others, and IndexError."""
-        return [self._names[number] for number in self._checked(numbers)]
+        names = list(self._numbers)
+        return [names[number] for number in self._checked(numbers)]
 
     def sorted(self, numbers: array[int]) -> array[int]:
         """Sort numbers of 8 bytes by their tokens, character by character; raises ValueError and IndexError."""
-        return array("q", sorted(self._checked(numbers), key=self._names.__getitem__))
+        return array("q", sorted(self._checked(numbers), key=list(self._numbers).__getitem__))
 
     def _checked(self, numbers: array[int]) -> list[int]:
         if numbers.itemsize != 8:
