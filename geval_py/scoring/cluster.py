@@ -200,7 +200,7 @@ class Cluster:
             while True:
                 for piece, lines in zip(share, counts, strict=False):
                     if lines:
-                        yield Block(piece.name, lines, piece.position, where=(piece, future))
+                        yield Block(piece.path, lines, piece.position, where=(piece, future))
                 share = share[len(counts) :]
                 if not share:
                     break
@@ -243,13 +243,12 @@ def _check_unchanged(outputs: LineReader) -> None:
 class Piece(NamedTuple):
     """Lines of an output: those that start between two bytes of a plain file or, without ``stop``, a whole file.
 
-    ``name`` is the file's path as it was given, ``size`` the number of its bytes, ``header`` the first name of a
-    header line to skip, ``first`` where the first line after it starts, and ``max_bytes`` the most that the file may
-    unpack to. ``position`` is the number of the output's stored bytes up to the end of the piece.
+    ``size`` is the number of the file's bytes, ``header`` the first name of a header line to skip, ``first`` where
+    the first line after it starts, and ``max_bytes`` the most that the file may unpack to. ``position`` is the number
+    of the output's stored bytes up to the end of the piece.
     """
 
     path: str
-    name: str
     start: int
     stop: int | None
     first: int
@@ -270,7 +269,7 @@ def _pieces(outputs: LineReader, piece_bytes: int) -> Iterator[Piece]:
         for start in (0,) if is_whole else range(first, file_size, piece_bytes):
             stop = file_size if is_whole else min(start + piece_bytes, file_size)
             yield Piece(
-                path=absolute(source.path), name=source.path, start=start, stop=None if is_whole else stop,
+                path=absolute(source.path), start=start, stop=None if is_whole else stop,
                 first=first, size=file_size, header=outputs.header, position=before + stop,
                 max_bytes=outputs.max_bytes,
             )  # fmt: skip
