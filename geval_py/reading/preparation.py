@@ -30,8 +30,8 @@ from functools import cache
 from itertools import groupby
 from typing import TypeAlias
 
-from geval_py.errors import SchemeError, UsageError
-from geval_py.reading.schemes import EvaluationScheme, Flag
+from geval_py.errors import UsageError
+from geval_py.reading.schemes import EvaluationScheme, Flag, broken_flags
 from geval_py.text import split_words, strip_spaces, suggestion, visible
 
 Step: TypeAlias = Callable[[str], str]
@@ -197,18 +197,16 @@ def _step(flag: Flag, scheme: str) -> Step:
         case "S":
             return lambda text: " ".join(sorted(split_words(text)))
 
-    def broken(hint: str) -> SchemeError:
-        message = f"Unknown or broken metric flags: {visible(str(flag))}\n  {hint}"
-        return SchemeError(scheme=scheme, message=message)
-
+    written = str(flag)
     if any(end in argument for argument in flag.arguments for end in "\r\n"):
-        raise broken(f"there is a line end in {visible(str(flag))}; lines have none")
+        raise broken_flags(scheme, written, f"there is a line end in {visible(written)}; lines have none")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", FutureWarning)
             pattern = re.compile(flag.arguments[0])
     except (re.error, FutureWarning, OverflowError, RecursionError) as error:
-        raise broken(f"in the regular expression of {visible(str(flag))}: {visible(str(error))}") from error
+        hint = f"in the regular expression of {visible(written)}: {visible(str(error))}"
+        raise broken_flags(scheme, written, hint) from error
     match flag.letter:
         case "m":
             return lambda text: "".join(match.group() for match in pattern.finditer(text))

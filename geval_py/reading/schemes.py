@@ -133,22 +133,22 @@ def parse_scheme(text: str) -> EvaluationScheme:
     flags: list[Flag] = []
     while rest:
         match = re.match(_FLAG, rest)
-        arguments = tuple(group for group in match.groups() if group is not None) if match else ()
-        letter, hint = rest[0], None if match else _FLAGS
-        if match and letter == "P":
+        if match is None:
+            raise broken_flags(text, re.sub(_READ_OF_BROKEN, "", rest), _FLAGS)
+        letter, arguments = rest[0], tuple(group for group in match.groups() if group is not None)
+        if letter == "P":
             if not re.fullmatch("[0-9]{1,9}", arguments[0]):
-                hint = "P<n> takes a whole number"
-            else:
-                arguments = (str(int(arguments[0])),)
-        elif match and letter == "p":
+                raise broken_flags(text, rest, "P<n> takes a whole number")
+            arguments = (str(int(arguments[0])),)
+        elif letter == "p":
             if not re.fullmatch(_PERCENTAGE, arguments[0]) or not 0 < float(arguments[0]) <= 100:
-                hint = "p<n> takes a percentage, above 0 and at most 100"
-            else:
-                arguments = (str(float(arguments[0])),)
-        if match is None or hint:
-            broken = rest if match else re.sub(_READ_OF_BROKEN, "", rest)
-            message = f"Unknown or broken metric flags: {visible(broken)}\n  {hint}"
-            raise SchemeError(scheme=text, message=message)
+                raise broken_flags(text, rest, "p<n> takes a percentage, above 0 and at most 100")
+            arguments = (str(float(arguments[0])),)
         flags.append(Flag(letter, arguments))
         rest = rest[match.end() :]
     return EvaluationScheme(text, metric, tuple(flags))
+
+
+def broken_flags(scheme: str, flags: str, hint: str) -> SchemeError:
+    """Return the error for flags of a scheme that have no meaning."""
+    return SchemeError(scheme=scheme, message=f"Unknown or broken metric flags: {visible(flags)}\n  {hint}")
