@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading import remote
 from geval_py.reading.compression import COMPRESSED_ENDINGS, MAGIC_BYTES, Decompressed, compression_of
+from geval_py.reading.items import lines_of
 from geval_py.reading.remote import Kind
 from geval_py.text import named, natural_order
 
@@ -113,9 +114,9 @@ class VirtualFile(str):
             lines.append(line)
             size += len(line)
             if size >= ENCODED_CHARACTERS:
-                yield "".join([f"{line}\n" for line in lines]).encode()
+                yield lines_of(lines)
                 lines, size = [], 0
-        yield "".join([f"{line}\n" for line in lines]).encode()
+        yield lines_of(lines)
 
     @property
     def files(self) -> tuple[str, ...]:
