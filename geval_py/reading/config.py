@@ -146,6 +146,7 @@ _metric = partial(_option, group="metrics")
 _shown = partial(_option, group="what is shown")
 _listed = partial(_shown, goes_with=(*LINES, *FEATURES))
 _how = partial(_option, group="how it is shown")
+_of_scores = partial(_how, goes_with=(SCORES, *FEATURES))
 _of_features = partial(_option, group="features, for -w, --most-worsening-features, --filter and marks")
 _challenge = partial(_option, group="a challenge's folder, named by --expected-directory")
 _feature = partial(_of_features, goes_with=(*FEATURES, *LINES))
@@ -325,16 +326,14 @@ class Settings(OptionValues):
         "--seed S", f"with -B: the seed of the random numbers (default: {DEFAULT_SEED})",
         read=natural_number, default=DEFAULT_SEED,
     )  # fmt: skip
-    documents: str | None = _how(
+    documents: str | None = _of_scores(
         "--documents COLUMN",
         "with -B and -w: treat lines with the same value in this column (name or number) as one document; "
         "-w shows q",
-        goes_with=(SCORES, *FEATURES),
     )  # fmt: skip
-    no_documents: bool = _how(
-        "--no-documents", "with -B and -w: treat lines as independent; do not look for documents",
-        goes_with=(SCORES, *FEATURES),
-    )  # fmt: skip
+    no_documents: bool = _of_scores(
+        "--no-documents", "with -B and -w: treat lines as independent; do not look for documents"
+    )
     by_score: bool = _how(
         "--by-score", "sort several outputs by the first metric, the best first",
         goes_with=(SCORES,), otherwise="; lines have --sort and --reverse-sort",
@@ -362,10 +361,10 @@ class Settings(OptionValues):
         "--threads N", "threads for scoring (default: one per core)",
         read=matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
     )  # fmt: skip
-    cluster: str | None = _how(
+    cluster: str | None = _of_scores(
         "--cluster ADDRESS",
         "use the workers of the Dask scheduler at ADDRESS; local: start workers on this machine",
-        goes_with=(SCORES, *FEATURES), otherwise="; lines are shown here",
+        otherwise="; lines are shown here",
     )  # fmt: skip
     version: bool = _how("-v --version", "show the version and the kernel's backend")
     help: bool = _how("-h --help", "show this and exit")
