@@ -86,7 +86,7 @@ class SelectedLines:
         if not self.line_numbers:
             path = output.path if OUTPUT in [feature.field for feature in self.filter.features] else ""
             raise SchemeError(scheme=self._scheme.text, message=self.filter.nothing_found(self._others), path=path)
-        inputs, expected, outputs = map(list, zip(*self._items, strict=True))
+        inputs, expected, outputs = zip(*self._items, strict=True)
         more = (inputs,) if with_input else ()
         try:
             statistics: LineStatistics = column.statistics(lines_of(outputs), lines_of(expected), 1, *more)

@@ -252,9 +252,7 @@ def _kind(value: object) -> str:
 
 def words_of(vocabulary: Vocabulary) -> Sequence[str]:
     """Return the words of a vocabulary in the order of their ids; raises UsageError."""
-    if isinstance(vocabulary, str | bytes | set | frozenset) or not (
-        isinstance(vocabulary, Iterable) or hasattr(vocabulary, "tolist")
-    ):
+    if isinstance(vocabulary, str | bytes | set | frozenset) or not isinstance(vocabulary, Iterable):
         accepted = "a list of words, in the order of columns, or a dict of words with their ids"
         raise UsageError(message=f"a vocabulary is {accepted}, not {shown(vocabulary)}")
     if not isinstance(vocabulary, Mapping):

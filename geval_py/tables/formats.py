@@ -185,7 +185,7 @@ class Shown(Tabular):
         return self.people
 
     def records(self) -> Table:
-        return self.table() if self.programs is None else self.programs
+        return self.programs or self.people
 
     def legend(self) -> Iterator[str]:
         return iter(self.lines)
