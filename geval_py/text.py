@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cmp_to_key, wraps
 from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
 
@@ -80,6 +80,13 @@ def characters(text: str) -> Iterator[tuple[str, int]]:
             whole, width = c, 2 if unicodedata.east_asian_width(c) in "WF" else 1
     if whole:
         yield whole, width
+
+
+def shared_beginning(texts: Sequence[str]) -> str:
+    """Return the characters with which all of some texts begin; ``os.path.commonprefix`` is deprecated."""
+    low, high = min(texts), max(texts)
+    same = (n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
+    return low[: next(same, len(low))]
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
-from geval_py.text import characters, display_width, visible
+from geval_py.text import characters, display_width, shared_beginning, visible
 
 if TYPE_CHECKING:
     from typing import Literal, Self, TypeAlias
@@ -201,13 +201,6 @@ def shared_ends(names: Sequence[str]) -> tuple[str, str]:
     match = re.search(_ENDING, shared_beginning([rest[::-1] for rest in rests])[::-1])
     ending = match[0] if match else ""
     return beginning, "" if ending in rests else ending
-
-
-def shared_beginning(texts: Sequence[str]) -> str:
-    """Return the characters with which all of some texts begin; ``os.path.commonprefix`` is deprecated."""
-    low, high = min(texts), max(texts)
-    same = (n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
-    return low[: next(same, len(low))]
 
 
 def cut_names(names: Iterable[str], width: int) -> dict[str, str]:

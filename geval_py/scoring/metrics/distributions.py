@@ -35,8 +35,7 @@ from geval_py.reading.wordprobs import (
 )
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed, mismatch
-from geval_py.tables.layout import shared_beginning
-from geval_py.text import shorten, split_words, strip_spaces, visible
+from geval_py.text import shared_beginning, shorten, split_words, strip_spaces, visible
 
 MIN_OPTIONS = 2
 MAX_OPTIONS_SHOWN = 8
