@@ -241,7 +241,8 @@ def _check_answers(
                 findings.add("W302", lines, index, word)
     if present & (kernel.CAPITAL | kernel.NOT_ASCII) and not findings.counts["capitals"]:
         for index in _with_flag(flags, kernel.CAPITAL | kernel.NOT_ASCII):
-            if any(word != word.lower() for word in words_of(lines.text(index))):  # no E of an exponent
+            # The E of an exponent is no capital.
+            if any(word != word.lower() for word in words_of(lines.text(index))):
                 findings.counts["capitals"] = 1
                 break
 

@@ -214,9 +214,9 @@ def _norm_loss(name: str, bits: int, weight: float, summary: str) -> Metric:
 
 
 def _split_number(name: str) -> tuple[str, Any] | None:
-    """Split a name of a family's metric into the name before its number, and the number, whole if all of them are.
+    """Split a name of a family's metric into the name before its number, and the number; None for another name.
 
-    A name without a number may have a usual one.
+    The number is an int in a family of whole numbers, else a float. Some names without a number have a usual one.
     """
     if name in USUAL_NUMBERS:
         return name, USUAL_NUMBERS[name]
