@@ -34,10 +34,10 @@ def main() -> int:
     finally:  # always: an interrupt amid an import may have become another error
         _handle(signal.SIG_IGN if received else signal.SIG_DFL)
         if received:
-            rewriting = sys.modules.get("geval_py.reading.rewriting")
+            files = sys.modules.get("geval_py.reading.files")
             # The interrupt may have come amid the import of this module.
-            if rewriting is not None and hasattr(rewriting, "remove_unfinished"):
-                rewriting.remove_unfinished()
+            if files is not None and hasattr(files, "remove_unfinished"):
+                files.remove_unfinished()
             _handle(signal.SIG_DFL)
             signal.raise_signal(received[0])
         gc.freeze()  # at exit the interpreter would look through all objects for cycles, which takes 3 ms or more

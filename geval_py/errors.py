@@ -12,7 +12,6 @@
         ├── CorruptFileError    a compressed file is truncated or damaged
         ├── TooLargeError       a compressed file, or a line, exceeds the limit
         ├── AmbiguousFileError  several compressed files instead of one
-        ├── PartsError          the parts of a file (out-3-of-64.tsv) are incomplete or contradictory
         ├── ExistingFileError   a file or folder exists where a new one should be written
         ├── ConfigError         config.txt is malformed
         ├── ModelError          a language model cannot be trained, read or used
@@ -175,25 +174,15 @@ class TooLargeError(DataError):
 
 
 class AmbiguousFileError(DataError):
-    """Several compressed files match a name that should mean one file."""
+    """Several compressed files match a name that should mean one file; ``newest`` was written last."""
 
     candidates: tuple[str, ...]
+    newest: str
 
     def __str__(self) -> str:
         names = " and ".join(f"`{visible(c)}`" for c in self.candidates)
-        return f"More than one file could be {named(self.path)}: {names}\n  remove all but one"
-
-
-class PartsError(DataError):
-    """A part of a file is missing, duplicated or superfluous; ``names`` are the parts at fault."""
-
-    reason: str
-    names: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        names = f"\n  {', '.join(map(named, self.names))}" if self.names else ""
-        state = "inconsistent" if self.names else "incomplete"
-        return f"The parts of {named(self.path)} are {state}: {visible(self.reason)}{names}"
+        newest = f"; {named(self.newest)} is the newest" if self.newest else ""
+        return f"More than one file could be {named(self.path)}: {names}\n  remove all but one{newest}"
 
 
 class ExistingFileError(DataError):

@@ -1,369 +1,267 @@
-"""Score from Python: :func:`evaluate`, and the :class:`Evaluation` that it returns."""
+"""Score from Python: a challenge's outputs, one file against another, or predictions in memory.
+
+Each function returns an :class:`Evaluation`, or several in :class:`Evaluations`.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from itertools import compress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geval_py.errors import UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
-from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, DEFAULT_TEST, Task
-from geval_py.reading.items import input_columns
+from geval_py.reading.config import Task
+from geval_py.reading.files import File
 from geval_py.reading.outputs import only_output
-from geval_py.reading.sources import format_ending
 from geval_py.reading.splits import Split, locate
-from geval_py.scoring.evaluate import evaluate_split
-from geval_py.scoring.scores import MetricScore, ScoredOutput, evaluations_of
-from geval_py.tables.numbers import counted
-from geval_py.text import named, shown, suggesting, visible
+from geval_py.scoring.evaluate import evaluate_split, select_schemes
+from geval_py.scoring.scores import Evaluation as Evaluation
+from geval_py.scoring.scores import Score as Score
+from geval_py.scoring.scores import signature_lines, without_faults
+from geval_py.text import named, shown
 
 if TYPE_CHECKING:
-    from typing import Literal, TypeAlias
-
     import distributed
     import pandas as pd
 
-    from geval_py.explaining.documents import Documents, DocumentsBy
-    from geval_py.explaining.significance import Interval
-    from geval_py.scoring.blocks import Progress
     from geval_py.scoring.in_memory import Inputs
+    from geval_py.tables.table import Table
 
-    FilePath: TypeAlias = "str | os.PathLike[str]"
-    Scored: TypeAlias = "Challenge | FilePath | tuple[FilePath, FilePath]"
-
-GUESSES_OF_TEST = dict.fromkeys(("split", "test_name", "test_set", "tests", "dataset", "data"), "test=…")
-_FILES = dict.fromkeys(
-    ("expected", "expected_file", "answers", "gold", "reference", "references", "predictions"),
-    "evaluate((output, expected), metrics=…) or evaluate(predictions, words, metrics=…)",
-)
-_OUTPUTS = dict.fromkeys(("output", "outputs", "out_file", "path", "name"), "out=…")
+FilePath: TypeAlias = "str | os.PathLike[str]"
+Metrics: TypeAlias = "str | Sequence[str]"
 
 
-@suggesting(metric="metrics=…", input="inputs=…", vocab="vocabulary=…", **GUESSES_OF_TEST, **_FILES, **_OUTPUTS)
 def evaluate(
-    challenge: Scored | Any,
-    test: str | Iterable[object] = "test-A",
+    challenge: Challenge | FilePath,
+    test: FilePath = "test-A",
     *,
-    out: str | os.PathLike[str] | None = None,
-    metrics: str | Sequence[str] = (),
+    output: FilePath | None = None,
+    metric: Metrics = (),
     tokenizer: str | None = None,
-    keep_texts: bool = True,
     cluster: distributed.Client | None = None,
-    inputs: Inputs | None = None,
-    vocabulary: Iterable[str] = (),
 ) -> Evaluation:
-    """Score one output of a challenge, one file against another, or predictions without files.
+    """Score one output of a challenge.
 
-    ``challenge`` is a Challenge or its directory; ``test`` the name of the test set; ``out`` the output, looked
-    for in the test set's directory and then as a path (by default the only output); ``metrics`` replace
-    the challenge's, and the ``tokenizer``, for metrics of words such as BLEU, does too. ``keep_texts`` keeps the
-    texts in memory, for :meth:`Evaluation.to_frame`.
+    ``challenge`` is a Challenge or its folder, ``test`` the name of the test set. ``output`` is looked for in the test
+    set's folder and then as a path; by default it is the only output. ``metric``, a name or several, replaces the
+    challenge's, and the ``tokenizer``, for metrics of words such as BLEU, does too. The workers of a ``cluster``, the
+    client of a Dask cluster, score with the same result to the last bit; they must have this version of geval-py and
+    read the output under the same path.
 
-    Instead of a challenge, its ``test`` and ``out``, there may be a pair of paths: of the output and of the answers.
-    An input beside the answers is read when it is needed; the metrics have to be given.
-
-    Instead of files, there may be lists: predictions, and in the place of ``test`` as many expected words. The
-    predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other metrics
-    texts or numbers, or arrays (:meth:`geval_py.Scorer.predictions`), by default scored by the scorer's metric.
-    ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table; ``vocabulary`` is for metrics
-    on exact words, and ``out`` is the name that tables show.
-
-    ``cluster`` is the client of a Dask cluster, whose workers score, with the same result to the last bit. They must
-    have this version of geval-py, and read the output under the same path. The texts are not kept, but read again
-    when they are needed.
-
-    Warns (UserWarning) of lines whose numbers are neither probabilities nor their logarithms, of ids of a CSV that do
-    not ascend, and of what a file has that is left out. Raises GevalError: UsageError if the call is at fault,
+    Warns (UserWarning) of the notes of the evaluation. Raises GevalError: UsageError if the call is at fault,
     DataError if the data are.
     """
-    if not isinstance(test, str):
-        if cluster is not None:
-            raise UsageError(message="a cluster scores files, and not lists")
-        from geval_py.scoring.in_memory import score_lists
-
-        name = None if out is None else os.fspath(out)
-        scored = score_lists(
-            challenge, test, _texts(metrics), inputs=inputs, tokenizer=tokenizer, vocabulary=vocabulary, name=name
-        )
-        warn_of_notes(scored)
-        return Evaluation.of(scored)
-    pair = challenge if isinstance(challenge, list) and len(challenge) == 2 else [None]
-    is_pair = all(isinstance(path, str | os.PathLike) for path in pair)
-    if not is_pair and not isinstance(challenge, Challenge | str | os.PathLike | tuple):
-        raise UsageError(message="predictions are scored against expected words: evaluate(predictions, expected, …)")
-    task, split = locate_scored(challenge, test, out, metrics, tokenizer)
+    if output is not None and not isinstance(output, str | os.PathLike):
+        raise UsageError(message=f"output is the name or path of one output, not {shown(output)}; see evaluate_all")
+    task, split = _located(challenge, test, output, metric, tokenizer)
     only_output(split.outputs)
-    from geval_py.scoring.cluster import workers_of
-
-    workers = workers_of(cluster)
-    (scored,) = evaluations_of(
-        evaluate_split(task, split, texts="memory" if keep_texts else None, sign=True, workers=workers)
-    )
-    warn_of_notes(scored)
-    return Evaluation.of(scored)
+    return _one_of(evaluate_split(task, split, keep=True, cluster=cluster))
 
 
-def warn_of_notes(scored: ScoredOutput) -> None:
-    """Warn of lines whose numbers are no probabilities, and of how a file was read, as the command's notes do."""
-    notes = [] if scored.note_on_numbers is None else [scored.note_on_numbers]
-    if format_ending(scored.output.path):
-        from geval_py.reading.formats import notes_on
+def score_file(
+    output: FilePath,
+    expected: FilePath,
+    *,
+    metric: Metrics,
+    input: FilePath | None = None,
+    tokenizer: str | None = None,
+    vocabulary: Iterable[str] = (),
+    cluster: distributed.Client | None = None,
+) -> Evaluation:
+    """Score the output at one path against the expected words at another, without a challenge.
 
-        notes += notes_on(scored.output.path)
-    for note in notes:
-        warnings.warn(note, stacklevel=4)  # in the caller of evaluate, which text.suggesting wraps
+    ``input`` is for features and documents, by default the in.tsv beside the expected words; ``vocabulary`` are the
+    words for metrics on exact words. The other arguments, the warnings and the errors are those of :func:`evaluate`.
+    """
+    task = Task(
+        out_directory="", test_name="", out_files=(os.fspath(output),), expected_file=os.fspath(expected),
+        input_file=None if input is None else os.fspath(input),
+    )  # fmt: skip
+    task = _with_metrics(task, metric, tokenizer)
+    words = _checked_vocabulary(vocabulary, task)
+    return _one_of(evaluate_split(task, locate(task), keep=True, cluster=cluster, vocabulary=words))
 
 
-def locate_scored(
-    challenge: Scored, test: str, out: FilePath | None, metrics: str | Sequence[str], tokenizer: str | None
+def score(
+    predictions: Any,
+    references: Iterable[object],
+    *,
+    metric: Metrics = (),
+    inputs: Inputs | None = None,
+    tokenizer: str | None = None,
+    vocabulary: Iterable[str] = (),
+    name: str = "predictions",
+) -> Evaluation:
+    """Score predictions in memory against the references: the expected words, one for each prediction.
+
+    The predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other metrics
+    texts or numbers, or arrays (:meth:`geval_py.Metric.predictions`), by default scored by the metric that made them.
+    ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table. Tables show the ``name``. The
+    other arguments, the warnings and the errors are those of :func:`score_file`.
+    """
+    from geval_py.scoring.in_memory import default_metrics, score_lists
+
+    task = _with_metrics(Task(), _names(metric) or default_metrics(predictions), tokenizer)
+    words = _checked_vocabulary(vocabulary, task)
+    return _one_of([score_lists(task, predictions, references, inputs, words, name)])
+
+
+def evaluate_all(
+    challenge: Challenge | FilePath,
+    test: FilePath = "test-A",
+    *,
+    metric: Metrics = (),
+    tokenizer: str | None = None,
+    cluster: distributed.Client | None = None,
+    on_fault: Callable[[DataError | SchemeError], object] | None = None,
+) -> Evaluations:
+    """Score all outputs of a test set, in the order of their names; see :func:`evaluate`.
+
+    Raises the error of the first output that is at fault. With ``on_fault``, such as ``print``, calls that with each
+    such error, and leaves the output out.
+    """
+    task, split = _located(challenge, test, None, metric, tokenizer)
+    evaluations = Evaluations(without_faults(evaluate_split(task, split, keep=True, cluster=cluster), on_fault))
+    _warn(*evaluations)
+    return evaluations
+
+
+def _one_of(evaluations: Iterable[Evaluation]) -> Evaluation:
+    (evaluation,) = without_faults(evaluations)
+    _warn(evaluation)
+    return evaluation
+
+
+def _warn(*evaluations: Evaluation) -> None:
+    for note in dict.fromkeys(note for evaluation in evaluations for note in evaluation.notes):
+        warnings.warn(note, stacklevel=4 if len(evaluations) == 1 else 3)  # in the caller of evaluate
+
+
+def _located(
+    challenge: Challenge | FilePath, test: FilePath, output: FilePath | None, metric: Metrics, tokenizer: str | None
 ) -> tuple[Task, Split]:
-    """Return the task and its files."""
-    if isinstance(challenge, tuple | list):
-        try:
-            output, expected = [os.fspath(path) for path in challenge]
-        except (TypeError, ValueError):
-            raise UsageError(message=f"a pair of paths is (output, expected), not {shown(challenge)}") from None
-        if out is not None or test != DEFAULT_TEST:
-            raise UsageError(message="with a pair of paths there is no", arguments=("test", "out"))
-        task = Task(out_directory="", test_name="", out_files=(output,), expected_file=expected)
-    else:
-        if out is not None and not isinstance(out, str | os.PathLike):
-            several = "; evaluate_all scores all outputs" if isinstance(out, tuple | list) else ""
-            raise UsageError(message=f"out is the name or path of one output, not {shown(out)}{several}")
-        if not isinstance(challenge, Challenge) and os.path.isfile(challenge):
-            pair = "evaluate((output, expected), metrics=…) scores one file against another"
-            place = named(os.fspath(challenge))
-            raise UsageError(message=f"{place} is a file, and not a challenge's folder\n  {pair}")
-        task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
-        task = task.replace(test_name=test, out_files=task.out_files if out is None else (os.fspath(out),))
-    task = task.replace(alt_metrics=_texts(metrics) or task.alt_metrics)
-    if tokenizer is not None:
-        from geval_py.reading.preparation import checked_name
-
-        task = task.replace(tokenizer=checked_name(tokenizer))
+    """Return the task of a challenge and its files."""
+    if not isinstance(challenge, Challenge | str | os.PathLike) or not isinstance(test, str | os.PathLike):
+        others = (
+            "score(predictions, references, metric=…) scores lists, and score_file(output, expected, metric=…) files"
+        )
+        value = test if isinstance(challenge, Challenge | str | os.PathLike) else challenge
+        raise UsageError(
+            message=f"evaluate takes a challenge and the name of a test set, not {shown(value)}\n  {others}"
+        )
+    if not isinstance(challenge, Challenge) and os.path.isfile(challenge):
+        advice = "score_file(output, expected, metric=…) scores one file against another"
+        raise UsageError(message=f"{named(os.fspath(challenge))} is a file, and not a challenge's folder\n  {advice}")
+    task = (challenge if isinstance(challenge, Challenge) else Challenge.open(challenge)).task
+    task = task.replace(
+        test_name=os.fspath(test), out_files=task.out_files if output is None else (os.fspath(output),)
+    )
+    task = _with_metrics(task, metric, tokenizer)
     return task, locate(task)
 
 
-def _texts(metrics: object) -> tuple[str, ...]:
-    names = (metrics,) if isinstance(metrics, str) or not isinstance(metrics, Iterable) else tuple(metrics)
-    if not all(isinstance(metric, str) for metric in names):
-        raise UsageError(
-            message=f"metrics are a name, as 'PerplexityHashed', or a list of names, not {shown(metrics)}"
-        )
+def _with_metrics(task: Task, metric: Metrics, tokenizer: str | None) -> Task:
+    """Return a task with other metrics; raises UsageError for a tokenizer that no metric uses."""
+    task = task.replace(alt_metrics=_names(metric) or task.alt_metrics)
+    if tokenizer is None:
+        return task
+    from geval_py.reading.preparation import checked_name
+
+    task = task.replace(tokenizer=checked_name(tokenizer))
+    schemes = select_schemes(task)
+    if not any(metric.is_tokenised for _, metric in schemes):
+        names = ", ".join(metric.name for _, metric in schemes)
+        raise UsageError(message=f"tokenizer is for metrics of words, such as BLEU, and has no effect on {names}")
+    return task
+
+
+def _names(metric: object) -> tuple[str, ...]:
+    names = (metric,) if isinstance(metric, str) or not isinstance(metric, Iterable) else tuple(metric)
+    if not all(isinstance(name, str) for name in names):
+        raise UsageError(message=f"metric is a name, such as 'PerplexityHashed', or several, not {shown(metric)}")
     return names
 
 
-class Score(MetricScore):
-    """One metric's value on one output, with its interval."""
+def _checked_vocabulary(vocabulary: Iterable[str], task: Task) -> frozenset[str]:
+    """Return the words of a vocabulary; raises UsageError for one that no metric uses."""
+    words = frozenset(vocabulary)
+    schemes = select_schemes(task)
+    if words and not any(metric.needs_vocabulary for _, metric in schemes):
+        names = ", ".join(metric.name for _, metric in schemes)
+        what = "vocabulary is for metrics on exact words, such as Perplexity, and has no effect on"
+        raise UsageError(message=f"{what} {names}")
+    return words
 
-    def __repr__(self) -> str:
-        return f"<Score: {visible(self.name)} {self.value:.6g} {self.unit}, {self.direction} is better>"
 
-    def interval(
-        self,
-        *,
-        samples: int = DEFAULT_SAMPLES,
-        seed: int = DEFAULT_SEED,
-        documents: Documents | None = None,
-        as_geval: bool = False,
-        progress: Progress | None = None,
-    ) -> Interval:
-        """Compute the 95 % interval.
+class Evaluations(list[Evaluation]):
+    """A list of the scores of several outputs. Printed as a table with one row per output."""
 
-        It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
-        resamples; with ``documents``, of all lines of the file, by documents. With ``as_geval`` it is GEval's, always
-        from resamples, which is too narrow for few lines.
+    def to_frame(self, *, intervals: bool = False) -> pd.DataFrame:
+        """Return a table with a row an output, in the list's order.
 
-        Raises UsageError for fewer than one sample, a seed below 0, and a single document.
+        Columns: ``challenge``, its folder, if there are several; ``output``, the name without ``out-`` and ``.tsv``,
+        each parameter in the names (numbers, if all its values are numbers; None where an output lacks it), and each
+        metric. With ``intervals``, the ends of the 95 % intervals are more columns, named as in
+        :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` would compare these outputs
+        by documents.
         """
-        from geval_py.explaining.documents import score_interval
-
-        return score_interval(
-            self,
-            samples=samples,
-            seed=seed,
-            documents=documents,
-            as_geval=as_geval,
-            progress=progress,
-        )
-
-
-class Evaluation(ScoredOutput):
-    """The scores of one output. Printed with one score per line, and in Jupyter as a table.
-
-    ``scores`` are in the order of the metrics. ``file_lines`` is the number of lines of the output, scored or not,
-    and ``input`` the input beside it. Equal ``signature`` mean equal scores; it is None unless it was asked for,
-    since it costs time.
-
-    Evaluations are equal if their signatures are, whatever the names of their files; an evaluation without a
-    signature equals only itself.
-    """
-
-    scores: tuple[Score, ...]
-
-    @classmethod
-    def of(cls, scored: ScoredOutput) -> Evaluation:
-        """Return an output's scores as a user holds them."""
-        return cls(**(vars(scored) | {"scores": tuple(Score._make(score) for score in scored.scores)}))
-
-    def __str__(self) -> str:
-        from geval_py.scoring.score_tables import evaluation_text
-
-        return evaluation_text(self)
-
-    def __repr__(self) -> str:
-        scores = ", ".join(f"{visible(score.name)} {score.value:.6g}" for score in self.scores)
-        return f"<Evaluation of {visible(self.output.name)}: {scores}, {counted(self.line_count, 'line')}>"
-
-    def interval(
-        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None
-    ) -> Interval:
-        """Compute the 95 % interval of the first metric's value.
-
-        It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
-        resamples. ``documents`` is a column of the input (its name or its number, from 1) or one value per line:
-        lines with the same value are one document. The interval is then by documents, since lines of one document are
-        alike. By default the column is declared in config.txt or found, if there is one, as in
-        :func:`geval_py.compare`; False takes each line by itself.
-
-        Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
-        """
-        return self.scores[0].interval(samples=samples, seed=seed, documents=self._documents(documents))
-
-    def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy = None) -> dict[str, float]:
-        """Return the scores in a flat dictionary, as loggers of experiments want them.
-
-        Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
-        ``_low`` and ``_high``; ``documents`` are as for :meth:`interval`.
-        """
-        values = {score.name: score.value for score in self.scores}
-        return values | interval_ends(self.scores, self._documents(documents)) if intervals else values
-
-    def _documents(self, by: DocumentsBy) -> Documents | None:
-        """Return the documents of all lines of the file."""
-        from geval_py.explaining.documents import choose_documents
-
-        return choose_documents([self], by)[0]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Make a table with a row a line.
-
-        Columns: ``line`` (from 1), the columns of the input by their header names (or numbers, from 1), ``expected``,
-        ``output``, ``loss`` (or the other statistics of the first metric) and ``score`` (of that metric). If the name
-        of a column of the input is taken, it becomes ``in<name>``, or its number. Raises as :meth:`read_items`.
-        """
-        return self._frame(None)
-
-    def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
-        """Make the table of all or of selected lines; the index is a line's place among all."""
         import pandas as pd
 
-        keep = [True] * self.line_count if selected is None else selected
-        first, header = self.scores[0], self.split.in_header
-        names, statistics = first.metric.measure.columns, first.statistics.columns
-        inputs, expected, outputs = zip(*compress(self.read_items(), keep), strict=True)
-        columns: dict[str, Any] = {"line": list(compress(self.line_numbers or range(1, self.line_count + 1), keep))}
-        own: dict[str, Sequence[Any]] = {"expected": expected, "output": outputs}
-        own |= {name: list(compress(column, keep)) for name, column in zip(names, statistics, strict=True)}
-        own["score"] = list(compress(self.line_scores(), keep))
-        width = self.input_width()
-        rows = [text.split("\t") for text in inputs] if width else []
-        columns |= input_columns(rows, width, header, {*columns, *own})
-        return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
+        from geval_py.scoring.score_tables import score_columns
 
-    def lines(
+        rows = [one.scores_dict(intervals=False) for one in self]
+        if intervals:
+            from geval_py.explaining.documents import choose_documents
+
+            sets: dict[tuple[File | str, str], list[int]] = {}  # the documents are chosen once for each test set
+            for n, one in enumerate(self):
+                answers = one.split.expected
+                sets.setdefault((answers.path or answers, one.scores[0].scheme.text), []).append(n)
+            for members in sets.values():
+                documents, _ = choose_documents([self[n] for n in members], None)
+                for n in members:
+                    rows[n] |= self[n].scores_dict(documents=documents)
+        return pd.DataFrame(score_columns(self, rows))
+
+    def to_markdown(self, *, precision: int | None = None, names: Mapping[str, str] | None = None) -> str:
+        """Write a Markdown table: the columns of :meth:`to_frame`, a row an output; arguments as of to_latex."""
+        from geval_py.scoring.score_tables import scores_table
+
+        return "".join(scores_table(self, precision, names, for_paper=True).markdown())
+
+    def to_latex(
         self,
+        caption: str | None = None,
+        label: str | None = None,
         *,
-        sort: Literal["worst", "best"] | None = None,
-        filter: str | Sequence[str] = (),
-        tokenizer: str | None = None,
-        numerical_features: bool = False,
-        cartesian: bool = False,
-    ) -> pd.DataFrame:
-        """Make the table of :meth:`to_frame`, the worst or the best lines first, or only of lines with some features.
+        precision: int | None = None,
+        names: Mapping[str, str] | None = None,
+    ) -> str:
+        """Write a LaTeX table, with the package booktabs: the columns of :meth:`to_frame`, a row an output.
 
-        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, all of which a line must
-        have; they are written as in :meth:`worst_features`, with the same ``tokenizer`` and ``cartesian``. With
-        ``numerical_features``, lengths and numbers are features too: ``"in<Text>:=#8"``, ``"in<Year>:=1901"``.
-
-        Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
+        A ``caption``, which is escaped, or a ``label`` puts it into a table environment. Scores have ``precision``
+        digits after the point, by default as config.txt says, and all if it does not. ``names`` are shown instead of
+        the outputs' own, by which they are given, or by a shorter name, as a baseline; there are then no columns of
+        parameters. Raises UsageError for an output that is not there, and for a label with other characters than
+        letters, digits and ``:._/+-``.
         """
-        from geval_py.reading.features import FeatureKinds, Fields, parse_filter, tokens_of
+        from geval_py.explaining.comparison import checked_label
+        from geval_py.scoring.score_tables import scores_table
+        from geval_py.tables.formats import latex_document
 
-        if sort not in (None, "worst", "best"):
-            raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
-        names = (filter,) if isinstance(filter, str) else tuple(filter)
-        kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
-        item_filter = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
-        frame = self._frame(None if item_filter is None else self.select(item_filter))
-        if sort is None:
-            return frame
-        greatest_first = self.scores[0].greatest_first(worst=sort == "worst")
-        return frame.sort_values("score", ascending=not greatest_first, kind="stable")
+        table = scores_table(self, precision, names, for_paper=True)
+        signed = signature_lines((one.output.name, one.signature) for one in self)
+        return "".join(latex_document(table, (), (), signed, caption, checked_label(label)))
 
-    def worst_features(
-        self,
-        *,
-        other: Evaluation | None = None,
-        best: bool = False,
-        min_frequency: int | None = None,
-        bigrams: bool = False,
-        word_shapes: bool = False,
-        numerical_features: bool = False,
-        cartesian: bool = False,
-        min_cartesian_frequency: int | None = None,
-        tokenizer: str | None = None,
-        documents: DocumentsBy = None,
-        distinct: bool = False,
-        cluster: distributed.Client | None = None,
-    ) -> pd.DataFrame:
-        """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
-
-        ``count`` is the number of lines with a ``feature``, ``score`` their mean, ``p`` one-sided, of the
-        Mann-Whitney U test, and ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of
-        features in the table. For losses in nats there are ``perplexity`` (exp of their mean) and, with a 95 %
-        interval, ``gain``: the share by which the perplexity of all lines would fall if these lines were no worse
-        than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
-        correlation, two-sided.
-
-        ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines on which it
-        is the same are alike. q then comes from comparing lines with others of the same document, the interval of the
-        gain is by documents, and there is the number of ``documents`` with a feature. By default the column
-        is chosen as in :func:`geval_py.compare`; False takes each line by itself. ``distinct`` chooses the
-        few features that together explain the bad lines, the most telling first, with the share of the losses'
-        variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are ranked. ``best``
-        ranks features that go with good scores. The workers of a ``cluster``, a Dask client, count the features. The
-        other arguments are those of the command line: of more than 200,000 lines, ``min_frequency`` is by default as
-        great as it can be without leaving out a feature that can be significant. Raises UsageError for an unknown
-        column, and for distinct pairs of features.
-        """
-        from geval_py.explaining.worst_features import rank_features
-        from geval_py.reading.features import FeatureKinds, tokens_of
-        from geval_py.scoring.cluster import workers_of
-
-        kinds = FeatureKinds(
-            bigrams=bigrams, word_shapes=word_shapes, numerical=numerical_features, cartesian=cartesian,
-            tokens=tokens_of(tokenizer),
-        )  # fmt: skip
-        return rank_features(
-            self, kinds, other=other, best=best, least=min_frequency, least_of_pair=min_cartesian_frequency,
-            costs=True, documents=documents, distinct=distinct, workers=workers_of(cluster),
-        ).to_frame()  # fmt: skip
+    def __repr__(self) -> str:
+        return "".join(self._table().text()).removesuffix("\n") if self else "[]"
 
     def _repr_html_(self) -> str:
-        """Show the scores as a table in Jupyter."""
-        from geval_py.scoring.score_tables import scores_html
+        return "".join(self._table().html()) if self else ""
 
-        return scores_html(self)
+    def _table(self) -> Table:
+        from geval_py.scoring.score_tables import scores_table
 
-
-def interval_ends(scores: Iterable[Score], documents: Documents | None) -> dict[str, float]:
-    """Return the ends of each score's interval, under its name with ``_low`` and ``_high``."""
-    ends: dict[str, float] = {}
-    for score in scores:
-        interval = score.interval(documents=documents)
-        ends |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
-    return ends
+        return scores_table(self)

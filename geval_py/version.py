@@ -5,6 +5,17 @@ REPOSITORY = "https://github.com/geval-py/geval-py"  # these two also stand in p
 DOCUMENTATION = f"{REPOSITORY}/blob/main/docs"
 
 
+def build_version() -> str:
+    """Return the version, with the commit that the package was built from, if it was built from a checkout."""
+    from pkgutil import get_data
+
+    try:
+        commit = (get_data("geval_py", "commit.txt") or b"").decode().strip()
+    except OSError:
+        return __version__
+    return f"{__version__}+{commit}" if commit else __version__
+
+
 def installs(extra: str) -> str:
     """Return the command that installs the packages of an extra, from any folder and in any shell."""
     import re

@@ -3,13 +3,13 @@
 import gzip
 from array import array
 
+from geval_py.reading.sources import find_file
 from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
-from geval_py.reading.sources import find_file
 from geval_py.reading.splits import Split
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, read_lines
 from geval_py.scoring.blocks import Progress
 
@@ -88,8 +89,8 @@ class PartFiles(NamedTuple):
     """
 
     part: str
-    path: str
-    expected: str | None = None
+    file: File
+    expected: File | None = None
     header: str | None = None
     expected_header: str | None = None
     left: int = 0
@@ -97,6 +98,11 @@ class PartFiles(NamedTuple):
     group: int | None = None
     is_text: bool = False
     names: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The file as it was named."""
+        return self.file.name
 
     @property
     def has_gap(self) -> bool:
@@ -121,7 +127,7 @@ def read_items(files: PartFiles, vocabulary: Vocabulary, progress: Progress | No
     """
     answers = files.answers()
     lines = 0
-    with LineReader(files.path, header=files.header) as reader:
+    with LineReader(files.file, header=files.header) as reader:
         while True:
             data = reader.block(BLOCK_BYTES)
             if not data and lines:
@@ -131,12 +137,12 @@ def read_items(files: PartFiles, vocabulary: Vocabulary, progress: Progress | No
             if len(words) == len(texts):
                 yield number_items(texts, words, files, vocabulary, lines + 1)
             lines += len(texts)
-            if progress is not None and reader.source.size:
-                progress(reader.source.position or 0, reader.source.size)
+            if progress is not None:
+                progress(reader.position, reader.size)
             if not data:
                 break
     if answers is not None:
-        check_line_count("input", files.path, lines, files.expected or "", len(answers))
+        check_line_count("input", files.path, lines, files.expected.name if files.expected else "", len(answers))
 
 
 def number_items(

@@ -53,16 +53,14 @@ from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.rules import Place, Problem, Report, Rule, file_problem
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading import compression
-from geval_py.reading.answers import INFO_FILE, STATE_FILE
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import first_name, read_lines
-from geval_py.reading.sources import VirtualFile, names_in
 from geval_py.reading.splits import (
     EXPECTED_FILE,
-    FOLDER,
     INPUT_FILE,
     TRAINING_SET,
+    answers_at,
     answers_in,
     find_answers,
     is_usual_name,
@@ -414,8 +412,8 @@ def find_sources(
         sources.append(
             PartFiles(
                 part=name,
-                path=data.input,
-                expected=apart or data.expected,
+                file=data.input,
+                expected=answers_at(apart) if apart else data.expected,
                 header=first_name(data.in_header),
                 expected_header=first_name(data.out_header),
                 left=places[0],
@@ -451,7 +449,7 @@ def _search_public(
     log = ("log", "--all", "--format=", "--name-only", "--relative", "-z", "--", f":(glob){HIDDEN_BEGINNING}*/**")
     for name in sorted({name.strip("\n") for name in os.fsdecode(_git(folder, *log)).split("\0")} - {""}):
         _, *inside = name.split("/")
-        if (len(inside) == 1 and is_usual_name(inside[0])) or inside == [FOLDER, STATE_FILE]:
+        if len(inside) == 1 and is_usual_name(inside[0]):
             in_history.append(name)
             message = f"the git history has answers of a hidden set: {name}"
             leaks.add_file("E401", os.path.join(folder, name), message)
@@ -461,12 +459,10 @@ def _search_public(
         if not answers:
             continue
         keys.append(AnswerKey(files.part, answers, vocabulary))
-        if files.expected is not None and files.expected not in in_public:
+        if files.expected is not None and files.expected.name not in in_public:
             originals.add(sha256("\n".join(read_lines(files.expected)).encode()).digest())
-            for file in files.expected.files if isinstance(files.expected, VirtualFile) else ():
-                if os.path.basename(file) not in (STATE_FILE, INFO_FILE):
-                    with open(file, "rb") as stream:
-                        originals.add(file_digest(stream, "sha256").digest())
+            with open(files.expected, "rb") as stream:
+                originals.add(file_digest(stream, "sha256").digest())
     budget = Budget()
     gaps = [Sought(part.blocks, Items.around_gaps) for part in parts]
     searched: list[str] = []
@@ -487,8 +483,7 @@ def _search_public(
                     return message
         return ""
 
-    of_datasets = (os.path.join(path, name) for path in in_public if os.path.isdir(path) for name in names_in(path))
-    excluded = {*in_public, *of_datasets, *(files.path for files in sources)}
+    excluded = {*in_public, *(files.path for files in sources)}
     for path, data in public_files(folder, excluded, budget):
         if sha256(data).digest() in originals:
             leaks.add_file("E401", path, "its text equals the answers of a hidden set")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from geval_py.authoring import corpora, leaks
 from geval_py.authoring.init import config_text
 from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading import config, sources, splits
+from geval_py.reading import config, files, splits
 from geval_py.reading.challenge import README_FILE
 from geval_py.reading.lines import check_line_count, first_name, read_lines
 from geval_py.reading.rewriting import GITIGNORE, GITIGNORE_FILE, check_new_folder, new_folder, write_files
@@ -225,14 +225,14 @@ def read_items(folder: str, *, columns: Sequence[str] = (), group: str | None = 
     chosen = names[0] if group is None else group
     corpora.check_group(chosen, names)
     place = os.path.join(folder, splits.INPUT_FILE)
-    path = sources.find_file(place)
+    path = files.find_file(place)
     if path is None:
         raise MissingFileError(what="No file with the input", path=place)
     place = os.path.join(folder, splits.EXPECTED_FILE)
     expected = splits.find_answers(place)
     if expected is None:
         raise MissingFileError(what="No file with the expected results", path=place)
-    answers = list(read_lines(expected, header=first_name(headers[1])))
+    answers = list(read_lines(splits.answers_at(expected), header=first_name(headers[1])))
     lines = list(read_lines(path, header=names[0]))
     check_line_count("input", path, len(lines), expected, len(answers))
     if not lines:

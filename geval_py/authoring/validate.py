@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from geval_py.errors import DataError, GevalError, MissingFileError, MissingPackageError, UsageError
-from geval_py.reading import challenge, compression, config, rewriting, sources, splits
+from geval_py.reading import challenge, compression, config, files, rewriting, splits
 from geval_py.reading.lines import LineReader, is_utf8, read_lines
 from geval_py.reading.outputs import OUTPUT_FILE, Output
 from geval_py.scoring import evaluate
@@ -102,14 +101,14 @@ def _score_faults(
     task: config.Task, test_name: str, expected: str, schemes: Sequence[evaluate.Named]
 ) -> Iterator[Fault]:
     """Score the answers of a set as a perfect output with each metric; less than the best score is a fault."""
-    task = task.replace(test_name=test_name, expected_directory=task.directory, out_files=(sources.STANDARD_INPUT,))
+    task = task.replace(test_name=test_name, expected_directory=task.directory, out_files=(files.STANDARD_INPUT,))
     for scheme in schemes:
         metric = scheme[1]
         try:
             split = splits.locate(task)
             header = split.output_header
-            perfect = partial(_perfect_output, expected, header, metric)
-            output = Output(sources.memory_file(expected, perfect), OUTPUT_FILE, {})
+            perfect = files.File.of_pieces(expected, _perfect_output(split.expected, header, metric))
+            output = Output(perfect, OUTPUT_FILE, {})
             vocabulary = evaluate.vocabulary_for([scheme], task)
             evaluation = evaluate.evaluate_output(split, output, [scheme], vocabulary)
         except DataError as error:
@@ -123,12 +122,12 @@ def _score_faults(
                 yield Fault(
                     "The best possible value was not obtained with the expected data, "
                     f"expected: {shortest(best)} , obtained: {shortest(value)}",
-                    split.expected,
+                    split.expected.name,
                     f"with {evaluation.scores[0].name}",
                 )
 
 
-def _perfect_output(expected: str, header: str | None, metric: Metric) -> Iterator[bytes]:
+def _perfect_output(expected: files.File, header: str | None, metric: Metric) -> Iterator[bytes]:
     """Yield the lines that are certain of the answers, in a metric's format: ``the:1.0`` or the answer itself."""
     for word in read_lines(expected, header=header):
         plain = not metric.is_of_words or (metric.bits is None and is_class_line(word))
@@ -224,7 +223,7 @@ def _read_config(
 def files_named(folder: str, pattern: str) -> list[str]:
     """Return the files of a folder, compressed or not, whose names match a pattern, in order."""
     endings = ("", *compression.COMPRESSED_ENDINGS)
-    return sorted(path for ending in endings for path in sources.matching_files(folder, pattern + ending))
+    return sorted(path for ending in endings for path in files.matching_files(folder, pattern + ending))
 
 
 def _set_faults(

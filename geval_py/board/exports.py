@@ -13,7 +13,6 @@ import re
 import shutil
 import tarfile
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from hashlib import file_digest, sha256
 from itertools import zip_longest
@@ -32,7 +31,8 @@ from geval_py.board.references import expected_of
 from geval_py.board.settings import AFTER, BoardSettings, read_settings, read_text
 from geval_py.board.site import build, files
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
-from geval_py.reading import challenge, compression, config, rewriting, sources, splits
+from geval_py.reading import challenge, compression, config, rewriting, splits
+from geval_py.reading.files import find_file
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
 from geval_py.tables.escapes import json_text
@@ -83,10 +83,7 @@ def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
     members: dict[str, str] = {}
 
     def add(place: str, path: str) -> None:
-        """Add a file, or all files that it consists of: its parts, or those of a folder with answers."""
-        paths = path.files if isinstance(path, sources.VirtualFile) else sources.parts_of(path)
-        folder = os.path.dirname(path)
-        members.update({f"{place}/{os.path.relpath(one, folder).replace(os.sep, '/')}": one for one in paths})
+        members[f"{place}/{os.path.basename(path)}"] = path
 
     task = config.config_task(settings.challenge)
     for name in (challenge.README_FILE, config.CONFIG_FILE, task.in_header, task.out_header):
@@ -105,7 +102,7 @@ def files_of(settings: BoardSettings, *, public: bool) -> dict[str, str]:
     are_apart = os.path.realpath(settings.answers) != os.path.realpath(settings.challenge)
     for test in settings.tests:
         for place, folder in ((CHALLENGE, settings.challenge), (ANSWERS, settings.answers)):
-            inputs = sources.find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
+            inputs = find_file(os.path.join(folder, test.name, splits.INPUT_FILE))
             if inputs is not None and (place == CHALLENGE or are_apart):
                 add(f"{place}/{test.name}", inputs)
         if test.visible or not public:
@@ -223,8 +220,7 @@ def read_archive(file: str, place: str) -> str:
     whole export, or in which anything differs from what :func:`write_archive` writes.
     """
     unpacked, folder = os.path.join(place, "export.tar"), os.path.join(place, "board")
-    source = closing(sources.Source(file, None))
-    with source as opened, io.BufferedReader(opened.stream) as stream, open(unpacked, "xb") as copy:
+    with compression.open_unpacked(file) as opened, io.BufferedReader(opened) as stream, open(unpacked, "xb") as copy:
         shutil.copyfileobj(stream, copy)
     members: dict[str, str] = {}
     digests: bytes | None = None

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.reading import config, lines, sources, splits
+from geval_py.reading import config, files, lines, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import find_answers
 from geval_py.scoring.metrics import find_metric
@@ -55,7 +55,7 @@ def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
     """
     if not os.path.isdir(settings.challenge):
         raise MissingFileError(what="No challenge, so no documents of its lines,", path=settings.challenge)
-    place = sources.find_file(os.path.join(settings.challenge, test.name, splits.INPUT_FILE))
+    place = files.find_file(os.path.join(settings.challenge, test.name, splits.INPUT_FILE))
     rows = [] if place is None else [line.split("\t") for line in lines.read_lines(place)]
 
     def column(number: int) -> list[str]:
@@ -109,12 +109,12 @@ def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
         raise UsageError(message=message)
     expected = expected_of(settings.challenge, settings.answers, test)
     header = splits.read_header(task.directory, task.out_header)
-    yield f"expected:{_digest_of_lines(expected)}"
+    yield f"expected:{lines.sha256_of(splits.answers_at(expected))}"
     yield f"out-header:{'|'.join(header[:1])}"
     metrics = [find_metric(scheme.metric) for scheme in task.schemes()]
     if task.needs_input or any(metric.needs_input for metric in metrics):
         split = splits.locate(task.replace(expected_file=expected, out_files=(expected,)))
-        yield f"input:{_digest_of_lines(split.input) if split.input else ''}"
+        yield f"input:{lines.sha256_of(split.input) if split.input else ''}"
         yield f"in-header:{'|'.join(split.in_header)}"
     if any(metric.needs_vocabulary for metric in metrics):
         yield f"vocabulary:{_digest(sorted(splits.read_vocabulary(task)))}"
@@ -122,12 +122,6 @@ def _parts(settings: BoardSettings, test: str, metric: str) -> Iterator[str]:
         yield f"tokenizer:{task.tokenizer}"
     if metric == settings.metric:
         yield f"seed:{settings.seed}"
-
-
-def _digest_of_lines(path: str) -> str:
-    with lines.LineReader(path, digest=True) as reader:
-        reader.count_rest()
-    return reader.sha256 or ""
 
 
 def _digest(parts: Iterator[str] | list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Check outputs: read each once, let threads or a cluster's workers check its blocks, and sum up what they found."""
+"""Check outputs: read each once, let threads check its blocks, and sum up what they found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geval_py.checking import word_checks
 from geval_py.checking.places import place_of
@@ -36,16 +36,13 @@ from geval_py.errors import (
     UnreadableFileError,
     UnsupportedEncodingError,
 )
-from geval_py.reading import lines, sources, wordprobs
+from geval_py.reading import files, lines, wordprobs
 from geval_py.reading.challenge import sets_of_length
-from geval_py.reading.formats import notes_on
+from geval_py.reading.outputs import output_at
 from geval_py.reading.schemes import DEFAULT_BITS
-from geval_py.scoring.blocks import Progress, ProgressOf, Threads, Workers, map_blocks, no_progress
+from geval_py.scoring.blocks import Progress, ProgressOf, map_blocks, no_progress
 from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, shorten, visible
-
-if TYPE_CHECKING:
-    import distributed
 
 DEFAULT_MAX_PLACES = 20
 CASE_SHARE = 0.05  # of the lines: a model that is not lower-cased breaks W302 on fewer
@@ -58,7 +55,7 @@ MAX_INPUT_BYTES = 1 << 26  # of in.tsv, in which the cause of a wrong number of 
 MIN_LINES_FOR_LABELS = 10  # on fewer lines, no label may be right by chance
 
 
-def check_submission(
+def check(
     path: str | os.PathLike[str] = ".",
     *,
     challenge: str | os.PathLike[str] | None = None,
@@ -68,7 +65,6 @@ def check_submission(
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
-    cluster: distributed.Client | None = None,
 ) -> Report:
     """Find the problems of a submission; ``path`` is an output, a test set's folder, or the submission's folder.
 
@@ -76,15 +72,11 @@ def check_submission(
     names of the only test sets to check; ``metrics`` replace the challenge's; ``rules`` are the codes or names of the
     only rules; rules about unreadable files always apply. ``max_places`` places are kept of each rule and output
     (0: all). A compressed output that unpacks to more than ``max_bytes`` is a problem. ``progress`` is called after
-    each block with the number of bytes read of one output, and its size. ``cluster`` is the client of a Dask cluster
-    whose workers check the lines.
+    each block with the number of bytes read of one output, and its size.
 
-    No output makes this fail. Raises UsageError for an unknown rule, for a folder that is no challenge, for a file
-    that the workers of a cluster cannot read, and as ``find_targets``; DataError for a mistake in the test set of
-    standard input; ClusterError.
+    No output makes this fail. Raises UsageError for an unknown rule, for a folder that is no challenge, and as
+    ``find_targets``.
     """
-    from geval_py.scoring.cluster import workers_of
-
     tests = (tests,) if isinstance(tests, str) else tests
     metrics = (metrics,) if isinstance(metrics, str) else metrics
     rules = (rules,) if isinstance(rules, str) else rules
@@ -95,7 +87,6 @@ def check_submission(
         max_bytes=max_bytes,
         keep_going=True,
         progress_of=lambda _: nullcontext(progress),
-        workers=workers_of(cluster),
     )
 
 
@@ -108,7 +99,6 @@ def check_targets(
     progress_of: ProgressOf = no_progress,
     strict: bool = False,
     keep_going: bool = False,
-    workers: Workers | None = None,
 ) -> Report:
     """Check outputs with the rules of some codes; report missing outputs too.
 
@@ -132,23 +122,27 @@ def check_targets(
             while of_output is None:
                 try:
                     of_output = check_output(
-                        target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress, workers=workers
+                        target, rules, max_places=max_places, max_bytes=max_bytes, progress=progress
                     )
                 except MissingPackageError as error:
                     if not keep_going:
                         raise
                     of_output = [_unreadable(target.output, str(error))]
                 except DataError as error:  # of a file of the test set, which is left out
-                    if error.path not in (target.expected, target.input) or not os.path.isfile(target.output):
-                        raise  # a stream can be read only once
+                    expected, inputs = (
+                        None if file is not None and file.name == error.path else file
+                        for file in (target.expected, target.input)
+                    )
+                    if (expected, inputs) == (target.expected, target.input):
+                        raise
                     target = target._replace(
-                        expected=None if target.expected == error.path else target.expected,
-                        input=None if target.input == error.path else target.input,
+                        expected=expected,
+                        input=inputs,
                         without_count=CANNOT_BE_READ,
                         unreadable=(*target.unreadable, error),
                     )
         problems += of_output
-        notes += [*target.notes, *notes_on(target.output)]
+        notes += [*target.notes, *(f"{named(target.output)}: {note}" for note in target.file.notes)]
         unreadable += target.unreadable
         is_counted = target.expected is not None or target.input is not None or COUNTED.isdisjoint(rules)
         if not is_counted and not any(problem.rule.code in {*UNREADABLE, "E102"} for problem in of_output):
@@ -163,15 +157,15 @@ def check_targets(
     )
 
 
-def _unreadable(path: str, reason: str, part: str = "") -> Problem:
-    message = f"{part}the output cannot be read: {visible(reason)}"
+def _unreadable(path: str, reason: str) -> Problem:
+    message = f"the output cannot be read: {visible(reason)}"
     return file_problem(RULES_BY_CODE["E101"], path, message, fix=READ_FORMATS)
 
 
 def unreadable_output(path: str, max_bytes: int = lines.DEFAULT_MAX_BYTES) -> Problem | None:
     """Return the problem of an output that is not text, or cannot be read to its end; None if there is none."""
     try:
-        problems = check_output(Target(path), UNREADABLE, max_places=1, max_bytes=max_bytes)
+        problems = check_output(Target(output_at(path).file), UNREADABLE, max_places=1, max_bytes=max_bytes)
     except MissingPackageError as error:
         return _unreadable(path, str(error))
     return problems[0] if problems else None
@@ -184,12 +178,11 @@ def check_output(
     max_places: int = DEFAULT_MAX_PLACES,
     max_bytes: int = lines.DEFAULT_MAX_BYTES,
     progress: Progress | None = None,
-    workers: Workers | None = None,
 ) -> list[Problem]:
     """Check one output with the rules of some codes; return the problems in the order of the table of rules.
 
     An output that cannot be read is a problem, not an error. Raises DataError only for the test set's own files
-    (expected, input); with workers elsewhere ClusterError, and UsageError for a stream, which can be read only once.
+    (expected, input).
     """
     codes = frozenset(rules) - target.pointless
     total = Findings(max_places or 1 << 62)
@@ -205,7 +198,7 @@ def check_output(
         )
     try:
         with (
-            lines.LineReader(target.output, header=target.output_header, max_bytes=max_bytes) as outputs,
+            lines.LineReader(target.file, header=target.output_header, max_bytes=max_bytes) as outputs,
             ExitStack() as stack,
         ):
             expected = None
@@ -213,7 +206,7 @@ def check_output(
                 expected = stack.enter_context(lines.LineReader(target.expected, header=target.output_header))
             has_mark = outputs.has_byte_order_mark
             answers_read = 0
-            for block, findings in map_blocks(outputs, expected, work, workers or Threads(), progress=progress):
+            for block, findings in map_blocks(outputs, expected, work, progress=progress):
                 total.extend(findings)
                 answers_read += block.known
                 if total.counts["binary"]:
@@ -228,22 +221,20 @@ def check_output(
                 with lines.LineReader(target.input, header=target.in_header) as inputs:
                     items = inputs.count_rest()
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
-        is_part = sources.is_part_of(error.path, target.output)
-        if error.path != target.output and not is_part:
+        if error.path != target.output:
             raise
-        part = f"{named(error.path)}: " if is_part else ""
         if isinstance(error, UnsupportedEncodingError):
-            problem = file_problem(RULES_BY_CODE["E106"], target.output, part + error.reason, line=1)
+            problem = file_problem(RULES_BY_CODE["E106"], target.output, error.reason, line=1)
         elif isinstance(error, UnreadableFileError):
-            problem = _unreadable(target.output, error.reason, part)
-            if sources.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:
+            problem = _unreadable(target.output, error.reason)
+            if files.format_ending(target.output) and getattr(error.__cause__, "errno", None) is None:
                 problem = replace(problem, rule=RULES_BY_CODE["E108"], fix="")  # it is there
         else:
             if isinstance(error, CorruptFileError):
-                message = f"{part}corrupt {error.compression} file: {visible(error.reason)}"
+                message = f"corrupt {error.compression} file: {visible(error.reason)}"
             else:
                 is_larger = "a line has" if error.what == "line" else "it unpacks to"
-                message = f"{part}{is_larger} more than {error.max_bytes} bytes"
+                message = f"{is_larger} more than {error.max_bytes} bytes"
             problem = file_problem(RULES_BY_CODE["E105"], target.output, message, lines=total.lines)
         return [problem] if problem.rule.code in codes else []
     if classes and (kept := total.places.get("W216")):  # the nearest class takes long to find, so only for places

@@ -19,9 +19,9 @@ from geval_py.checking.rules import FLAG_RULES, RULES
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import SAMPLED_LINES, find_subwords
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.reading import rewriting, schemes, sources, wordprobs
+from geval_py.reading import files, rewriting, schemes, wordprobs
+from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.reading.lines import BYTE_ORDER_MARK, LineReader, read_lines
-from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.scoring.kernel import backends, reference
 from geval_py.text import named
 
@@ -167,10 +167,12 @@ def fix_file(
     a file that was not named), and a file that was changed meanwhile or cannot be written; UnreadableFileError or
     CorruptFileError if the file cannot be read. The file is then unchanged.
     """
-    if sources.name_of(path).endswith(FORMAT_ENDINGS):
+    if files.name_of(path).endswith(FORMAT_ENDINGS):
         raise UsageError(message=f"Cannot fix {named(path)}: it is not TSV; `geval convert` writes it as TSV")
     original = rewriting.check_replaceable(path, verb="fix")
-    if "W206" in rules and "W221" in find_subwords(Target(path), [*islice(read_lines(path), SAMPLED_LINES)]):
+    if "W206" in rules and "W221" in find_subwords(
+        Target(files.File(path)), [*islice(read_lines(path), SAMPLED_LINES)]
+    ):
         rules = set(rules) - {"W206"}
     has_tabs = has_spaces = False  # whether TABs separate entries, and no line has a space (E118)
     if "E118" in rules:
@@ -184,7 +186,7 @@ def fix_file(
             for _ in fixes.fix_blocks(reader):
                 pass
             return fixes
-        compression = reader.source.compression
+        compression = reader.compression
         replacing = rewriting.written_whole(
             path, compression=compression, original=original, backup=backup, verb="fix"
         )

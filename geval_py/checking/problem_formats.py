@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
-from geval_py.reading.sources import format_ending
+from geval_py.reading.files import format_ending
 from geval_py.tables.escapes import json_text
 from geval_py.tables.formats import Shown
 from geval_py.tables.layout import fitted, picture

@@ -21,8 +21,9 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
-from geval_py.reading import compression, config, sources, wordprobs
-from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
+from geval_py.reading import compression, config, files, wordprobs
+from geval_py.reading.files import File
+from geval_py.reading.formats import ANSWERS_ALONE
 from geval_py.reading.lines import LineReader, decode_lines, first_name
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
 from geval_py.reading.preparation import Preparation
@@ -32,7 +33,7 @@ from geval_py.reading.splits import (
     OUT_HEADER_FILE,
     TRAINING_SET,
     advice_on_documents,
-    by_ids,
+    answers_at,
     find_answers,
     outputs_named,
     read_header,
@@ -65,10 +66,10 @@ class Target(NamedTuple):
     ``challenge`` is the folder of the options, ``notes`` say what is not known of them, and what is checked instead.
     """
 
-    output: str
+    file: File
     challenge: str = os.curdir
-    expected: str | None = None
-    input: str | None = None
+    expected: File | None = None
+    input: File | None = None
     without_count: str = "its test set is not known"
     unreadable: tuple[DataError, ...] = ()
     header: str | None = None
@@ -76,13 +77,18 @@ class Target(NamedTuple):
     header_is_skipped: bool = False
     words_are_plain: bool = True
     metric: Metric | None = None
-    training: str | None = None
+    training: File | None = None
     preparation: Preparation | None = None
     is_text: bool = False
     has_metric: bool = True
     reader: Metric | None = None
     pointless: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+
+    @property
+    def output(self) -> str:
+        """The output as it was named."""
+        return self.file.name
 
     @property
     def is_of_words(self) -> bool:
@@ -110,7 +116,7 @@ def find_targets(
     """
     for scheme in config.checked_schemes(metrics):
         find_metric(scheme.metric)
-    if paths.count(sources.STANDARD_INPUT) > 1:
+    if paths.count(files.STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one output as -")
     if challenge is not None:
         _check_challenge(challenge, tests)
@@ -159,12 +165,11 @@ def _fault_of(output: Output, submission: str | None) -> Problem | None:
         return _missing(output.path, output.fault)
     if submission is None:
         return None
-    if not sources.is_remote(output.path):
+    if not files.is_remote(output.path):
         root = os.path.realpath(submission)
-        parts = map(os.path.realpath, sources.parts_of(output.path))
-        if any(os.path.commonpath([part, root]) != root for part in parts):
+        if os.path.commonpath([os.path.realpath(output.path), root]) != root:
             return _missing(output.path, "a link that leads outside of the submission; it is not followed")
-    if not sources.is_file(output.path):
+    if not files.is_regular(output.path):
         problem = _missing(output.path, f"it is {'a folder' if os.path.isdir(output.path) else 'not a regular file'}")
         return replace(problem, fix="Rename it, or write the output to a file of this name.")
     return None
@@ -191,10 +196,8 @@ def _output_targets(path: str, challenge: str | None, tests: Sequence[str]) -> I
             if output.path in seen:
                 _only_one(tests, output.path)
             seen.add(output.path)
-            is_far = sources.is_address(output.path) or sources.is_remote(output.path)
-            in_no_folder = is_far or output.path == sources.STANDARD_INPUT
-            place = None if in_no_folder else os.path.dirname(os.path.abspath(output.path))
-            yield _with_test_set(output.path, *_test_set_of(place, challenge, test))
+            place = None if output.file.is_in_no_folder else os.path.dirname(os.path.abspath(output.path))
+            yield _with_test_set(output.file, *_test_set_of(place, challenge, test))
 
 
 def _no_such_file(path: str) -> str:
@@ -202,11 +205,11 @@ def _no_such_file(path: str) -> str:
     if not path:
         return "the path is empty"
     folder, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
-    is_there = sources.is_folder(folder)
+    is_there = files.is_folder(folder)
     if not {*"*?["}.isdisjoint(path):
         outputs = [output.name for output in find_outputs(folder)] if is_there else []
         return "no file matches the pattern" + (f"; the outputs there are {some_of(outputs)}" if outputs else "")
-    close = nearest(name, sources.names_in(folder)) if is_there else None
+    close = nearest(name, files.names_in(folder)) if is_there else None
     if close:
         return f"there is no such file; did you mean {visible(close)}?"
     if path == name and "." not in name and (sets := test_sets(os.curdir)):
@@ -247,38 +250,38 @@ def _folder_targets(
 ) -> Iterator[Target | Problem]:
     """Yield the outputs in a folder, or a problem that names the files which only lack an output's ending."""
     try:
-        outputs = find_outputs(folder) if sources.find_file(folder) == folder else ()
+        outputs = find_outputs(folder) if files.find_file(folder) == folder else ()
     except DataError as error:
         yield _missing(error.path, error)
         return
     if not outputs:
-        names = sources.names_in(folder, "file") if sources.is_folder(folder) else []
+        names = files.names_in(folder, "file") if files.is_folder(folder) else []
         advice = advice_on_names(name for name in names if name != OUT_HEADER_FILE)
         yield _missing(os.path.join(folder, OUTPUT_FILE), f"{_NO_OUTPUT}; {advice}" if advice else _NO_OUTPUT)
     for output in outputs:
-        yield _fault_of(output, submission) or _with_test_set(output.path, challenge, test, doubt)
+        yield _fault_of(output, submission) or _with_test_set(output.file, challenge, test, doubt)
 
 
-def _with_test_set(output: str, challenge: str, test: str | None, doubt: str) -> Target:
+def _with_test_set(output: File, challenge: str, test: str | None, doubt: str) -> Target:
     """Return the target of an output, with the answers and the input of its test set, or why that is unknown."""
     target = Target(output, challenge, without_count=doubt)
     if test is None:
         return target
     folder = os.path.join(challenge, test)
-    paths: dict[str, str | None] = {EXPECTED_FILE: None, INPUT_FILE: None}
+    paths: dict[str, File | None] = {EXPECTED_FILE: None, INPUT_FILE: None}
     unreadable: list[DataError] = []
     for name in paths:
         try:
             path = find_answers(os.path.join(folder, name))
-            if path is not None and not sources.can_be_reread(path):  # it might never end
+            if path is not None and not files.is_regular(path):  # it might never end
                 raise UnreadableFileError(path=path, reason="it is not a regular file")
-            paths[name] = path
+            paths[name] = None if path is None else answers_at(path)
         except DataError as error:
             unreadable.append(error)
     nothing = f"there is no {INPUT_FILE} and no {EXPECTED_FILE} in `{visible(folder)}`"
     expected, inputs = paths.values()
+    output.answers = expected
     return target._replace(
-        output=by_ids(output, expected),
         expected=expected,
         input=inputs,
         without_count=CANNOT_BE_READ if unreadable else nothing,
@@ -318,9 +321,7 @@ def _check_challenge(path: str, tests: Sequence[str] = ()) -> None:
     if not os.path.exists(path):
         folder, name = os.path.split(os.path.normpath(path))
         close = (
-            nearest(name, sources.names_in(folder or os.curdir, "directory"))
-            if os.path.isdir(folder or ".")
-            else None
+            nearest(name, files.names_in(folder or os.curdir, "directory")) if os.path.isdir(folder or ".") else None
         )
         advice = f"\n  did you mean `{visible(os.path.normpath(os.path.join(folder, close)))}`?" if close else ""
         reason = f"there is no such folder{advice}"
@@ -367,7 +368,7 @@ def holds_data(folder: str) -> bool:
 
 def _folders_in(folder: str, beginnings: str | tuple[str, ...] = "") -> list[str]:
     """Return the names of the folders in a folder; raises UnreadableFileError, also if it may only be listed."""
-    with sources.naming(folder):
+    with files.naming(folder):
         os.stat(os.path.join(folder, os.curdir))
         names = [name for name in os.listdir(folder) if name.startswith(beginnings)]
     return [name for name in names if os.path.isdir(os.path.join(folder, name))]
@@ -397,7 +398,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
             return _with_metrics(target, task, path)
     except UsageError as error:
         unknown = f"{_one_line(error)}; in {named(path)}"
-    texts = _first_lines(target.output, target.output_header)
+    texts = _first_lines(target.file, target.output_header)
     is_text = bool(texts)
     for text in (text for text in texts if ":" in text):
         with suppress(MalformedLineError):
@@ -419,11 +420,12 @@ def _with_headers(target: Target, task: config.Task) -> Target:
             notes.append(f"{_one_line(error)}; so no line is taken for a header")
     with suppress(DataError):  # it is told of already
         notes += advice_on_documents(target.challenge)
+    training = find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE))
     return target._replace(
         header=headers[0],
         in_header=headers[1],
         header_is_skipped=task.out_header is not None,
-        training=find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE)),
+        training=None if training is None else answers_at(training),
         notes=tuple(notes),
     )
 
@@ -433,11 +435,11 @@ def _with_metrics(target: Target, task: config.Task, path: str) -> Target:
     schemes = task.schemes()
     metrics = [find_metric(scheme.metric) for scheme in schemes]
     if not schemes:
-        reason = "names no metric" if sources.exists(path) else "is not there"
+        reason = "names no metric" if files.exists(path) else "is not there"
         note = f"the rules of word gaps apply, since {named(path)} {reason}"
         return target._replace(notes=(*target.notes, note), has_metric=False)
     needing = [metric.name for metric in metrics if metric.needs_candidates]
-    if needing and lists_answers_alone(target.output):
+    if needing and _first_lines(target.file, target.output_header) and target.file.lists_answers_alone:
         note = f"{named(target.output)}: {some_of(needing)} cannot be computed, since {ANSWERS_ALONE}"
         target = target._replace(notes=(*target.notes, note))
     of_shares = any(metric.answers == "shares" for metric in metrics)
@@ -470,22 +472,21 @@ def _has_classes(target: Target) -> bool:
     """Whether 0 and 1 are expected, and not words: by the answers, else by those of train, else by the output."""
     from geval_py.scoring.metrics.exact import is_class_line
 
-    outputs = _first_lines(target.output, target.output_header)
+    outputs = _first_lines(target.file, target.output_header)
     if any(":" in text and not is_class_line(text) for text in outputs):
         return False
-    for path in (target.expected, target.training):
-        answers = [] if path is None else _first_lines(path, target.output_header)
+    for file in (target.expected, target.training):
+        answers = [] if file is None else _first_lines(file, target.output_header)
         if answers:
             return all(map(is_class_line, answers))
     return any(map(is_class_line, outputs))
 
 
-def _first_lines(path: str, header: str | None) -> list[str]:
-    """Read the first lines of a file; none if it cannot be read, or only once."""
-    if not sources.can_be_reread(path):
-        return []
+def _first_lines(file: File, header: str | None) -> list[str]:
+    """Read the first lines of a file; none if it cannot be read."""
+    file.keep = True
     try:
-        with LineReader(path, header=header) as reader:
+        with LineReader(file, header=header) as reader:
             return decode_lines(reader.block())[:MAX_FIRST_LINES]
     except (DataError, MissingPackageError):
         return []

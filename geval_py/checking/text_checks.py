@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 
 from geval_py.checking.targets import Target
@@ -53,7 +52,7 @@ def read_labels(target: Target) -> frozenset[str]:
 
 
 def check_texts(
-    blocks: Iterable[Block], target: Target, max_places: int, classes: frozenset[str], labels: frozenset[str]
+    block: Block, target: Target, max_places: int, classes: frozenset[str], labels: frozenset[str]
 ) -> Findings:
     """Check lines as the target's metric reads them, or as any text if that is not known.
 
@@ -64,38 +63,37 @@ def check_texts(
     prepare = target.preparation or str
     if metric is not None and metric.has_entries:
         from geval_py.scoring.metrics.distributions import entries_of
-    for block in blocks:
-        lines = BlockLines(block)
-        begin_block(lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
-        for index, raw in enumerate(lines.raw):
-            text, line = lines.text(index), block.first_line + index
-            if b"\r" in raw:
-                findings.add("W210", lines, index)
-            if "\ufffd" in text and "\ufffd".encode() not in raw:
-                findings.add("W212", lines, index)
-            if metric is None:
-                continue
-            prepared = prepare(text)
-            try:
-                if metric.parse is not None:
-                    metric.parse(prepared, line)
-            except MalformedLineError as error:
-                column = error.column if error.text == text else 1  # the metric's flags may have changed the line
-                findings.add("E117", lines, index, column, error.token, error.hint)
-                continue
-            stripped = strip_spaces(prepared)
-            guess = best_guess(stripped) if classes or labels else None
-            name = stripped if guess is None else guess
-            if metric.has_entries and not any(entries_of(prepared, line)[0]):
-                findings.add("W214", lines, index)
-            if not strip_spaces(text):
-                findings.add("W217", lines, index)
-            elif classes and name and name not in classes:
-                findings.add("W216", lines, index, name)
-            if metric.measure.in_nats and (token := _certainty(metric, prepared, line)):
-                findings.add("W218", lines, index, token)
-            if labels and not findings.counts["known labels"]:
-                findings.counts["known labels"] += _has_label(metric, prepared, name, labels)
+    lines = BlockLines(block)
+    begin_block(lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
+    for index, raw in enumerate(lines.raw):
+        text, line = lines.text(index), block.first_line + index
+        if b"\r" in raw:
+            findings.add("W210", lines, index)
+        if "\ufffd" in text and "\ufffd".encode() not in raw:
+            findings.add("W212", lines, index)
+        if metric is None:
+            continue
+        prepared = prepare(text)
+        try:
+            if metric.parse is not None:
+                metric.parse(prepared, line)
+        except MalformedLineError as error:
+            column = error.column if error.text == text else 1  # the metric's flags may have changed the line
+            findings.add("E117", lines, index, column, error.token, error.hint)
+            continue
+        stripped = strip_spaces(prepared)
+        guess = best_guess(stripped) if classes or labels else None
+        name = stripped if guess is None else guess
+        if metric.has_entries and not any(entries_of(prepared, line)[0]):
+            findings.add("W214", lines, index)
+        if not strip_spaces(text):
+            findings.add("W217", lines, index)
+        elif classes and name and name not in classes:
+            findings.add("W216", lines, index, name)
+        if metric.measure.in_nats and (token := _certainty(metric, prepared, line)):
+            findings.add("W218", lines, index, token)
+        if labels and not findings.counts["known labels"]:
+            findings.counts["known labels"] += _has_label(metric, prepared, name, labels)
     return findings
 
 

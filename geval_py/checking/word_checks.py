@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -149,60 +149,59 @@ def begin_block(lines: BlockLines, findings: Findings, *, all_malformed: bool) -
         findings.counts["binary"] = all_malformed and b"\0" in bytes(block.outputs)
 
 
-def check_words(blocks: Iterable[Block], target: Target, max_places: int) -> Findings:
+def check_words(block: Block, target: Target, max_places: int) -> Findings:
     """Check lines of distributions over words."""
     findings = Findings(max_places)
-    for block in blocks:
-        losses, flags = backends.score_lines(block.outputs, block.expected, DEFAULT_BITS, block.first_line)
-        kinds = Counter(flags)  # the number of lines with each combination of flags
-        present = 0
-        for kind in kinds:
-            present |= kind
-        lines = BlockLines(block)
-        begin_block(lines, findings, all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
-        for kind, count in kinds.items():
-            if not kind & NO_CHOICE_OF_SCALE:
-                scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
-                findings.counts[scale] += count
-                findings.firsts.setdefault(scale, block.first_line + flags.index(kind))  # kinds are in this order
-        for rule in FLAG_RULES:
-            breaking = {*filter(rule.is_broken, kinds)}
-            if breaking:
-                findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
-                indices = (index for index, kind in enumerate(flags) if kind in breaking)
-                for index in islice(indices, max_places - len(findings.places.get(rule.code, ()))):
-                    if rule.code == "E119":
-                        place, advice = places.place_of_numbers(lines.text(index), block.first_line + index)
-                        findings.places.setdefault("E119", []).append(place)
-                        findings.advice[advice] += 1
-                    else:
-                        findings.add(rule.code, lines, index, count=0)
-        if target.reader is not None and present & kernel.VECTOR:
-            for index in _with_flag(flags, kernel.VECTOR):
-                message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
-                message += "write `word:probability` entries"
-                findings.add("E117", lines, index, 1, lines.text(index).partition(" ")[0], message)
-        if _SPACE.search(block.outputs):
-            findings.counts["spaces"] = 1
-        elif present & kernel.SEPARATOR:  # perhaps TABs separate the entries of all lines
-            for index in _with_flag(flags, kernel.SEPARATOR):
-                if b"\t" in lines.raw[index]:
-                    findings.add("E118", lines, index)
+    losses, flags = backends.score_lines(block.outputs, block.expected, DEFAULT_BITS, block.first_line)
+    kinds = Counter(flags)  # the number of lines with each combination of flags
+    present = 0
+    for kind in kinds:
+        present |= kind
+    lines = BlockLines(block)
+    begin_block(lines, findings, all_malformed=all(kind & kernel.MALFORMED for kind in kinds))
+    for kind, count in kinds.items():
+        if not kind & NO_CHOICE_OF_SCALE:
+            scale = "logarithms" if kind & kernel.LOGARITHMS else "probabilities"
+            findings.counts[scale] += count
+            findings.firsts.setdefault(scale, block.first_line + flags.index(kind))  # kinds are in this order
+    for rule in FLAG_RULES:
+        breaking = {*filter(rule.is_broken, kinds)}
+        if breaking:
+            findings.counts[rule.code] += sum(kinds[kind] for kind in breaking)
+            indices = (index for index, kind in enumerate(flags) if kind in breaking)
+            for index in islice(indices, max_places - len(findings.places.get(rule.code, ()))):
+                if rule.code == "E119":
+                    place, advice = places.place_of_numbers(lines.text(index), block.first_line + index)
+                    findings.places.setdefault("E119", []).append(place)
+                    findings.advice[advice] += 1
                 else:
-                    findings.counts["separators"] += 1
-        suspicious = present & kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
-        if present & kernel.NOT_ASCII and (
-            not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
-        ):
-            suspicious |= kernel.NOT_ASCII
-        for index in _with_flag(flags, suspicious) if suspicious else ():
-            if not flags[index] & kernel.MALFORMED:
-                if not is_utf8(lines.raw[index]):
-                    findings.add("W212", lines, index)
-                if places.odd_character_in(lines.text(index)):
-                    findings.add("W208", lines, index)
-        if target.expected is not None and target.words_are_plain:
-            _check_answers(losses, flags, present, lines, findings)
+                    findings.add(rule.code, lines, index, count=0)
+    if target.reader is not None and present & kernel.VECTOR:
+        for index in _with_flag(flags, kernel.VECTOR):
+            message = f"{target.reader.name} compares words, which a vector of buckets does not have; "
+            message += "write `word:probability` entries"
+            findings.add("E117", lines, index, 1, lines.text(index).partition(" ")[0], message)
+    if _SPACE.search(block.outputs):
+        findings.counts["spaces"] = 1
+    elif present & kernel.SEPARATOR:  # perhaps TABs separate the entries of all lines
+        for index in _with_flag(flags, kernel.SEPARATOR):
+            if b"\t" in lines.raw[index]:
+                findings.add("E118", lines, index)
+            else:
+                findings.counts["separators"] += 1
+    suspicious = present & kernel.CONTROL  # lines that may have odd characters, or bytes that are not UTF-8
+    if present & kernel.NOT_ASCII and (
+        not is_utf8(block.outputs) or any(pattern.search(block.outputs) for pattern in _ODD_BYTES)
+    ):
+        suspicious |= kernel.NOT_ASCII
+    for index in _with_flag(flags, suspicious) if suspicious else ():
+        if not flags[index] & kernel.MALFORMED:
+            if not is_utf8(lines.raw[index]):
+                findings.add("W212", lines, index)
+            if places.odd_character_in(lines.text(index)):
+                findings.add("W208", lines, index)
+    if target.expected is not None and target.words_are_plain:
+        _check_answers(losses, flags, present, lines, findings)
     return findings
 
 
@@ -363,9 +362,9 @@ def _of_language(target: Target, marks: Sequence[str], tokens: Container[str]) -
     counts: Counter[str] = Counter()
     shared: set[str] = set()
     lines = 0
-    for path in {target.training, target.expected if target.words_are_plain else None} - {None}:
+    for file in filter(None, (target.training, target.expected if target.words_are_plain else None)):
         try:
-            for word in read_lines(str(path), header=target.output_header):
+            for word in read_lines(file, header=target.output_header):
                 lines += 1
                 if word in tokens:
                     shared.add(word)

@@ -34,7 +34,7 @@ def run_calibration(args: argparse.Namespace) -> None:
         schemes = calibration.calibration_schemes(evaluate.select_schemes(task))
         split = locate(task)
         only_output(split.outputs)
-        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings))
+        (evaluation,) = scores.without_faults(score.scored(task, split, schemes, settings, keep=True))
     result = calibration.calibration_of(evaluation, documents=settings.documents_by)
     terminal.note(*result.notes)
     score.show_of_task(task, result, settings)

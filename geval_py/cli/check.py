@@ -27,8 +27,8 @@ from geval_py.cli.commands import (
 )
 from geval_py.errors import GevalError, UsageError
 from geval_py.reading import config, rewriting
+from geval_py.reading.files import STANDARD_INPUT
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
-from geval_py.reading.sources import STANDARD_INPUT
 from geval_py.tables.escapes import markdown_text
 from geval_py.tables.formats import FORMATS, Context, Shown
 from geval_py.tables.layout import picture
@@ -107,7 +107,6 @@ make_check_parser = parser_maker(
         "--max-bytes", default=DEFAULT_MAX_BYTES,
         help="the largest size of a compressed output after unpacking, in bytes (default: 20 GB)",
     ),
-    table_options("cluster"),
     one_of(
         table_options(watch="check again whenever a file changes, until Ctrl-C"),
         switch("--fix", help="fix what can be fixed without guessing; keeps OUTPUT.orig"),
@@ -201,8 +200,6 @@ def run_check(args: argparse.Namespace) -> int:
     if codes is None:
         return 0
     if args.fix or args.diff:
-        if args.cluster is not None:
-            raise UsageError(message="--fix and --diff work on this machine: leave --cluster out")
         if args.diff and (args.format != "text" or args.also or args.statistics):
             raise UsageError(message="--diff shows lines, not a report: leave --format, --also and --statistics out")
     elif args.rest_mass is not None or args.no_backup:
@@ -211,17 +208,15 @@ def run_check(args: argparse.Namespace) -> int:
     failed = (args.fix or args.diff) and _fix(outputs, codes, args)
     if args.diff:
         return int(failed)
-    with terminal.workers_at(args.cluster) as workers:
-        report = check.check_targets(
-            outputs,
-            codes,
-            max_places=max_places(args),
-            max_bytes=args.max_bytes,
-            progress_of=terminal.ProgressBar,
-            strict=args.strict,
-            keep_going=True,
-            workers=workers,
-        )
+    report = check.check_targets(
+        outputs,
+        codes,
+        max_places=max_places(args),
+        max_bytes=args.max_bytes,
+        progress_of=terminal.ProgressBar,
+        strict=args.strict,
+        keep_going=True,
+    )
     notes = [f"checked without a file of the test set: {error}" for error in report.unreadable]
     if args.format != "json":
         notes += [*report.notes, *report.uncounted_notes]

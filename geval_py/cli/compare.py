@@ -18,12 +18,13 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import MissingFileError, UsageError
+from geval_py.evaluation import evaluate_all
 from geval_py.explaining.comparison import compare
 from geval_py.explaining.luck import near_ties, notes_on_ties
+from geval_py.explaining.pooled import compare_sets
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring import evaluate
-from geval_py.suite import Suite
 from geval_py.text import named, some_of, visible
 
 
@@ -123,15 +124,19 @@ def run_compare(args: argparse.Namespace) -> int:
             raise UsageError(message=f"{', '.join(alone)}: only with a single test set")
         if args.outputs:
             raise UsageError(message="outputs of several test sets are found by their names: name none of them")
-        of_sets = {"documents": settings.documents_by, "metrics": args.alt_metrics or ()}
-        suite = Suite(folders or [task.out_directory])
-        terminal.show(suite.compare(tests or task.test_name, baseline=args.baseline, **of_sets), settings)
+        sets = [
+            evaluate_all(folder, test, metric=args.alt_metrics or ())
+            for folder in folders or [task.out_directory]
+            for test in tests or [task.test_name]
+        ]
+        pooled = compare_sets(sets, baseline=args.baseline, documents=settings.documents_by)
+        terminal.show(pooled, settings)
         return 0
     task = task.replace(out_files=tuple(args.outputs))
     with score.blaming_config(task):
         split = _with_baseline(splits.locate(task), task, args.baseline)
-        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings)
-    evaluations = [result for result in results if result.error is None]
+        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, keep=True)
+    evaluations = [result for result in results if not result.errors]
     if len(evaluations) < 2 <= len(results):
         terminal.complain(
             f"{len(evaluations) or 'none'} of {len(results)} outputs could be scored: there is nothing to compare"
@@ -150,7 +155,7 @@ def run_compare(args: argparse.Namespace) -> int:
             progress=progress,
         )
     score.warn_unbounded_loss(evaluations)
-    failures = [result for result in results if result.error is not None]
+    failures = [result for result in results if result.errors]
     failed = [named(failure.output.path) for failure in failures]
     notes = [f"{name} could not be scored and is left out" for name in failed]
     if len(failed) > 2:

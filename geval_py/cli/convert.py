@@ -6,9 +6,8 @@ import argparse
 import os
 
 from geval_py.cli.commands import option, parser_maker, switch
-from geval_py.cli.terminal import note, say
+from geval_py.cli.terminal import say
 from geval_py.errors import UsageError
-from geval_py.reading import formats
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
 from geval_py.text import named
@@ -37,5 +36,4 @@ def run_convert(args: argparse.Namespace) -> None:
             message=f"{named(args.target)} is there already, and is left as it is\n  --force writes over it"
         )
     lines = writing.convert(args.source, args.target)
-    note(*formats.notes_on(formats.as_lines(args.source)))
     say(f"wrote {named(args.target)}, {counted(lines, 'line')}")

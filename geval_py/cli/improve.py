@@ -31,6 +31,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output, only_output, own_names, unique_names
 from geval_py.scoring import evaluate, scores
+from geval_py.scoring.notes import kept_path
 from geval_py.scoring.recipes import Parameters, Recipe
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of
@@ -134,20 +135,19 @@ def run_tune(args: argparse.Namespace) -> None:
         for test in args.apply:
             folder = challenge[test].directory
             outputs = [output for name in names for output in splits.outputs_named(folder, name)]
-            sources[test] = [only_output(outputs).path]
+            sources[test] = [only_output(outputs)]
         show_written(_write_tuned(challenge, sources, {}, parameters, kept, force=args.force), "text")
         return
     with score.blaming_config(task):
         split = splits.locate(task)
         only_output(split.outputs)
         schemes = evaluate.select_schemes(task)[:1]
-        signed = bool(args.apply)  # as the parameters beside an output are
-        (evaluation,) = scores.evaluations_of(score.scored(task, split, schemes, settings, sign=signed))
+        (evaluation,) = scores.without_faults(score.scored(task, split, schemes, settings, keep=True))
     # A target that is not there is found before the search.
     sources = _sources_of(challenge, args.apply, [evaluation.output], task.test_name)
     counts = {evaluation.output.path: evaluation.file_lines}
-    for test, paths in sources.items():
-        new = derived.Derived(sources=tuple(paths), path="", header=split.output_header)
+    for test, outputs in sources.items():
+        new = derived.Derived(sources=tuple(outputs), path="", header=split.output_header)
         new.check_lines(challenge[test], counts)
     with terminal.ProgressBar(evaluation.output.name) as progress:
         result = tuning.tune(
@@ -183,23 +183,23 @@ def run_mix(args: argparse.Namespace) -> None:
     with score.blaming_config(task):
         split = splits.locate(task)
         if not args.outputs:  # with those made on these answers, held-out lines would be known
-            made = [output for output in split.outputs if os.path.exists(derived.kept_path(output.path))]
+            made = [output for output in split.outputs if os.path.exists(kept_path(output.path))]
             if made:
                 names = some_of(output.name for output in made)
                 terminal.note(f"tuned and mixed outputs are left out unless they are named: {names}")
             split = split._replace(outputs=tuple(output for output in split.outputs if output not in made))
         if len(split.outputs) < 2:
             raise UsageError(message=f"geval mix takes two outputs or more; there is {len(split.outputs)}")
-        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, sign=True)
-        evaluations = scores.evaluations_of(results)
+        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, keep=True)
+        evaluations = scores.without_faults(results)
     # A target that is not there, or not free, is found before the search.
     challenge = Challenge(path=task.directory, task=task)
     outputs = [evaluation.output for evaluation in evaluations]
     sources = _sources_of(challenge, [task.test_name, *args.apply], outputs, task.test_name)
     more = [mixing.TRAIN] if args.words else []
     mixed = {
-        test: derived.mixed_output(paths, challenge[test].directory, split.output_header, more)
-        for test, paths in sources.items()
+        test: derived.mixed_output(of_test, challenge[test].directory, split.output_header, more)
+        for test, of_test in sources.items()
     }
     counts = {evaluation.output.path: evaluation.file_lines for evaluation in evaluations}
     plans = _planned(challenge, mixed, counts, force=args.force)
@@ -226,15 +226,13 @@ def run_mix(args: argparse.Namespace) -> None:
 
 def _sources_of(
     challenge: Challenge, tests: Sequence[str], outputs: Sequence[Output], own_test: str
-) -> dict[str, list[str]]:
+) -> dict[str, list[Output]]:
     """Find the outputs of one test set in others, by their names; in their own they are known.
 
     Raises MissingFileError for a test set, or an output, that is not there.
     """
     return {
-        name: [
-            output.path if name == own_test else derived.find_output(challenge[name], output) for output in outputs
-        ]
+        name: [output if name == own_test else derived.find_output(challenge[name], output) for output in outputs]
         for name in tests
     }
 
@@ -259,7 +257,7 @@ def _planned(
 
 def _write_tuned(
     challenge: Challenge,
-    sources: Mapping[str, Sequence[str]],
+    sources: Mapping[str, Sequence[Output]],
     counts: Mapping[str, int],
     parameters: Parameters,
     kept: Mapping[str, Any],
@@ -267,8 +265,8 @@ def _write_tuned(
     force: bool,
 ) -> list[str]:
     tuned = {
-        test: derived.tuned_output(parameters, path, challenge[test].directory, kept.get("header"))
-        for test, (path,) in sources.items()
+        test: derived.tuned_output(parameters, output, challenge[test].directory, kept.get("header"))
+        for test, (output,) in sources.items()
     }
     return _write(_planned(challenge, tuned, counts, force=force), parameters, kept)
 

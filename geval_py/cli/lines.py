@@ -13,18 +13,17 @@ from dataclasses import replace
 from itertools import chain, compress, islice
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
-from geval_py.cli.terminal import ProgressBar, note, workers_at
+from geval_py.cli.terminal import ProgressBar, note
 from geval_py.errors import UsageError
 from geval_py.explaining import line_by_line
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures, rank_features
 from geval_py.reading.config import FEATURES, Settings, Task
 from geval_py.reading.features import FeatureKinds, Fields, parse_filter, read_references, tokens_of
+from geval_py.reading.files import STANDARD_INPUT
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.preparation import find_tokenizer, preparation_of
-from geval_py.reading.sources import STANDARD_INPUT
-from geval_py.scoring.blocks import Workers
 from geval_py.scoring.metrics.base import NOISE
-from geval_py.scoring.scores import ScoredOutput
+from geval_py.scoring.scores import Evaluation
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import colours_are_unwanted, named, shows_colours, visible
 
@@ -33,27 +32,24 @@ TOP_ON_SCREEN = 20  # lines or features that a terminal shows without --top
 
 def show_features(task: Task, settings: Settings) -> None:
     """Show by rising p the features that go with bad scores, or with being worse than another output."""
-    with workers_at(settings.cluster, settings.threads) as workers:
-        evaluations = _evaluated(task, settings, settings.most_worsening_features, workers=workers)
-        evaluation, other = evaluations[0], next(iter(evaluations[1:]), None)
-        scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
-        undefined, infinite = sum(map(math.isnan, scores)), sum(map(math.isinf, scores))
-        score, unscored = evaluation.scores[0], 0
-        if score.metric.measure.corpus_score is not None:  # as a correlation, it may be of no line by itself
-            by_line = zip(*(one.line_scores() for one in evaluations), strict=True)
-            unscored = sum(any(map(math.isnan, row)) for row in by_line)
-        if unscored:
-            note(f"{score.name} has no value for {unscored} of {len(scores)} lines alone: left out")
-        if undefined > unscored:
-            note(f"the score of {undefined} of {len(scores)} lines is infinite in both outputs: left out")
-        if infinite and other is None:
-            note(f"the score of {infinite} of {len(scores)} lines is infinite, and so is the mean of their features")
-        elif infinite:
-            note(
-                f"the score of {infinite} of {len(scores)} lines is infinite in one output: means are infinite or NaN"
-            )
-        features = rank(task, settings, evaluation, other, scores, best=settings.reverse_sort, workers=workers)
-        lines = len(scores) - undefined
+    evaluations = _evaluated(task, settings, settings.most_worsening_features)
+    evaluation, other = evaluations[0], next(iter(evaluations[1:]), None)
+    scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
+    undefined, infinite = sum(map(math.isnan, scores)), sum(map(math.isinf, scores))
+    score, unscored = evaluation.scores[0], 0
+    if score.metric.measure.corpus_score is not None:  # as a correlation, it may be of no line by itself
+        by_line = zip(*(one.line_scores() for one in evaluations), strict=True)
+        unscored = sum(any(map(math.isnan, row)) for row in by_line)
+    if unscored:
+        note(f"{score.name} has no value for {unscored} of {len(scores)} lines alone: left out")
+    if undefined > unscored:
+        note(f"the score of {undefined} of {len(scores)} lines is infinite in both outputs: left out")
+    if infinite and other is None:
+        note(f"the score of {infinite} of {len(scores)} lines is infinite, and so is the mean of their features")
+    elif infinite:
+        note(f"the score of {infinite} of {len(scores)} lines is infinite in one output: means are infinite or NaN")
+    features = rank(task, settings, evaluation, other, scores, best=settings.reverse_sort)
+    lines = len(scores) - undefined
     if len(features):
         if settings.distinct:
             note(f"together, these explain {features.columns['explained'][-1]:.1%} of the variance between lines")
@@ -88,11 +84,9 @@ def show_features(task: Task, settings: Settings) -> None:
     show_of_task(task, listing, settings)
 
 
-def _evaluated(
-    task: Task, settings: Settings, other: str | None, *, workers: Workers | None = None
-) -> list[ScoredOutput]:
+def _evaluated(task: Task, settings: Settings, other: str | None) -> list[Evaluation]:
     """Score one output, and another if it is named; say so if they are explained without the input."""
-    evaluations = evaluate_with_texts(task, settings, [] if other is None else [other], workers=workers)
+    evaluations = evaluate_with_texts(task, settings, [] if other is None else [other])
     split = evaluations[0].split
     if split.input is None:
         of_features = settings.mode in FEATURES
@@ -104,12 +98,11 @@ def _evaluated(
 def rank(
     task: Task,
     settings: Settings,
-    evaluation: ScoredOutput,
-    other: ScoredOutput | None = None,
+    evaluation: Evaluation,
+    other: Evaluation | None = None,
     scores: Sequence[float] | None = None,
     *,
     best: bool = False,
-    workers: Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of the lines as the options ask: what goes with bad scores, or with the best.
 
@@ -129,7 +122,6 @@ def rank(
             documents=False if only_p and settings.documents is None else settings.documents_by,
             distinct=settings.distinct,
             progress=progress,
-            workers=workers,
         )
 
 
@@ -205,7 +197,7 @@ def show_best(task: Task, settings: Settings) -> None:
     for_terminal = sys.stdout.isatty()
     best_of = max if evaluations[0].scores[0].greatest_first(worst=False) else min
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
-    outputs = zip(*(one.scored_lines(one.kept_texts().outputs) for one in evaluations), strict=True)
+    outputs = zip(*(one.scored_outputs() for one in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)
         ties = (index for index, score in enumerate(of_line) if math.isclose(score, best, rel_tol=NOISE))
@@ -257,9 +249,7 @@ def _escapes(settings: Settings) -> bool:
     return settings.format != "text" or sys.stdout.isatty()
 
 
-def _preparation(
-    evaluation: ScoredOutput, task: Task
-) -> Callable[[line_by_line.ScoredLine], line_by_line.ScoredLine]:
+def _preparation(evaluation: Evaluation, task: Task) -> Callable[[line_by_line.ScoredLine], line_by_line.ScoredLine]:
     """Return the function that prepares a line to be shown, with flags and tokenizer.
 
     As in GEval, the tokenizer splits the input of any metric, and flags change it for a metric that needs it.

@@ -29,7 +29,7 @@ from geval_py.errors import UsageError
 from geval_py.explaining.significance import Interval
 from geval_py.modelling import arpa, backoff, columns, corpus, estimation, kenlm_models, ngram_model, passages
 from geval_py.modelling.texts import TextBlock, blocks_of_files, prepared, text_blocks
-from geval_py.reading import compression, config, rewriting, sources
+from geval_py.reading import compression, config, files, rewriting
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.preparation import TOKENIZERS
 from geval_py.reading.splits import TRAINING_SET
@@ -98,7 +98,7 @@ def _blocks(args: argparse.Namespace, default: str) -> Iterator[TextBlock]:
     elif args.test_name or args.left or args.right:
         raise UsageError(message="-t, --left and --right go with --challenge")
     else:
-        blocks = _noted(blocks_of_files(args.texts or [sources.STANDARD_INPUT]))
+        blocks = _noted(blocks_of_files(args.texts or [files.STANDARD_INPUT]))
     return prepared(blocks, args.tokenizer, sentences=args.split_sentences)
 
 
@@ -169,10 +169,10 @@ def run_train(args: argparse.Namespace) -> None:
         )
     if args.arpa is None and sys.stdout.isatty():
         raise UsageError(message="the file for the model is missing: --arpa FILE (-: standard output)")
-    args.arpa = args.arpa or sources.STANDARD_INPUT
+    args.arpa = args.arpa or files.STANDARD_INPUT
     arpa.check_ending(args.arpa)
     how = _estimation(args)
-    folder = None if args.arpa == sources.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
+    folder = None if args.arpa == files.STANDARD_INPUT else os.path.dirname(args.arpa) or "."
     model: backoff.BackoffModel | estimation.Estimated
     try:
         TemporaryFile(dir=folder).close()  # a folder that cannot be written is no surprise at the end
@@ -195,7 +195,7 @@ def run_train(args: argparse.Namespace) -> None:
     except OSError as error:
         where = "the temporary folder" if folder is None else named(folder)
         raise UsageError(message=f"cannot write temporary files into {where}: {error.strerror}") from error
-    if args.arpa == sources.STANDARD_INPUT:
+    if args.arpa == files.STANDARD_INPUT:
         sys.stdout.flush()
         arpa.write_arpa(model, sys.stdout.buffer)
     else:
@@ -406,7 +406,7 @@ def run_next(args: argparse.Namespace) -> None:
     if args.model is None:
         raise UsageError(message='a model is missing\n  for example geval lm next text.arpa "in the"')
     model = _any_model(args.model)
-    contexts = args.contexts or (line.decode(errors="surrogateescape") for line in _lines(sources.STANDARD_INPUT))
+    contexts = args.contexts or (line.decode(errors="surrogateescape") for line in _lines(files.STANDARD_INPUT))
     following = ((context, model.next_words(context, args.k or None)) for context in contexts)
     rows = ((context, word, share) for context, shares in following for word, share in shares.items())
     columns = [Column("context"), Column("word"), _figures("probability", args.precision)]
@@ -422,7 +422,7 @@ make_surprisal_parser = parser_maker(
 """,
     option("model", nargs="?", metavar="MODEL", help=MIXTURE_HELP),
     option(
-        "text", nargs="?", default=sources.STANDARD_INPUT, metavar="TEXT",
+        "text", nargs="?", default=files.STANDARD_INPUT, metavar="TEXT",
         help="a text with one sentence per line, which may be compressed (default: standard input)",
     ),
     table_options("precision"),

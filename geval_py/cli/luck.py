@@ -40,7 +40,7 @@ def run_luck(args: argparse.Namespace) -> int:
     pairs = [
         (luck.luck_of(result, len(vocabulary)), name)
         for result, name in zip(results, shown, strict=True)
-        if result.error is None
+        if not result.errors
     ]
     report = luck.HashCollisionReport(tuple(output for output, _ in pairs), tuple(name for _, name in pairs))
     if report.outputs or settings.format == "json":

@@ -270,7 +270,7 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
     """Yield the score, and what tuning and mixing would make of it on held-out lines, if there are answers."""
     if test.expected is None:
         return
-    evaluation = evaluate(challenge, test.name, out=output)
+    evaluation = evaluate(challenge, test.name, output=output)
     score = evaluation.scores[0]
     parts = [f"{score.name} {number(score.value, 2)}"]
     with suppress(GevalError):
@@ -284,7 +284,7 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
             model = baselines.baseline(baselines.DEFAULT)
             _fit(model, challenge, contexts, keep=True)
             write_output(path, predicting.predict(model, _gaps(test, contexts)))
-        mixture = mixing.mix([evaluation, evaluate(challenge, test.name, out=path)])
+        mixture = mixing.mix([evaluation, evaluate(challenge, test.name, output=path)])
         with_baseline = f"geval mix with {baselines.DEFAULT}"
         mixed = number(mixture.held_out, 2)
         parts.append(f"by {with_baseline} {mixed}" if mixture.taken else f"{with_baseline} gains nothing")

@@ -8,27 +8,23 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
-from geval_py.cli.terminal import ProgressBar, complain, note, note_outputs, show, show_error, workers_at
+from geval_py.cli.terminal import ProgressBar, cluster_at, complain, note, note_outputs, show, show_error
 from geval_py.errors import ConfigError, GevalError, LineCountError, MissingFileError, SchemeError, UsageError
-from geval_py.reading import sources
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task, word_of
-from geval_py.reading.lines import READ_AHEAD_BYTES, LineReader, is_utf8
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
-from geval_py.reading.splits import Split, answers_in, locate, locate_others
-from geval_py.scoring.blocks import Threads, Workers
+from geval_py.reading.splits import Split, locate, locate_others
 from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
 from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
-from geval_py.scoring.scores import ScoredOutput, evaluations_of
+from geval_py.scoring.scores import Evaluation, without_faults
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Tabular
-from geval_py.tables.numbers import counted
 from geval_py.text import named, some_of, visible
 from geval_py.version import __version__
 
@@ -60,7 +56,7 @@ def run(task: Task, settings: Settings) -> int:
     if settings.plot_graph is not None:
         from geval_py.reports.charts import write_graphs
 
-        write_graphs(settings.plot_graph, [result for result in table.results if result.scores])
+        write_graphs(settings.plot_graph, [result for result in table.results if result.has_scores])
     return _status_of(table)
 
 
@@ -70,7 +66,7 @@ def _progress_of_samples(settings: Settings) -> AbstractContextManager[ProgressB
 
 def _status_of(table: ScoreTable) -> int:
     """Return the exit status: 1 if an output could not be scored."""
-    return int(any(result.error is not None for result in table.results))
+    return int(any(result.errors for result in table.results))
 
 
 def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) -> int:
@@ -104,28 +100,13 @@ def run_each(challenges: Iterable[tuple[Task, Settings]], settings: Settings) ->
 def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -> ScoreTable:
     """Score the outputs of a task."""
     split, schemes = locate(task), select_schemes(task)
-    others = [metric.name for _, metric in schemes if not metric.is_of_words and not metric.is_tokenised]
-    if task.tokenizer is not None and others:
-        note(f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are")
     results = scored(task, split, schemes, settings)
-    evaluations = [result for result in results if result.scores]
-    _note_unknown_words(evaluations)
-    of_outputs: dict[str, list[str]] = {}
-    for one in evaluations:
-        tables = [score.statistics for score in one.scores if score.statistics.infinite]
-        counts = dict.fromkeys((table.infinite, table.lines) for table in tables)
-        path = one.output.path
-        of_outputs[path] = [
-            f"{named(path)}: the loss of {count} of {lines} lines is infinite" for count, lines in counts
-        ]
-        if (uninformed := one.note_on_no_knowledge) is not None:
-            of_outputs[path].append(uninformed)
-    note_outputs(of_outputs)
+    evaluations = [result for result in results if result.has_scores]
     if settings.by_score:  # by the first metric, the best first; outputs without a score come last
 
-        def badness(result: ScoredOutput) -> tuple[bool, float]:
-            first = result.each_score(1)[0]
-            if first is None or math.isnan(first.value):
+        def badness(result: Evaluation) -> tuple[bool, float]:
+            first = result.scores[0]
+            if math.isnan(first.value):
                 return True, 0.0
             return False, -first.value if first.greatest_first(worst=False) else first.value
 
@@ -158,7 +139,7 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
     )
 
 
-def shown_names(results: Sequence[ScoredOutput], settings: Settings) -> list[str]:
+def shown_names(results: Sequence[Evaluation], settings: Settings) -> list[str]:
     """Return the outputs' names as a user wants them, an empty list if none is given; raises UsageError."""
     if not settings.names:
         return []
@@ -201,37 +182,35 @@ def blaming_config(task: Task) -> Iterator[None]:
 
 
 def scored(
-    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, sign: bool = False
-) -> list[ScoredOutput]:
-    """Score the outputs of a split, with a progress bar for each; ``sign`` computes signatures that no format needs.
+    task: Task, split: Split, schemes: Sequence[Named], settings: Settings, *, keep: bool = False
+) -> list[Evaluation]:
+    """Score the outputs of a split, with a progress bar for each, and show their notes.
 
-    The errors of an output are shown, and the others scored; if the only output has no score at all, its error is
-    raised.
+    Outputs that are read again later are to be told to ``keep`` their texts. The errors of an output are shown, and
+    the others scored; if the only output has no score at all, its error is raised.
     """
-    with workers_at(settings.cluster, settings.threads) as workers:
+    with cluster_at(settings.cluster, settings.threads) as cluster:
         results = list(
             evaluate_split(
                 task,
                 split,
                 schemes,
-                sign=sign or settings.format not in UNSIGNED,
-                workers=workers,
+                keep=keep or settings.format not in UNSIGNED,
+                threads=settings.threads,
+                cluster=cluster,
                 watch=lambda output: ProgressBar(output.name),
             )
         )
-    evaluations = [result for result in results if result.scores]
-    if len(results) == 1 and not evaluations:
-        evaluations_of(results)
+    if len(results) == 1 and not results[0].has_scores:
+        without_faults(results)
     for result in results:
         for error in result.errors:
             show_error(error)
-    _note_places(task, split, settings, evaluations)
+    show_notes(results)
     return results
 
 
-def evaluate_with_texts(
-    task: Task, settings: Settings, others: Sequence[str] | None = None, *, workers: Workers | None = None
-) -> list[ScoredOutput]:
+def evaluate_with_texts(task: Task, settings: Settings, others: Sequence[str] | None = None) -> list[Evaluation]:
     """Score each output with the first metric, and keep their texts; raises the error of the first at fault.
 
     With ``others``, as in GEval's modes: the task has one output, to which these are added, and the metric's filters
@@ -248,85 +227,28 @@ def evaluate_with_texts(
         task,
         split,
         select_schemes(task)[:1],
-        texts="files",
+        keep=True,
         raw_filters=for_mode,
-        sign=not for_mode or settings.format not in UNSIGNED,
-        workers=workers or Threads(settings.threads),
+        threads=settings.threads,
         watch=lambda output: ProgressBar(output.name),
     )
-    evaluations = evaluations_of(results)
-    _note_places(task, split, settings, evaluations)
-    _note_unknown_words(evaluations)
+    evaluations = without_faults(results)
+    show_notes(evaluations)
     return evaluations
 
 
 # What a user should know of outputs and their scores.
 
 
-def _note_places(task: Task, split: Split, settings: Settings, evaluations: Sequence[ScoredOutput]) -> None:
-    if settings.ignored:
-        path = os.path.join(task.directory, CONFIG_FILE)
-        note(f"{named(path)}: {', '.join(settings.ignored)} ignored; no score depends on it")
-    if task.input_file is not None and split.input is None:
-        note(f"there is no file {named(task.input_file)}; the input is not needed here")
-    if split.input is not None and sources.can_be_reread(split.input):
-        scores = (score for one in evaluations for score in one.scores)
-        is_compared = any(score.metric.name == "CharMatch" and not score.scheme.text_flags for score in scores)
-        columns = next(split.input_text(keep=False).lines(), "").count("\t") + 1 if is_compared else 1
-        if columns > 1:
-            whole = f"CharMatch compares the whole line of {named(split.input)}, which has {columns} columns"
-            note(f"{whole}; `CharMatch:s<.*\\t><>` compares the last one alone")
-    note(*_notes_on_encoding(split.expected))
-    notes: dict[str, list[str]] = {}
-    for one in evaluations:
-        output, own = one.output, notes.setdefault(one.output.path, [])
-        own += _notes_on_encoding(output.path)
-        if (of_numbers := one.note_on_numbers) is not None:
-            own.append(of_numbers)
-        # An output beside other answers, in another folder of the challenge.
-        folder = os.path.dirname(sources.absolute(output.path))
-        ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)
-        is_elsewhere = ours != theirs and os.path.dirname(ours) == os.path.dirname(theirs)
-        if sources.is_file(output.path) and is_elsewhere and answers_in(folder):
-            answers = f"other answers than {named(split.expected)}, with which it was scored"
-            test = visible(os.path.basename(folder))
-            own.append(f"{named(output.path)} lies beside {answers}; was -t {test} meant?")
-        if sources.format_ending(output.path):
-            from geval_py.reading.formats import notes_on
-
-            own.extend(notes_on(output.path))
-        if {"tuned", "mix"} & output.parameters.keys():
-            from geval_py.explaining.derived import set_tuned_on
-
-            if set_tuned_on(output) == split.name:
-                how = "tuned" if "tuned" in output.parameters else "mixed"
-                own.append(f"{named(output.path)} was {how} on these lines: on others it would score a little worse")
-    note_outputs(notes)
+def show_notes(evaluations: Sequence[Evaluation]) -> None:
+    """Write the notes of evaluations: first what several outputs share, as a note on the answers."""
+    counts = Counter(note for one in evaluations for note in one.notes)
+    shared = [note for note, count in counts.items() if count > 1]
+    note(*shared)
+    note_outputs({one.output.path: [note for note in one.notes if note not in shared] for one in evaluations})
 
 
-def _notes_on_encoding(path: str) -> Iterator[str]:
-    """Yield a note if the beginning of a file is not UTF-8; other formats refuse such a file when they read it."""
-    if sources.can_be_reread(path) and not isinstance(path, sources.VirtualFile):
-        with LineReader(path) as reader:
-            if not is_utf8(reader.block(READ_AHEAD_BYTES)):
-                yield f"{named(path)} has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
-
-
-def _note_unknown_words(evaluations: Iterable[ScoredOutput]) -> None:
-    """Write notes on expected words that are not in the vocabulary."""
-    tables = (
-        max((score.statistics for score in one.scores), key=attrgetter("out_of_vocabulary")) for one in evaluations
-    )
-    counts = dict.fromkeys((table.out_of_vocabulary, table.lines) for table in tables if table.out_of_vocabulary)
-    for count, lines in counts:
-        where = "the vocabulary" if count < lines else "a vocabulary (name one with --vocabulary FILE)"
-        note(
-            f"{count} of {counted(lines, 'expected word')} {'is' if count == 1 else 'are'} not in {where}; "
-            "if the output does not list such a word, its loss is infinite"
-        )
-
-
-def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Documents | None:
+def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documents | None:
     """Return the documents by which intervals are wanted; for people, only those that they name.
 
     People see GEval's interval, by lines; if none are named, they are told which would widen it.
@@ -349,7 +271,7 @@ def _documents(evaluations: Sequence[ScoredOutput], settings: Settings) -> Docum
     return documents
 
 
-def warn_unbounded_loss(evaluations: Sequence[ScoredOutput]) -> None:
+def warn_unbounded_loss(evaluations: Sequence[Evaluation]) -> None:
     """Name the outputs of which one line could lose far more than any did, which no interval shows."""
     from geval_py.explaining.losses import unbounded_loss
 

@@ -1,6 +1,6 @@
 """What a command writes: results to standard output in the format asked for; errors, notes and progress elsewhere.
 
-The workers that a command is given are here too, since nothing that they log is shown.
+The cluster that a command is given is here too, since nothing that its workers log is shown.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
-from geval_py.reading.sources import name_of
-from geval_py.scoring.blocks import Threads, Workers
+from geval_py.reading.files import name_of
 from geval_py.tables.formats import FORMATS, Context, Tabular
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.table import Table
@@ -145,22 +144,22 @@ def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
 
 
 @contextmanager
-def workers_at(address: str | None, threads: int | None = None) -> Iterator[Workers]:
-    """Connect to the cluster that ``--cluster`` names, or let so many threads of this process be the workers.
+def cluster_at(address: str | None, threads: int | None = None) -> Iterator[Any]:
+    """Connect to the cluster that ``--cluster`` names, if it names one, and yield its client.
 
     With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
     """
     if address is None:
-        yield Threads(threads)
+        yield None
         return
     import logging
 
-    from geval_py.scoring.cluster import Cluster, opened_cluster
+    from geval_py.scoring.cluster import opened_cluster
 
     logging.disable()  # a user cannot fix what Dask logs of a worker that died; what matters is an error
     try:
         with opened_cluster(address, threads) as client:
-            yield Cluster(client)
+            yield client
     finally:
         logging.disable(logging.NOTSET)
 

@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.derived import check_reread
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.significance import NORMAL, Array, Flags, Integers, dot, mean_of, sum_of
 from geval_py.explaining.statistics import spread_of_mean, sums_by
 from geval_py.reading import config
-from geval_py.reading.formats import ANSWERS_ALONE, lists_answers_alone
+from geval_py.reading.formats import ANSWERS_ALONE
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import bin_of
@@ -209,7 +208,7 @@ class Calibration(Tabular):
                 yield sentence.format(*(fixed(100 * share, 1) for share in sets.y), n=sets.n[0])
 
 
-def calibration(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
+def calibration(evaluation: scores.Evaluation, *, documents: DocumentsBy = None) -> Calibration:
     """Compare an output's probabilities with the answers.
 
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words. Random numbers
@@ -229,9 +228,9 @@ def calibration_schemes(schemes: Sequence[evaluate.Named]) -> list[evaluate.Name
     return [(scheme, profiled(metric, DRAWS))]
 
 
-def calibration_of(evaluation: scores.ScoredOutput, *, documents: DocumentsBy = None) -> Calibration:
+def calibration_of(evaluation: scores.Evaluation, *, documents: DocumentsBy = None) -> Calibration:
     """Compute the calibration of an output that was scored with :func:`calibration_schemes`."""
-    if lists_answers_alone(evaluation.output.path):
+    if evaluation.output.file.lists_answers_alone:
         raise UsageError(message=f"{named(evaluation.output.path)} has no calibration: {ANSWERS_ALONE}")
     statistics = profile_of(evaluation)
     gaps = statistics.column("loss") - statistics.column("entropy")
@@ -570,24 +569,19 @@ def hashed_scheme(schemes: Sequence[evaluate.Named]) -> evaluate.Named:
 
 
 def reread(
-    evaluation: scores.ScoredOutput,
+    evaluation: scores.Evaluation,
     schemes: Sequence[evaluate.Named],
     vocabulary: frozenset[str] = frozenset(),
-) -> scores.ScoredOutput:
-    """Score an output again, with other metrics, and sign it if it was signed.
-
-    Raises UsageError if it, or its answers, can be read only once.
-    """
-    check_reread([evaluation.output.path, evaluation.split.expected])
-    sign = evaluation.signature is not None
-    return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary, sign=sign)
+) -> scores.Evaluation:
+    """Score an output again, with other metrics."""
+    return evaluate.evaluate_output(evaluation.split, evaluation.output, schemes, vocabulary)
 
 
-def schemes_of(evaluation: scores.ScoredOutput) -> list[evaluate.Named]:
+def schemes_of(evaluation: scores.Evaluation) -> list[evaluate.Named]:
     """Return an evaluation's metrics; raises UsageError for anything else, such as a path."""
     return [(score.scheme, score.metric) for score in scores.checked_evaluation(evaluation).scores]
 
 
-def profile_of(evaluation: scores.ScoredOutput) -> ProfileStatistics:
+def profile_of(evaluation: scores.Evaluation) -> ProfileStatistics:
     """Return the profile of an evaluation's first metric, which ``hashed.profiled`` made."""
     return cast(ProfileStatistics, evaluation.scores[0].statistics)

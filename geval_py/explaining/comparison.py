@@ -497,7 +497,7 @@ def checked_label(label: str | None) -> str | None:
 
 
 def compare(
-    *outputs: scores.ScoredOutput | Iterable[scores.ScoredOutput],
+    *outputs: scores.Evaluation | Iterable[scores.Evaluation],
     baseline: Baseline = None,
     samples: int = config.DEFAULT_SAMPLES,
     seed: int = config.DEFAULT_SEED,
@@ -599,7 +599,7 @@ def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], l
     return list(map(output_at, groups)), list(map(tuple, groups.values()))
 
 
-def find_baseline(baseline: Baseline, evaluations: Sequence[scores.ScoredOutput], outputs: Sequence[Output]) -> int:
+def find_baseline(baseline: Baseline, evaluations: Sequence[scores.Evaluation], outputs: Sequence[Output]) -> int:
     """Find a baseline among evaluations, as :func:`compare` does; raises UsageError.
 
     None stands for the best output of ``geval baseline`` or, without one, the first that was neither tuned nor mixed.
@@ -626,7 +626,7 @@ def find_baseline(baseline: Baseline, evaluations: Sequence[scores.ScoredOutput]
 
 
 def _notes(
-    evaluations: Sequence[scores.ScoredOutput],
+    evaluations: Sequence[scores.Evaluation],
     comparison: Comparison,
     is_drawn: bool,
     of_file: Documents | None,

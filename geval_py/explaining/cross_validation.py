@@ -21,7 +21,7 @@ from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers
 from geval_py.explaining.statistics import spread_of_mean
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.recipes import BY_LINE, MAX_PART, MIN_PART, MIN_SCALE, ByLine, Parameters
-from geval_py.scoring.scores import MetricScore, ScoredOutput, head_of
+from geval_py.scoring.scores import Evaluation, Score, head_of
 from geval_py.tables import numbers
 
 FOLDS = 10
@@ -62,7 +62,7 @@ class Folds:
 
 
 def folds_of(
-    evaluations: Sequence[ScoredOutput], documents: DocumentsBy, seed: int, *, force: bool = False
+    evaluations: Sequence[Evaluation], documents: DocumentsBy, seed: int, *, force: bool = False
 ) -> tuple[Folds, list[str]]:
     """Deal the lines of evaluations of one test set into folds, keeping documents whole; return folds and notes.
 
@@ -143,7 +143,7 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
     return Change(mean, low, high, p_value=math.exp(min(0.0, mean * lines / more)))
 
 
-def score_of(score: MetricScore, losses: Array) -> float:
+def score_of(score: Score, losses: Array) -> float:
     """Compute the value of a metric of losses on some lines."""
     return score.metric.of_line(mean_of(losses))
 
@@ -335,7 +335,7 @@ def _logit(part: float) -> float:
 # The fields and sentences that tuning and mixing share
 
 
-def described(evaluation: ScoredOutput, folds: Folds, seed: int) -> dict[str, Any]:
+def described(evaluation: Evaluation, folds: Folds, seed: int) -> dict[str, Any]:
     """Return the fields that tuning and mixing share: the test set, the metric, and how lines were held out."""
     lines, documents = evaluation.line_count, int(folds.groups.max()) + 1
     return head_of(evaluation) | {

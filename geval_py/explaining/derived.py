@@ -12,17 +12,25 @@ from typing import Any, NamedTuple
 
 from geval_py import errors
 from geval_py.reading import challenge, compression, rewriting, splits, wordprobs
-from geval_py.reading.lines import Bytes, LineReader, check_line_count, decode_lines, first_name, read_lines
+from geval_py.reading.files import changed, find_file
+from geval_py.reading.lines import (
+    Bytes,
+    LineReader,
+    check_line_count,
+    count_lines,
+    decode_lines,
+    first_name,
+    read_lines,
+)
 from geval_py.reading.outputs import Output, output_at
-from geval_py.reading.sources import can_be_reread, changed, find_file
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.notes import kept_path
 from geval_py.scoring.recipes import Parameters, Recipe, Shares
 from geval_py.text import named, some_of, visible
 
 DEFAULT_WORDS = 100
 ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
 OUTPUT_ENDING = ".tsv"
-KEPT_ENDING = ".tuning.json"
 MAX_LABEL = 100  # characters of the names of mixed outputs
 
 
@@ -63,7 +71,7 @@ class Derived(NamedTuple):
     ``header`` is the first name of the header line that a source may begin with. The new output has no header.
     """
 
-    sources: tuple[str, ...]
+    sources: tuple[Output, ...]
     path: str
     header: str | None = None
 
@@ -71,11 +79,10 @@ class Derived(NamedTuple):
         """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
         for path in (self.path, kept_path(self.path)):
             same = os.path.exists(path) and any(
-                os.path.samefile(path, source) for source in self.sources if os.path.exists(source)
+                os.path.samefile(path, source.path) for source in self.sources if os.path.exists(source.path)
             )
             if same or (os.path.lexists(path) and not force):
                 raise errors.ExistingFileError(path=path)
-        check_reread(self.sources)
 
     def check_lines(self, test: challenge.DataSet | None = None, counts: Mapping[str, int] | None = None) -> int:
         """Return the number of lines; ``counts`` are those of files that were read before.
@@ -83,16 +90,15 @@ class Derived(NamedTuple):
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
-        headers = {path: first_name(names) for path, names in beside if path is not None}
+        files = [(file, first_name(names)) for file, names in beside if file is not None]
         counts = dict(counts or {})
-        for path, header in (headers | dict.fromkeys(self.sources, self.header)).items():
-            if path not in counts:
-                with LineReader(path, header=header) as reader:
-                    counts[path] = reader.count_rest()
-        first = self.sources[0]
-        for path in (*headers, first):
+        for file, header in (*files, *((source.file, self.header) for source in self.sources)):
+            if file.name not in counts:
+                counts[file.name] = count_lines(file, header=header)
+        first = self.sources[0].path
+        for path in (*(file.name for file, _ in files), first):
             for source in self.sources:
-                check_line_count("output", source, counts[source], path, counts[path])
+                check_line_count("output", source.path, counts[source.path], path, counts[path])
         return counts[first]
 
     def write(
@@ -106,7 +112,7 @@ class Derived(NamedTuple):
         codec = compression.compression_by_ending(self.path)
         with ExitStack() as stack:
             file = stack.enter_context(rewriting.written_whole(self.path, compression=codec))
-            readers = [stack.enter_context(LineReader(path, header=self.header)) for path in self.sources]
+            readers = [stack.enter_context(LineReader(source.file, header=self.header)) for source in self.sources]
             blocks: list[Bytes] = [b""] * len(readers)
             written = 0
             while True:
@@ -117,7 +123,7 @@ class Derived(NamedTuple):
                     new, lines, ends = backends.rewrite_lines(blocks, written + 1, recipe)
                 except errors.MalformedLineError as error:
                     texts = [decode_lines(block)[error.line - written - 1] for block in blocks]
-                    error.path = self.sources[texts.index(error.text)]
+                    error.path = self.sources[texts.index(error.text)].path
                     raise
                 file.write(new)
                 blocks = [memoryview(block)[end:] for block, end in zip(blocks, ends, strict=True)]
@@ -125,75 +131,52 @@ class Derived(NamedTuple):
                 if progress is not None:
                     progress(written)
             if any(blocks):
-                raise changed(self.sources[list(map(bool, blocks)).index(False)])
+                raise changed(self.sources[list(map(bool, blocks)).index(False)].path)
         with rewriting.written_whole(kept_path(self.path)) as file:
             file.write((json.dumps(kept, indent=2) + "\n").encode())
-
-
-def check_reread(paths: Iterable[str]) -> None:
-    """Raise UsageError for a path that can be read only once."""
-    for path in paths:
-        if not can_be_reread(path):
-            raise errors.UsageError(message=f"{named(path)} has to be read more than once: give a file")
-
-
-def kept_path(path: str) -> str:
-    """Return the path of the file that is beside an output made by tuning or mixing, with its parameters."""
-    return path.removesuffix(_compressed_ending(path)).removesuffix(OUTPUT_ENDING) + KEPT_ENDING
 
 
 def _compressed_ending(path: str) -> str:
     return next((ending for ending in compression.COMPRESSED_ENDINGS if path.endswith(ending)), "")
 
 
-def set_tuned_on(output: Output) -> str | None:
-    """Return the name of the test set that an output was tuned or mixed on, from the file beside it; None if none."""
-    try:
-        with open(kept_path(output.path), encoding="utf-8") as file:
-            match json.load(file):
-                case {"test": str(name)}:
-                    return name
-    except (OSError, ValueError, RecursionError):
-        pass
-    return None
-
-
-def derived_output(sources: Sequence[str], name: str, parameter: str, folder: str, header: str | None) -> Derived:
+def derived_output(sources: Sequence[Output], name: str, parameter: str, folder: str, header: str | None) -> Derived:
     """Return an output in a folder, with one more parameter in its name, compressed like the first source.
 
-    >>> derived_output(["dev-0/out-model=bigram.tsv.xz"], "out-model=bigram.tsv", "tuned=nu", "dev-0", None).path
+    >>> bigram = output_at("dev-0/out-model=bigram.tsv.xz")
+    >>> derived_output([bigram], bigram.name, "tuned=nu", "dev-0", None).path
     'dev-0/out-model=bigram,tuned=nu.tsv.xz'
     """
     stem = name.removesuffix(OUTPUT_ENDING)
-    joined = f"{stem}{',' if '-' in stem else '-'}{parameter}{OUTPUT_ENDING}{_compressed_ending(sources[0])}"
+    joined = f"{stem}{',' if '-' in stem else '-'}{parameter}{OUTPUT_ENDING}{_compressed_ending(sources[0].path)}"
     return Derived(tuple(sources), os.path.join(folder, joined), header)
 
 
-def tuned_output(parameters: Parameters, path: str, folder: str, header: str | None) -> Derived:
+def tuned_output(parameters: Parameters, output: Output, folder: str, header: str | None) -> Derived:
     """Return the tuned version of an output, in a folder."""
     unchanged = Parameters().numbers
     changed = (name for name, value in parameters.numbers.items() if value != unchanged.get(name))
-    return derived_output([path], output_at(path).name, f"tuned={'-'.join(changed)}", folder, header)
+    return derived_output([output], output.name, f"tuned={'-'.join(changed)}", folder, header)
 
 
-def mixed_output(paths: Sequence[str], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
+def mixed_output(outputs: Sequence[Output], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
     """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients.
 
-    >>> mixed_output(["dev-0/out-model=bigram,lr=0.1.tsv.xz", "dev-0/out.tsv"], "dev-0", None).path
+    >>> mixed_output(list(map(output_at, ["dev-0/out-model=bigram,lr=0.1.tsv.xz", "dev-0/out.tsv"])), "dev-0", None).path
     'dev-0/out-mix=bigram-0.1+out.tsv.xz'
     """
     labels = []
-    for output in map(output_at, paths):
+    for output in outputs:
         stem = output.name.removesuffix(OUTPUT_ENDING).removeprefix("out-")
         labels.append(re.sub(r"[^\w.-]", "-", "-".join(output.parameters.values()) or stem))
     labels += more
     label = "+".join(labels)
     if len(label) > MAX_LABEL or len(set(labels)) < len(labels):
         label = f"{len(labels)}-outputs"
-    return derived_output(paths, "out.tsv", f"mix={label}", folder, header)
+    return derived_output(outputs, "out.tsv", f"mix={label}", folder, header)
 
 
-def find_output(test: challenge.DataSet, output: Output) -> str:
+def find_output(test: challenge.DataSet, output: Output) -> Output:
     """Find the output with the same name in another test set; raises MissingFileError, AmbiguousFileError."""
     place = os.path.join(test.directory, output.name)
     path = find_file(place)
@@ -201,4 +184,4 @@ def find_output(test: challenge.DataSet, output: Output) -> str:
         there = some_of(one.name for one in test.outputs) or "no output"
         hint = f"the output for {visible(test.name)} must have the same name; {named(test.directory)} holds {there}"
         raise errors.MissingFileError(what="No file with the test results", path=place, hint=hint)
-    return path
+    return output_at(path)

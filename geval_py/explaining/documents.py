@@ -32,11 +32,14 @@ from geval_py.explaining.significance import (
     sum_of,
 )
 from geval_py.explaining.statistics import centred_ranks, intervals, sample_of, spread_of_mean, sums_by
-from geval_py.reading import features, sources
+from geval_py.reading import features
 from geval_py.reading.config import word_of
+from geval_py.reading.files import File
+from geval_py.reading.lines import LineReader, check_line_count, first_name
+from geval_py.reading.splits import Split
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE
-from geval_py.scoring.scores import MetricScore, ScoredOutput
+from geval_py.scoring.scores import Evaluation, Score
 from geval_py.text import named, visible
 
 MIN_DOCUMENTS = 10  # if all have as many lines: with fewer, an interval is very wide
@@ -101,7 +104,7 @@ class Documents:
             )
         return self
 
-    def of_score(self, score: MetricScore) -> Documents:
+    def of_score(self, score: Score) -> Documents:
         """Keep the lines that a metric scored, of all lines of the file."""
         return self if score.line_numbers is None else self.only(np.array(score.line_numbers) - 1)
 
@@ -111,7 +114,7 @@ class Documents:
         return Documents(self.column, of_line, len(numbers))
 
 
-def score_interval(score: MetricScore, *, documents: Documents | None = None, **drawn: Any) -> Interval:
+def score_interval(score: Score, *, documents: Documents | None = None, **drawn: Any) -> Interval:
     """Compute the 95 % interval of a score; ``documents`` are of all lines of the file.
 
     The other arguments are those of :func:`geval_py.explaining.statistics.intervals`, and so are the errors. Raises
@@ -122,7 +125,7 @@ def score_interval(score: MetricScore, *, documents: Documents | None = None, **
     return intervals(sample, **drawn)[0]
 
 
-def notes_on_intervals(documents: Documents | None, all_scores: Iterable[MetricScore]) -> Iterator[str]:
+def notes_on_intervals(documents: Documents | None, all_scores: Iterable[Score]) -> Iterator[str]:
     """Yield a note on a missing interval, on intervals by few lines, or by documents of which few large ones decide.
 
     The documents are of all lines of the file; None for intervals by lines. On few lines, skewed losses are no
@@ -167,7 +170,7 @@ def _is_of_few(losses: Array) -> bool:
     return sum_of(greatest) > sum_of(losses) / 2
 
 
-def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
+def documents_in(evaluation: Evaluation, column: str | int) -> Documents:
     """Find the documents of all lines of the output's file, scored or not.
 
     ``column`` is the name of a column of the input or its number, from 1. A line without the column counts as a line
@@ -180,7 +183,7 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
     if split.input is None:
         what = "documents are given by a column of the input"
         if not split.input_place:
-            raise UsageError(message=f"{what}, and there is none: evaluate(…, inputs=…)")
+            raise UsageError(message=f"{what}, and there is none: score(…, inputs=…)")
         hint = f"{what}: put the file there, or name no documents"
         raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
     message = f"Unknown column `{visible(str(column))}'\n  {features.columns_there_are(str(column), split.in_header)}"
@@ -188,8 +191,8 @@ def documents_in(evaluation: ScoredOutput, column: str | int) -> Documents:
         field = features.Fields(split.in_header).find(str(column))
     except KeyError:
         raise UsageError(message=message) from None
-    evaluation.input.check_lines(evaluation.file_lines)
-    text = b"".join(evaluation.input.blocks())
+    text = _text_of(split.input, split)
+    check_line_count("input", split.input.name, text.count(b"\n"), split.expected.name, evaluation.file_lines)
     if all(row.count(b"\t") < field.column for row in text.split(b"\n")):
         raise UsageError(message=message)
     return _documents_of_column(text, field)
@@ -256,7 +259,7 @@ class Dependence(NamedTuple):
 
 
 def choose_documents(
-    evaluations: Sequence[ScoredOutput], by: DocumentsBy, *, values: Sequence[Array] = ()
+    evaluations: Sequence[Evaluation], by: DocumentsBy, *, values: Sequence[Array] = ()
 ) -> tuple[Documents | None, Dependence | None]:
     """Return the documents, of all lines of the file, of intervals and tests of evaluations of one test set.
 
@@ -286,7 +289,7 @@ def notes_on_documents(documents: Documents | None, dependence: Dependence | Non
         yield from dependence.notes(consequence)
 
 
-def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Array] = ()) -> Dependence:
+def find_dependence(evaluations: Sequence[Evaluation], *, values: Sequence[Array] = ()) -> Dependence:
     """Find the column of the input by whose documents lines are alike; all evaluations are of one test set.
 
     The documents of a column count if they would be as good as ten equal ones. The first such column whose name is
@@ -346,15 +349,13 @@ def find_dependence(evaluations: Sequence[ScoredOutput], *, values: Sequence[Arr
     )
 
 
-def possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
+def possible_documents(evaluation: Evaluation) -> Iterator[Documents]:
     """Yield the documents by each column of the input with two values or more, some of them on several lines."""
-    path, lines = evaluation.split.input, evaluation.file_lines
-    if path is None or not sources.can_be_reread(path):
-        return
-    if not isinstance(path, sources.VirtualFile) and os.path.getsize(path) > MAX_INPUT_BYTES:
+    file, lines = evaluation.split.input, evaluation.file_lines
+    if file is None or (file.path is not None and os.path.getsize(file.path) > MAX_INPUT_BYTES):
         return
     try:
-        text = b"".join(evaluation.input.blocks())
+        text = _text_of(file, evaluation.split)
     except DataError:
         return
     if text.count(b"\n") != lines:
@@ -369,14 +370,20 @@ def possible_documents(evaluation: ScoredOutput) -> Iterator[Documents]:
                 yield documents
 
 
-def _figures(evaluations: Sequence[ScoredOutput], values: Sequence[Array]) -> list[Iterator[Array]]:
+def _text_of(file: File, split: Split) -> bytes:
+    """Return the lines of the input, encoded."""
+    with LineReader(file, header=first_name(split.in_header)) as reader:
+        return b"".join(iter(reader.block, b""))
+
+
+def _figures(evaluations: Sequence[Evaluation], values: Sequence[Array]) -> list[Iterator[Array]]:
     """Return the figures of each evaluation, and the differences of each two; or other values.
 
     They are of all lines of the file, not finite where a line has none, and are made one by one: those of all pairs
     together may be larger than memory.
     """
 
-    def of_file(figures: Array, score: MetricScore) -> Array:
+    def of_file(figures: Array, score: Score) -> Array:
         if score.line_numbers is None:
             return figures
         whole = np.full(evaluations[0].file_lines, np.nan)

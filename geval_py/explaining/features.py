@@ -10,14 +10,13 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import Array, Flags, Integers, Places
+from geval_py.explaining.significance import Array, Integers, Places
 from geval_py.reading.features import (
     EXPECTED,
     FIELD_NUMBER,
@@ -30,10 +29,7 @@ from geval_py.reading.features import (
     character_shape,
 )
 from geval_py.reading.items import lines_of
-from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.scoring import blocks
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.scores import ScoredOutput
 
 ITEMS_AT_ONCE = 4096
 MAX_LINES = 200_000  # of more lines, features are counted before they are collected, and a report is of a sample
@@ -155,48 +151,6 @@ def collect(
         if progress is not None:
             progress(occurrences.count)
     return occurrences
-
-
-def collect_on(
-    workers: blocks.Workers,
-    evaluation: ScoredOutput,
-    known: Flags,
-    kinds: FeatureKinds,
-    progress: Callable[[int], None] | None = None,
-) -> Occurrences:
-    """Collect the features of an evaluation's lines as :func:`collect` does, on workers; ``known`` lines count.
-
-    Raises UsageError if the lines were selected or the output can be read only once, UnreadableFileError if it was
-    changed, and ClusterError.
-    """
-    if evaluation.line_numbers is not None:
-        raise UsageError(message="a cluster looks at all lines: leave out metrics whose flags (f, p) select some")
-    fields = Fields(evaluation.split.in_header)
-    occurrences, texts = Occurrences(kinds, fields), evaluation.kept_texts()
-    others = zip(evaluation.input.lines(), texts.expected.lines(), strict=False)  # an input has "" without end
-
-    def beside(block: blocks.Block) -> tuple[list[tuple[str, str]], list[bool]]:
-        return list(islice(others, block.lines)), known[block.first_line - 1 :][: block.lines].tolist()
-
-    work = partial(_collect_block, fields=fields, kinds=kinds)
-    with LineReader(evaluation.output.path, header=evaluation.split.output_header) as outputs:
-        outputs.check_state(texts.outputs.state)
-        for _, of_block in blocks.map_blocks(outputs, None, work, workers, beside=beside):
-            occurrences.extend(of_block)
-            if progress is not None:
-                progress(occurrences.count)
-    return occurrences
-
-
-def _collect_block(parts: Iterable[blocks.Block], *, fields: Fields, kinds: FeatureKinds) -> Occurrences:
-    """Collect the features of a block's lines, with inputs and expected words, and whether they count, beside it."""
-    parts = iter(parts)
-    first = next(parts)
-    others: list[tuple[str, str]]
-    others, known = first.beside
-    outputs = (output for part in chain((first,), parts) for output in decode_lines(part.outputs))
-    items = ((*texts, output) for texts, output in zip(others, outputs, strict=True))
-    return collect(compress(items, known), Occurrences(kinds, fields))
 
 
 _CLASSES = np.zeros(0x110000, np.uint8)  # of each character in a shape, as far as it occurred; else 0

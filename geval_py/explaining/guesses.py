@@ -12,7 +12,7 @@ temperature it is one number per line, otherwise the masses of all entries are k
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
-from geval_py.explaining.derived import check_reread
 from geval_py.explaining.significance import Array, Integers
 from geval_py.reading import splits
+from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader
-from geval_py.reading.sources import state_at
 from geval_py.scoring import blocks, recipes, scores
 from geval_py.scoring.kernel import backends
 from geval_py.text import visible
@@ -129,7 +128,7 @@ def logistic(values: Array) -> Array:
     return np.reciprocal(values, out=values)
 
 
-def hashed_bits(evaluation: scores.ScoredOutput) -> int:
+def hashed_bits(evaluation: scores.Evaluation) -> int:
     """Return the bits of the first metric's hash; raises UsageError for a metric that is not hashed, or has flags."""
     first = evaluation.scores[0]
     if first.metric.bits is None or first.scheme.text_flags or first.scheme.selecting_flags:
@@ -141,7 +140,7 @@ def hashed_bits(evaluation: scores.ScoredOutput) -> int:
 
 
 def read_guesses(
-    evaluation: scores.ScoredOutput,
+    evaluation: scores.Evaluation,
     frequent: recipes.Shares,
     *,
     keep_entries: bool,
@@ -150,12 +149,11 @@ def read_guesses(
 ) -> Guesses:
     """Read a scored output again for its guesses; ``keep_entries`` is for temperatures.
 
-    Raises UsageError for a metric that is not hashed, and for files that can be read only once.
+    Raises UsageError for a metric that is not hashed.
     """
     bits, (words, shares) = hashed_bits(evaluation), _encoded(frequent)
 
-    def work(parts: Iterable[blocks.Block]) -> tuple[NDArray[Any], ...]:
-        (block,) = parts
+    def work(block: blocks.Block) -> tuple[NDArray[Any], ...]:
         read = backends.read_guesses(block.outputs, block.expected, bits, block.first_line)
         counts, masses = np.frombuffer(read.counts, np.int64), np.frombuffer(read.masses)
         marks = np.frombuffer(read.hits, np.bool_)
@@ -171,14 +169,12 @@ def read_guesses(
             logs = np.log(masses) - np.log(greatest)[owners]
         return *columns, np.where(masses > 0.0, logs, MIN_LOGARITHM), marks
 
-    split, path = evaluation.split, evaluation.output.path
-    check_reread([path, split.expected])
+    split = evaluation.split
     with (
-        LineReader(path, header=split.output_header) as outputs,
+        LineReader(evaluation.output.file, header=split.output_header) as outputs,
         LineReader(split.expected, header=split.output_header) as expected,
     ):
-        workers = blocks.Threads(threads)
-        mapped = blocks.map_blocks(outputs, expected, work, workers, matched=True, progress=progress)
+        mapped = blocks.map_blocks(outputs, expected, work, threads=threads, matched=True, progress=progress)
         parts = [columns for _, columns in mapped]
     hits, rests, greatest, counts, of_bucket, *kept = (np.concatenate(part) for part in zip(*parts, strict=True))
     entries = None
@@ -189,15 +185,12 @@ def read_guesses(
 
 def bucket_shares(split: splits.Split, frequent: recipes.Shares, bits: int) -> Array:
     """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
-    state = state_at(split.expected)
-    return _bucket_shares(split.expected, state, split.output_header, tuple(frequent.items()), bits)
+    return _bucket_shares(split.expected, split.output_header, tuple(frequent.items()), bits)
 
 
 @lru_cache(maxsize=1)  # a report needs the same sums twice, which takes seconds for a million lines
-def _bucket_shares(
-    path: str, _: object, header: str | None, frequent: tuple[tuple[str, float], ...], bits: int
-) -> Array:
-    with LineReader(path, header=header) as expected:
+def _bucket_shares(file: File, header: str | None, frequent: tuple[tuple[str, float], ...], bits: int) -> Array:
+    with LineReader(file, header=header) as expected:
         answers = b"".join(iter(expected.block, b""))
     return np.frombuffer(backends.bucket_shares(*_encoded(dict(frequent)), answers, bits, 1))
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
-from geval_py.scoring.scores import ScoredOutput, head_of, signature_lines
+from geval_py.scoring.scores import Evaluation, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK
 from geval_py.tables.sorting import sort_texts
@@ -55,20 +55,19 @@ class ScoredLine(NamedTuple):
         return scores_differ and self.output != self.other_output
 
 
-def read_lines(evaluation: ScoredOutput, other: ScoredOutput | None = None) -> Iterator[ScoredLine]:
+def read_lines(evaluation: Evaluation, other: Evaluation | None = None) -> Iterator[ScoredLine]:
     """Yield the scored lines in order, beside those of another output if one is given.
 
-    Raises as :meth:`ScoredOutput.read_items` and :meth:`ScoredOutput.check_same_lines`.
+    Raises as :meth:`Evaluation.read_items` and :meth:`Evaluation.check_same_lines`.
     """
     numbers = evaluation.line_numbers or range(1, evaluation.line_count + 1)
     own = (numbers, *_figures(evaluation), *evaluation.scored_sides())
     if other is None:
         return map(ScoredLine, *own)
-    outputs = other.scored_lines(other.kept_texts().outputs)
-    return map(ScoredLine, *own, evaluation.score_differences(other), *_figures(other), outputs)
+    return map(ScoredLine, *own, evaluation.score_differences(other), *_figures(other), other.scored_outputs())
 
 
-def _figures(one: ScoredOutput) -> tuple[Iterable[float], Iterable[float | None]]:
+def _figures(one: Evaluation) -> tuple[Iterable[float], Iterable[float | None]]:
     """Return the score and the loss of each line."""
     return one.line_scores(), one.line_losses if one.scores[0].metric.measure.of_losses else repeat(None)
 
@@ -86,7 +85,7 @@ class EvaluationListing(formats.Listing):
     ``below`` is a sentence below the table.
     """
 
-    evaluations: Sequence[ScoredOutput]
+    evaluations: Sequence[Evaluation]
     for_terminal: bool = False
     below: str = ""
 

@@ -20,7 +20,7 @@ from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array,
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.metrics.hashed import ProfileColumn
-from geval_py.scoring.scores import ScoredOutput
+from geval_py.scoring.scores import Evaluation
 
 ITEMS_AT_ONCE = 4096
 
@@ -275,7 +275,7 @@ ORDINARY = 20.0  # nats: the loss of an unlisted word at ten bits with a rest of
 FAR = 10  # standard errors of the mean loss by which one such line would move it
 
 
-def unbounded_loss(evaluation: ScoredOutput) -> tuple[float, float] | None:
+def unbounded_loss(evaluation: Evaluation) -> tuple[float, float] | None:
     """Return the greatest loss that a line could have, possibly inf, and the greatest of any line, in nats.
 
     None unless one such line would move the mean loss by ten standard errors, and for metrics not of hashed words, a

@@ -20,7 +20,7 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.calibration import hashed_scheme, profile_of, reread, schemes_of
 from geval_py.explaining.significance import NORMAL, Array
-from geval_py.reading import schemes, sources
+from geval_py.reading import schemes
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
@@ -170,7 +170,7 @@ def score_text(score: float) -> str:
 
 
 def luck(
-    evaluation: scores.ScoredOutput, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()
+    evaluation: scores.Evaluation, *, seeds: int = DEFAULT_SEEDS, vocabulary: frozenset[str] = frozenset()
 ) -> Luck:
     """Measure how much hash collisions changed an output's score.
 
@@ -199,7 +199,7 @@ def luck_schemes(schemes: Sequence[evaluate.Named], seeds: int, *, exact: bool) 
     return [(scheme, one) for one in metrics]
 
 
-def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
+def luck_of(evaluation: scores.Evaluation, vocabulary: int) -> Luck:
     """Compute the luck of an output that was scored with :func:`luck_schemes`; ``vocabulary`` is a number of words.
 
     Raises UsageError for lines of buckets.
@@ -251,7 +251,7 @@ def luck_of(evaluation: scores.ScoredOutput, vocabulary: int) -> Luck:
     )
 
 
-def _losses_of_seeds(evaluation: scores.ScoredOutput) -> Array:
+def _losses_of_seeds(evaluation: scores.Evaluation) -> Array:
     """Return the losses of lines, by seed, its own first; inf on lines that any seed might make infinite."""
     profile, columns = profile_of(evaluation), evaluation.scores[1].statistics.columns
     losses = np.array([profile.column("loss"), *columns])
@@ -288,7 +288,7 @@ def notes_on_ties(ties: Sequence[NearTie]) -> Iterator[str]:
         yield f"{pairs} that reverse it: {some_of(each, MAX_NAMED_TIES)}"
 
 
-def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison) -> Iterator[NearTie]:
+def near_ties(evaluations: Sequence[scores.Evaluation], comparison: Comparison) -> Iterator[NearTie]:
     """Find the neighbours in a comparison between which hashing may have decided.
 
     Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
@@ -308,7 +308,6 @@ def near_ties(evaluations: Sequence[scores.ScoredOutput], comparison: Comparison
             not better.scores[0].metric.bits
             or not any({first, second} <= set(group) for group in comparison.groups)
             or better.scores[0].statistics == worse.scores[0].statistics
-            or not all(sources.can_be_reread(one.output.path) for one in (better, worse))
         ):
             continue
         losses, other_losses = losses_of(first), losses_of(second)

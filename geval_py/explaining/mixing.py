@@ -23,10 +23,11 @@ from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
 from geval_py.explaining.significance import Array, Flags, mean_of, slices
+from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config
-from geval_py.reading.outputs import unique_names
+from geval_py.reading.outputs import output_at, unique_names
 from geval_py.scoring.recipes import Mixing
-from geval_py.scoring.scores import ScoredOutput, Signature, check_comparable, checked_evaluations, signature_lines
+from geval_py.scoring.scores import Evaluation, Signature, check_comparable, checked_evaluations, signature_lines
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
@@ -146,20 +147,30 @@ class Mixture(formats.Tabular):
         overwritten without ``force``, LineCountError for outputs with different numbers of lines, MalformedLineError
         and the other DataErrors of a file.
         """
-        paths = [os.fspath(output) for output in outputs]
+        sources = [output_at(os.fspath(output)) for output in outputs]
         wanted = len(self.components) - bool(self.words)
-        if len(paths) != wanted:
-            raise errors.UsageError(message=f"the mixture is of {wanted} outputs, not of {len(paths)}")
-        where = os.fspath(folder or os.path.dirname(paths[0]))
-        derived = mixed_output(paths, where, self.header, [TRAIN] if self.words else [])
+        if len(sources) != wanted:
+            raise errors.UsageError(message=f"the mixture is of {wanted} outputs, not of {len(sources)}")
+        where = os.fspath(folder or os.path.dirname(sources[0].path))
+        derived = mixed_output(sources, where, self.header, [TRAIN] if self.words else [])
         derived.check_free(force)
         derived.check_lines()
         derived.write(self.mixing, self.kept())
         return derived.path
 
 
+def improve(*outputs: Evaluation | Iterable[Evaluation], **settings: Any) -> Tuning | Mixture:
+    """Improve an output, or several together, on a test set with known answers.
+
+    One output is tuned (:func:`geval_py.explaining.tuning.tune`), several are mixed (:func:`mix`); ``settings`` are
+    the arguments of these functions.
+    """
+    evaluations = list(outputs[0]) if len(outputs) == 1 and not isinstance(outputs[0], Evaluation) else list(outputs)
+    return tune(*evaluations, **settings) if len(evaluations) == 1 else mix(*evaluations, **settings)
+
+
 def mix(
-    *outputs: ScoredOutput | Iterable[ScoredOutput],
+    *outputs: Evaluation | Iterable[Evaluation],
     words: int = 0,
     documents: DocumentsBy = None,
     seed: int = config.DEFAULT_SEED,
@@ -205,6 +216,7 @@ def mix(
     mixed, weights = min(tries, key=lambda one: mean_of(one[0]))
     infinite = np.isinf(losses).sum(axis=1).tolist()
     names = unique_names([evaluation.output for evaluation in evaluations])
+    parts: list[tuple[str, float, Signature | None]]
     parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
     if frequent:
         parts.append((TRAIN, cross_validation.score_of(score, losses[-1]), None))

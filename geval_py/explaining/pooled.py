@@ -20,7 +20,7 @@ from geval_py.explaining.documents import DocumentsBy, choose_documents
 from geval_py.explaining.significance import NORMAL_QUANTILE, Array, dot, mean_of, sum_of
 from geval_py.explaining.statistics import sample_of, spread_of_mean
 from geval_py.reading.outputs import unique_names
-from geval_py.scoring.scores import ScoredOutput, check_comparable
+from geval_py.scoring.scores import Evaluation, check_comparable
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import some_of, visible
@@ -110,7 +110,7 @@ def pool(differences: Sequence[float], deviations: Sequence[float]) -> tuple[flo
 
 
 def compare_sets(
-    sets: Sequence[Sequence[ScoredOutput]], *, baseline: Baseline = None, documents: DocumentsBy = None
+    sets: Sequence[Sequence[Evaluation]], *, baseline: Baseline = None, documents: DocumentsBy = None
 ) -> PooledComparison:
     """Pool the differences of the outputs of several test sets, which are found by their names, from a baseline.
 
@@ -153,7 +153,7 @@ def compare_sets(
     return PooledComparison(
         metric=first.name,
         baseline=name,
-        sets=tuple(evaluations[0].split.expected for evaluations in sets),
+        sets=tuple(evaluations[0].split.expected.name for evaluations in sets),
         systems=tuple(sorted(systems, key=lambda one: one.difference)),
         in_nats=first.metric.measure.in_nats,
     )

@@ -24,6 +24,7 @@ from geval_py.explaining.documents import DocumentsBy
 from geval_py.explaining.guesses import bucket_shares, read_guesses
 from geval_py.explaining.significance import mean_of
 from geval_py.reading import config
+from geval_py.reading.outputs import output_at
 from geval_py.scoring import blocks, scores
 from geval_py.scoring.recipes import BY_LINE, Parameters
 from geval_py.tables.formats import Tabular, json_fields
@@ -174,17 +175,19 @@ class Tuning(Tabular):
         ExistingFileError if a file would be overwritten without ``force``, MalformedLineError and the other
         DataErrors of a file.
         """
-        path = os.fspath(output)
+        source = output_at(os.fspath(output))
         if not self.taken:
             raise errors.UsageError(message="no parameter makes the output significantly better: leave it as it is")
-        tuned = derived.tuned_output(self.parameters, path, os.fspath(folder or os.path.dirname(path)), self.header)
+        tuned = derived.tuned_output(
+            self.parameters, source, os.fspath(folder or os.path.dirname(source.path)), self.header
+        )
         tuned.check_free(force)
         tuned.write(self.parameters, self.kept())
         return tuned.path
 
 
 def tune(
-    evaluation: scores.ScoredOutput,
+    evaluation: scores.Evaluation,
     *,
     words: int | None = None,
     temperature: bool = False,
@@ -203,7 +206,7 @@ def tune(
     itself. ``seed`` is for the random folds; ``progress`` is called as the output is read.
 
     Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
-    hundred lines without ``force``, for words without a train, and for files that can be read only once.
+    hundred lines without ``force``and for words without a train.
     """
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)

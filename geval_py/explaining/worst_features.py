@@ -16,12 +16,12 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining import feature_ranking, significance
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
-from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect, collect_on
+from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
 from geval_py.scoring import blocks
-from geval_py.scoring.scores import ScoredOutput
+from geval_py.scoring.scores import Evaluation
 from geval_py.tables import escapes, numbers
 from geval_py.tables.numbers import percent
 from geval_py.tables.table import Column, Table, plain_table
@@ -87,10 +87,10 @@ class WorstFeatures:
 
 
 def rank_features(
-    evaluation: ScoredOutput,
+    evaluation: Evaluation,
     kinds: FeatureKinds,
     *,
-    other: ScoredOutput | None = None,
+    other: Evaluation | None = None,
     scores: Sequence[float] | None = None,
     best: bool = False,
     least: int | None = None,
@@ -99,14 +99,12 @@ def rank_features(
     documents: DocumentsBy = None,
     distinct: bool = False,
     progress: blocks.Progress | None = None,
-    workers: blocks.Workers | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
     ``scores`` are those of the lines, or their differences from ``other``, if there are any yet. ``costs`` asks for
-    the cost of each feature, and for q, which distinct features and those by documents have in any case. ``workers``
-    elsewhere, if any, collect the features there. The notes say which documents are found. Raises UsageError if all
-    lines are one document.
+    the cost of each feature, and for q, which distinct features and those by documents have in any case. The
+    notes say which documents are found. Raises UsageError if all lines are one document.
     """
     score = evaluation.scores[0]
     in_nats = score.metric.measure.in_nats and other is None
@@ -120,8 +118,6 @@ def rank_features(
 
     def collected(known: Flags, least: int) -> Occurrences:
         progress_of = None if progress is None else lambda done: progress(done, int(known.sum()))
-        if workers is not None and not workers.is_local:
-            return collect_on(workers, evaluation, known, kinds, progress_of)
         fields = Fields(evaluation.split.in_header)
         seen = bytearray(SEEN_PER_LINE * len(known) * (least > 1 and len(known) > MAX_LINES))
         for now_least in (0, least) if seen else (0,):

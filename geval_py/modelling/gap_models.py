@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from geval_py import errors, version
 from geval_py.modelling import backoff, corpus, estimation
-from geval_py.reading import rewriting, sources
+from geval_py.reading import files, rewriting
 from geval_py.reading.items import Item
 
 ORDER = 4
@@ -148,16 +148,16 @@ def learn_items(items: Iterable[Item], sides: int, digest: str = "") -> GapCount
     return learnt
 
 
-def digest_of(path: str) -> str:
+def digest_of(path: str | os.PathLike[str]) -> str:
     """Return a digest of a file as it is stored, or of the files in a folder."""
     if os.path.isdir(path):
         inside = [digest_of(os.path.join(path, name)) for name in sorted(os.listdir(path))]
         return sha256("".join(inside).encode()).hexdigest()
-    with sources.naming(path), open(path, "rb") as file:
+    with files.naming(os.fspath(path)), open(path, "rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
-def digest_of_training(paths: Sequence[str], sides: int, reading: Sequence[object]) -> str:
+def digest_of_training(paths: Sequence[str | os.PathLike[str]], sides: int, reading: Sequence[object]) -> str:
     """Return a digest of all that a trained model depends on: files, and how they are read (headers and columns)."""
     settings = (version.__version__, sides, ESTIMATION, corpus.SHARED, corpus.OVERLAPPING, *reading)
     return sha256(repr((*settings, *map(digest_of, paths))).encode("utf-8", "replace")).hexdigest()

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet, rows
+from geval_py.reading.files import PARQUET_ENDINGS, name_of, naming, parts_of
 from geval_py.reading.rows import ID, KEYS, PROBABILITIES, WORDS
-from geval_py.reading.sources import PARQUET_ENDINGS, name_of, naming, parts_of
 from geval_py.text import named, some_of
 
 Typed = TypeVar("Typed")

@@ -15,11 +15,12 @@ from itertools import islice, repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, MissingFileError, UsageError
-from geval_py.reading import config, sources, splits
+from geval_py.reading import config, files, splits
+from geval_py.reading.files import File
 from geval_py.reading.items import Item, column_name, input_columns
-from geval_py.reading.lines import LineReader, check_line_count, first_name, read_lines
+from geval_py.reading.lines import check_line_count, count_lines, first_name, read_lines
 from geval_py.reading.outputs import Output, find_outputs
-from geval_py.reading.splits import find_answers
+from geval_py.reading.splits import answers_at, find_answers
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import shorten, some_of, suggestion, visible
 
@@ -45,8 +46,8 @@ class DataSet:
 
     name: str
     directory: str
-    input: str | None
-    expected: str | None
+    input: File | None
+    expected: File | None
     in_header: tuple[str, ...] = ()
     out_header: tuple[str, ...] = ()
 
@@ -78,10 +79,10 @@ class DataSet:
         names: list[str] = []
         pairs = zip_longest(inputs, answers) if has_both else zip(inputs, answers, strict=False)
         for line, (text, expected) in enumerate(pairs, 1):
-            if has_both and (text is None or expected is None):
+            if self.input and self.expected and (text is None or expected is None):
                 lines = line - (text is None) + sum(1 for _ in inputs)
                 expected_lines = line - (expected is None) + sum(1 for _ in answers)
-                check_line_count("input", self.input or "", lines, self.expected or "", expected_lines)
+                check_line_count("input", self.input.name, lines, self.expected.name, expected_lines)
             if text is None:
                 yield Item(line, {}, expected)
                 continue
@@ -107,7 +108,7 @@ class DataSet:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """The present outputs, in natural order of their names; empty if their folder does not exist."""
-        return find_outputs(self.directory) if sources.is_folder(self.directory) else ()
+        return find_outputs(self.directory) if files.is_folder(self.directory) else ()
 
     def _repr_html_(self) -> str:
         """Show the first items in Jupyter."""
@@ -120,22 +121,21 @@ class DataSet:
 
     @cached_property
     def _lines(self) -> int:
-        path, header = self._counted_file
-        with LineReader(path, header=header) as reader:
-            return reader.count_rest()
+        file, header = self._counted_file
+        return count_lines(file, header=header)
 
     @property
-    def _counted_file(self) -> tuple[str, str | None]:
+    def _counted_file(self) -> tuple[File, str | None]:
         """The path of the answers or, if they are hidden, of the input, and the first name of its header."""
-        path, header = (self.expected, self.out_header) if self.expected else (self.input, self.in_header)
-        if path is None:
+        file, header = (self.expected, self.out_header) if self.expected else (self.input, self.in_header)
+        if file is None:
             raise self._without_files()
-        return path, first_name(header)
+        return file, first_name(header)
 
     def has_length(self, lines: int) -> bool:
         """Whether there are so many items; of a larger set, only that many lines and one are read."""
-        path, header = self._counted_file
-        with closing(read_lines(path, header=header)) as texts:
+        file, header = self._counted_file
+        with closing(read_lines(file, header=header)) as texts:
             return sum(1 for _ in islice(texts, lines + 1)) == lines
 
     def _without_files(self) -> MissingFileError:
@@ -174,7 +174,7 @@ class Challenge:
     @property
     def title(self) -> str:
         """The first heading of README.md, else the directory's name."""
-        return self._readme()[0] or os.path.basename(sources.absolute(self.path))
+        return self._readme()[0] or os.path.basename(files.absolute(self.path))
 
     @property
     def description(self) -> str:
@@ -210,15 +210,17 @@ class Challenge:
         """
         task = self.task
         folder = os.path.join(task.directory, name)
-        if name not in sources.names_in(task.directory, "directory"):
+        if name not in files.names_in(task.directory, "directory"):
             sets = self.split_names
             hint = suggestion(name, sets) + (f"there are {visible(', '.join(sets))}" if sets else "it has no sets")
             raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
+        input_path = files.find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE))
+        answers = find_answers(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE))
         return DataSet(
             name=name,
             directory=os.path.join(task.out_directory, name),
-            input=sources.find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE)),
-            expected=find_answers(os.path.join(folder, task.expected_file or splits.EXPECTED_FILE)),
+            input=None if input_path is None else File(input_path),
+            expected=None if answers is None else answers_at(answers),
             in_header=splits.read_header(task.directory, task.in_header),
             out_header=splits.read_header(task.directory, task.out_header),
         )
@@ -237,7 +239,7 @@ class Challenge:
     def _readme(self) -> tuple[str, str]:
         """Return the first heading (# or underlined) of README.md, and the first paragraph after it."""
         path = os.path.join(self.path, README_FILE)
-        text = "\n".join(read_lines(path)) if sources.is_regular(path) else ""
+        text = "\n".join(read_lines(path)) if files.is_regular(path) else ""
         heading = re.search(rf"^(#.*)$|^({_NOT_BLANK})\n(?:=+|-+)\s*$", text, re.MULTILINE)
         title, body = "", text
         if heading:

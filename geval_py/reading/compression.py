@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import IO, Any, NamedTuple
 
@@ -178,3 +179,12 @@ class Decompressed(io.RawIOBase):
 
     def _corrupt(self, reason: str) -> CorruptFileError:
         return CorruptFileError(path=self._path, compression=self._compression.name, reason=reason)
+
+
+@contextmanager
+def open_unpacked(path: str, max_bytes: int | None = None) -> Iterator[io.RawIOBase]:
+    """Open a file for its bytes, decompressed if it is compressed; raises OSError, and as :class:`Decompressed`."""
+    with open(path, "rb", buffering=0) as file:
+        compression = compression_of(file.read(MAGIC_BYTES))
+        file.seek(0)
+        yield Decompressed(file, compression, path, max_bytes) if compression else file

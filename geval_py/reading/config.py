@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any, ClassVar, Literal, NamedTuple, NoReturn, Self, TypeVar, dataclass_transform
 
 from geval_py.errors import ConfigError, UsageError
-from geval_py.reading import sources
+from geval_py.reading import files
 from geval_py.reading.lines import read_lines
 from geval_py.reading.schemes import EvaluationScheme, parse_schemes
 from geval_py.tables.formats import FORMATS
@@ -185,6 +185,7 @@ class Task(OptionValues):
 
     ``metrics`` and ``alt_metrics``, which replace them, are metric arguments as written. ``tokenizer`` is for metrics
     of words, such as BLEU; ``selector`` names parts of JSON lines. ``needs_items``: the input must exist to be shown.
+    ``ignored`` names the options of config.txt without effect.
     """
 
     test_name: str = _what(
@@ -233,6 +234,7 @@ class Task(OptionValues):
         read=_tokenizer, useless_with=AUTHORING,
     )  # fmt: skip
     needs_items: bool = False
+    ignored: tuple[str, ...] = ()
 
     @property
     def directory(self) -> str:
@@ -261,7 +263,7 @@ def checked_schemes(texts: Iterable[str]) -> list[EvaluationScheme]:
 
 
 class Settings(OptionValues):
-    """What is shown, and how. The fields are named as the options are; ``ignored`` names those without effect."""
+    """What is shown, and how. The fields are named as the options are."""
 
     challenges: tuple[str, ...] = _what(
         "--challenge DIR", "the folder of a challenge; repeatable: one table shows all scores",
@@ -361,9 +363,10 @@ class Settings(OptionValues):
         "--threads N", "threads for scoring (default: one per core)",
         read=matched("0*[1-9][0-9]{0,3}", "a whole number from 1 to 9999", int), useless_with=AUTHORING,
     )  # fmt: skip
-    cluster: str | None = _of_scores(
+    cluster: str | None = _how(
         "--cluster ADDRESS",
         "use the workers of the Dask scheduler at ADDRESS; local: start workers on this machine",
+        goes_with=(SCORES,),
         otherwise="; lines are shown here",
     )  # fmt: skip
     version: bool = _how("-v --version", "show the version and the kernel's backend")
@@ -406,7 +409,6 @@ class Settings(OptionValues):
         "list the faults of one: its files, and whether a perfect output gets the best score",
         mode=True,
     )  # fmt: skip
-    ignored: tuple[str, ...] = ()
 
     def check(self) -> None:
         if self.sort and self.reverse_sort:
@@ -575,7 +577,7 @@ def parse_words(
     namespace, strays = _parser().parse_known_args(words)
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(namespace).items()}
     for word in strays:
-        if in_config or word.startswith("-") or not sources.is_regular(word):
+        if in_config or word.startswith("-") or not files.is_regular(word):
             kind = "option" if word.startswith("-") else "argument"
             advice = advice_on(word, values) or "geval --help shows the options"
             raise UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice}")
@@ -621,7 +623,7 @@ def config_values(directory: str) -> dict[str, Any]:
 
 def read_config(path: str) -> list[str]:
     """Read the words of a config.txt; empty if the file does not exist."""
-    return words_of("\n".join(read_lines(path))) if sources.exists(path) else []
+    return words_of("\n".join(read_lines(path))) if files.exists(path) else []
 
 
 def word_of(text: str) -> str:
@@ -675,7 +677,7 @@ def task_and_settings(given: argparse.Namespace, *heeded: str, command: str = ""
         if name in fields and value is not None and value is not False
     }
     values = merged(own)
-    heeded = ("format", *OF_COMMAND_LINE, "seed", "threads", "ignored", *heeded)
+    heeded = ("format", *OF_COMMAND_LINE, "seed", "threads", *heeded)
     settings = Settings(**{name: values[name] for name in heeded if name in values})
     task = fields_of(Task, values)
     if "alt_metrics" in own:

@@ -17,9 +17,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from geval_py.errors import MalformedLineError, MissingFileError, UsageError
+from geval_py.reading.files import find_file
 from geval_py.reading.items import ScoredItem, column_name
 from geval_py.reading.lines import read_lines
-from geval_py.reading.sources import find_file
 from geval_py.tables.numbers import counted
 from geval_py.text import nearest, shorten, suggestion, visible
 

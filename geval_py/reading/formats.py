@@ -11,23 +11,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any, NamedTuple
 
-from geval_py.errors import DataError, MissingFileError
 from geval_py.reading import answers, parquet, rewriting, rows, tool_files
+from geval_py.reading.files import File, format_ending
 from geval_py.reading.lines import read_lines
+from geval_py.reading.outputs import output_named
 from geval_py.reading.rows import Lines
-from geval_py.reading.sources import (
-    STANDARD_INPUT,
-    ReadRows,
-    VirtualFile,
-    find_file,
-    format_ending,
-    is_address,
-)
 from geval_py.reading.wordprobs import WordProbs
-from geval_py.text import named
 
 
 class Format(NamedTuple):
@@ -42,7 +34,7 @@ class Format(NamedTuple):
 
     read: Callable[..., Lines]
     write: Callable[[Any, rewriting.Draft], int] | None = None
-    read_rows: ReadRows | None = None
+    read_rows: Any = None
     notes: Callable[..., Iterable[str]] | None = None
 
 
@@ -70,57 +62,27 @@ def format_of(path: str) -> Format | None:
     return FORMATS.get(format_ending(path))
 
 
-def as_lines(path: str) -> str:
-    """Return the path of an output or, in the place of one in another format, its lines."""
-    format = format_of(path)
-    return path if format is None else VirtualFile(path, format.read, read_rows=format.read_rows)
+def output_lines(file: File) -> Iterator[bytes]:
+    format = format_of(file.name)
+    return (f"{line}\n".encode() for line in format.read(file.name, max_bytes=file.max_bytes))
 
 
-def notes_on(path: str) -> list[str]:
-    """Return what a user should know of an output that was read, as which parts of it are left out."""
-    format = format_of(path)
-    if format is None or not isinstance(path, VirtualFile):
-        return []
-    notes = format.notes if path.read is format.read else None
-    if path.read is answers.read_by_ids:
-        notes = answers.notes_on_ids
-    with suppress(DataError):  # which those who read it have met before
-        return [f"{named(path)}: {note}" for note in notes(str(path), *path.options)] if notes else []
-    return []
+def answer_lines(file: File) -> Iterator[bytes]:
+    return (f"{line}\n".encode() for line in answers.read_answers(file.name, max_bytes=file.max_bytes))
 
 
 ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
 
 
-def lists_answers_alone(path: str) -> bool:
-    """Whether an output is of harnesses' rows with one candidate, the answer: it has losses, but no ranks."""
-    if isinstance(path, VirtualFile):
-        with suppress(DataError):  # which those who read it meet again
-            if path.read is tool_files.read_json_lines:
-                return tool_files.logs_answers_alone(str(path))
-            return path.read is parquet.read_parquet and parquet.logs_answers_alone(str(path))
-    return False
-
-
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
-    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or a URL.
+    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
 
     A file that ends in .jsonl, .json, .parquet or .csv is in that format. ``header`` is the first name of the header
     line to skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError
     and other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
     format.
     """
-    name = find_output(os.fspath(path))
-    with closing(read_lines(name, header=header)) as lines:
-        for _, row in rows.rows_of_lines(name, lines):
+    file = output_named(os.fspath(path)).file
+    with closing(read_lines(file, header=header)) as lines:
+        for _, row in rows.rows_of_lines(file.name, lines):
             yield row
-
-
-def find_output(name: str) -> str:
-    """Complete an output's path; in the place of one in another format are its lines. Raises MissingFileError."""
-    if name == STANDARD_INPUT or is_address(name):
-        return name
-    path = find_file(name)
-    if path is None:
-        raise MissingFileError(what="No file with the test results", path=name)
-    return as_lines(path)

@@ -1,4 +1,4 @@
-"""The lines of a source, read in blocks of whole lines, or between two offsets by several threads or machines.
+"""The lines of a file, read in blocks of whole lines, between two offsets by several threads or machines, or by place.
 
 Lines end in LF. A byte order mark at the start of a file is dropped, and so is a header line, if it is named.
 Carriage returns stay in blocks; :func:`decode_lines` drops them.
@@ -6,28 +6,20 @@ Carriage returns stay in blocks; :func:`decode_lines` drops them.
 
 from __future__ import annotations
 
+import codecs
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from itertools import chain, compress, repeat
-from typing import Any, NamedTuple, TypeAlias
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import compress
+from typing import IO, Any, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
-from geval_py.reading.remote import read_bytes
-from geval_py.reading.sources import (
-    ListedRows,
-    Source,
-    VirtualFile,
-    changed,
-    is_remote,
-    naming,
-    parts_of,
-    state_at,
-    unreadable,
-)
+from geval_py.reading.compression import MAGIC_BYTES, Decompressed, compression_of
+from geval_py.reading.files import MAX_KEPT_BYTES, File, changed, naming, state_of, unreadable
 
 Bytes: TypeAlias = bytes | memoryview
-ReadAt: TypeAlias = Callable[[int, int], bytes]  # reads so many bytes from an offset on, or fewer
+ReadAt: TypeAlias = Callable[[int, int], Bytes]  # reads so many bytes from an offset on, or fewer
 
 BLOCK_BYTES = 1 << 19
 READ_AHEAD_BYTES = 1 << 16
@@ -43,79 +35,87 @@ NUL_SHARE = 1 / 3  # of the first line: in UTF-16 and UTF-32, ASCII has a NUL be
 
 
 class LineReader(AbstractContextManager["LineReader"]):
-    """Reads one file, or its parts one after another, in blocks of whole lines, each ended by LF.
+    """Reads a file, or the file at a path, in blocks of whole lines, each ended by LF.
 
-    ``header`` is the first name of the header line to skip, if the file, or a part, begins with it. With ``digest``,
-    ``sha256`` is the digest of all decompressed bytes. ``source`` is the part that is being read. ``takes_rows`` is
-    whether who reads takes rows in buffers, too. Raises TooLargeError for a compressed file that unpacks to more than
+    ``header`` is the first name of the header line to skip, if the file begins with it. ``size`` is the number of
+    stored bytes. Raises UnreadableFileError, TooLargeError for a compressed file that unpacks to more than
     ``max_bytes``, and for a line longer than MAX_LINE_BYTES, and UnsupportedEncodingError.
     """
 
-    source: Source
-    takes_rows = False
-
-    def __init__(
-        self, path: str, *, header: str | None = None, digest: bool = False, max_bytes: int | None = None
-    ) -> None:
-        self.path = path
-        self.parts = parts_of(path)
-        self._waiting = iter(self.parts)
-        self._states = [state_at(part) for part in self.parts] if len(self.parts) > 1 else None
+    def __init__(self, file: File | str, *, header: str | None = None, max_bytes: int | None = None) -> None:
+        self.file = file if isinstance(file, File) else File(file)
+        if max_bytes is not None:
+            self.file.max_bytes = max_bytes
+        self.path, self.header, self.max_bytes = self.file.name, header, self.file.max_bytes
         self.has_byte_order_mark = False
-        self.header, self.max_bytes = header, max_bytes
-        self._digest: Any = None
-        if digest:
-            from hashlib import sha256  # which loads OpenSSL
-
-            self._digest = sha256()
+        self._skipped = b""  # a byte order mark, and a header line
         self._lines, self._taken = b"", 0  # what take() has read, and how much of it was taken
-        self._read_before = 0
-        self._start(Source(next(self._waiting), max_bytes))
-
-    def _start(self, source: Source) -> None:
-        """Begin a part: skip its byte order mark and its header line."""
-        self.source = source
-        self._stream = io.BufferedReader(source.stream, READ_AHEAD_BYTES)
+        content = self.file.admitted()
+        with naming(self.path):
+            self._stored: io.FileIO | io.BytesIO
+            self._stored = io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb", buffering=0)
+        self._data = content if isinstance(content, bytes) else None
         try:
-            line = self._read_line()
-            head = line[:READ_AHEAD_BYTES]
-            if head.startswith(UTF_16_MARKS):
-                head += self._stream.peek(1)  # the first NUL may be in the line end
-                has_nuls = b"\0" in head
-            else:
-                has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
-            is_zip = head.startswith(ZIP_MARK)
-            if has_nuls or is_zip:
-                what, reason = "Line 1: Unexpected data in", IN_ZIP if is_zip else IN_UTF_16
-                raise UnsupportedEncodingError(path=self.path, what=what, reason=reason)
-            if line.startswith(BYTE_ORDER_MARK):
-                self.has_byte_order_mark = True
-                line = line[len(BYTE_ORDER_MARK) :]
-            first_field = str(line.rstrip(b"\n").split(b"\t")[0], "utf-8", "replace").replace("\r", "")
-            self._first = self._read_line() if line and first_field == self.header else line
+            self._open()
+            self._start()
         except BaseException:
-            source.close()
+            self._stored.close()
             raise
 
-    def next_part(self) -> bool:
-        """Skip to the next part; False if there is none."""
-        part = next(self._waiting, None)
-        if part is None:
-            return False
-        self._read_before += self.source.size or 0
-        self.source.close()
-        self._start(Source(part, self.max_bytes))
-        return True
+    def _open(self) -> None:
+        """Set the stream of decompressed bytes; keep the content in memory if the file is to keep it."""
+        with naming(self.path):
+            head = self._stored.read(MAGIC_BYTES)
+            self._stored.seek(0)
+            self.size = os.fstat(self._stored.fileno()).st_size if self._data is None else len(self._data)
+            self._check_state()
+        compression = None if self.file.is_plain else compression_of(head)
+        self.compression = compression.name if compression else None
+        stream: io.RawIOBase | io.BytesIO = self._stored
+        if compression:
+            stream = Decompressed(self._stored, compression, self.path, self.max_bytes)
+        self._stream = io.BufferedReader(stream, READ_AHEAD_BYTES)
+        if self.file.keep and not self.file.is_plain and self.size <= MAX_KEPT_BYTES:
+            data = self._read(self._stream.read, MAX_KEPT_BYTES + 1)
+            if len(data) > MAX_KEPT_BYTES:
+                self._stream = io.BufferedReader(_Continued(data, self._stream), READ_AHEAD_BYTES)
+                return
+            self._check_state()
+            self.file.hold(data)
+            self._stored.close()
+            self._data, self.compression, self.size = data, None, len(data)
+            self._stored = io.BytesIO(data)
+            self._stream = io.BufferedReader(self._stored, READ_AHEAD_BYTES)
+
+    def _start(self) -> None:
+        """Skip the byte order mark and the header line."""
+        line = self._read_line()
+        head = line[:READ_AHEAD_BYTES]
+        following = self._stream.peek(1)
+        if head.startswith(UTF_16_MARKS):
+            has_nuls = b"\0" in head + following  # the first NUL may be in the line end
+        else:
+            has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
+        is_zip = head.startswith(ZIP_MARK)
+        if has_nuls or is_zip:
+            what, reason = "Line 1: Unexpected data in", IN_ZIP if is_zip else IN_UTF_16
+            raise UnsupportedEncodingError(path=self.path, what=what, reason=reason)
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head + following)
+        except UnicodeDecodeError:
+            self.file.is_utf8 = False
+        if line.startswith(BYTE_ORDER_MARK):
+            self.has_byte_order_mark = True
+            self._skipped, line = BYTE_ORDER_MARK, line[len(BYTE_ORDER_MARK) :]
+        first_field = str(line.rstrip(b"\n").split(b"\t")[0], "utf-8", "replace").replace("\r", "")
+        if line and first_field == self.header:
+            self._skipped, line = self._skipped + line, self._read_line()
+        self._first = line
 
     @property
-    def size(self) -> int | None:
-        """The number of stored bytes; None if unknown."""
-        return self.source.size if self._states is None else sum(state[2] for state in self._states)
-
-    @property
-    def position(self) -> int | None:
-        """How many of the stored bytes have been read; None if unknown."""
-        return None if self.source.position is None else self._read_before + self.source.position
+    def position(self) -> int:
+        """How many of the stored bytes have been read."""
+        return self._stored.tell()
 
     @property
     def offset(self) -> int:
@@ -123,55 +123,47 @@ class LineReader(AbstractContextManager["LineReader"]):
         return self._stream.tell() - len(self._first)
 
     @property
-    def state(self) -> object:
-        """A value that differs once the file, or a part, was changed; None if it can be read only once."""
-        return self.source.state if self._states is None else self._states
+    def read_at(self) -> ReadAt | None:
+        """A function that reads so many bytes from an offset on, in any thread; None for a compressed file.
 
-    def check_state(self, state: object) -> None:
-        """Raise UnreadableFileError if the file's state differs."""
-        if self.state != state:
-            raise changed(self.path)
+        Systems without ``pread`` have none for files.
+        """
+        if self.compression is not None:
+            return None
+        if self._data is not None:
+            view = memoryview(self._data)
+            return lambda size, offset: view[offset : offset + size]
+        descriptor = self._stored.fileno()
+        return (lambda size, offset: os.pread(descriptor, size, offset)) if hasattr(os, "pread") else None
+
+    def _check_state(self) -> None:
+        if self._data is None:
+            with naming(self.path):
+                self.file.check_state(state_of(os.fstat(self._stored.fileno())))
 
     def check_unchanged(self) -> None:
-        """Raise UnreadableFileError if the file, or a part, was changed since it was opened."""
-        if self._states is None:
-            self.source.check_unchanged()
-        else:
-            self.check_state([state_at(part) for part in self.parts])
+        """Raise UnreadableFileError if the file was changed since it was opened."""
+        self._check_state()
 
     def __exit__(self, *exc: object) -> None:
-        self.source.close()
+        self._stored.close()
 
-    def block(self, size: int | None = None) -> bytes:
-        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end.
+    def block(self, size: int = BLOCK_BYTES) -> bytes:
+        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end."""
+        block, self._first = self._first, b""
+        block += self._read(self._stream.read, max(size - len(block), 0))
+        if block and block[-1] != LF:
+            block += self._read_line()
+            if block[-1] != LF:
+                self.file.ends_in_newline = False
+            block = bytes(whole_lines(block))
+        return block
 
-        By default the size is BLOCK_BYTES.
-        """
-        size = size or BLOCK_BYTES
-        while True:
-            block, self._first = self._first, b""
-            block += self._read(self._stream.read, max(size - len(block), 0))
-            if block and block[-1] != LF:
-                block = bytes(whole_lines(block + self._read_line()))
-            if block or not self.next_part():
-                return block
-
-    def rows(self) -> Iterator[ListedRows | bytes] | None:
-        """Read the whole file as rows in buffers, or as text where they are in another form.
-
-        None without ``takes_rows``, or for a file that is read as lines alone. A byte order mark at the start of the
-        first word is dropped.
-        """
-        if not self.takes_rows or not isinstance(self.path, VirtualFile) or self.path.read_rows is None:
-            return None
-        rows = self.path.read_rows(str(self.path))
-        first = next(rows, b"")
-        if (
-            not isinstance(first, bytes)
-            and bytes(first.text[first.starts[first.offsets[0]] :][:3]) == BYTE_ORDER_MARK
-        ):
-            first = first.lines(len(first.offsets) - 1)
-        return chain([first.removeprefix(BYTE_ORDER_MARK) if isinstance(first, bytes) else first], rows)
+    def raw(self) -> Iterator[bytes]:
+        """Yield all decompressed bytes of a file from which nothing was read yet."""
+        yield self._skipped + self._first
+        while data := self._read(self._stream.read, BLOCK_BYTES):
+            yield data
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
@@ -195,15 +187,6 @@ class LineReader(AbstractContextManager["LineReader"]):
             lines += block.count(b"\n")
         return lines
 
-    @property
-    def sha256(self) -> str | None:
-        return self._digest.hexdigest() if self._digest else None
-
-    def digest(self, data: Bytes) -> None:
-        """Add the next bytes to the digest, if there is one; a caller that reads past this reader calls it."""
-        if self._digest:
-            self._digest.update(data)
-
     def _read_line(self) -> bytes:
         line = self._read(self._stream.readline, MAX_LINE_BYTES)
         if len(line) == MAX_LINE_BYTES:
@@ -212,15 +195,29 @@ class LineReader(AbstractContextManager["LineReader"]):
 
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
-            data = read(size)
+            return read(size)
         except (OSError, ValueError) as error:
             raise unreadable(self.path, error) from error
-        self.digest(data)
-        return data
 
 
-def end_of_lines(data: bytes, start: int, lines: int) -> tuple[int, int]:
+class _Continued(io.RawIOBase):
+    """Bytes that were read, and then the rest of the stream that they came from."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
+        self._head, self._rest = io.BytesIO(head), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
+        data = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def end_of_lines(data: Bytes, start: int, lines: int) -> tuple[int, int]:
     """Return where the next ``lines`` lines end, or the data, and how many lines there are."""
+    data = bytes(data)
     low, left, step = start, lines, 64 * lines
     while (count := data.count(b"\n", low, low + step)) < left:  # in steps, since there may be many more lines
         low, left = min(low + step, len(data)), left - count
@@ -268,11 +265,51 @@ def first_name(header: Sequence[str]) -> str | None:
     return next(iter(header), None)
 
 
-def read_lines(path: str, *, header: str | None = None, max_bytes: int | None = None) -> Generator[str]:
-    """Yield the decoded lines of a whole source."""
-    with LineReader(path, header=header, max_bytes=max_bytes) as reader:
-        while block := reader.block():
-            yield from decode_lines(block)
+def read_lines(
+    file: File | str, *, header: str | None = None, max_bytes: int | None = None, chosen: Sequence[int] | None = None
+) -> Generator[str]:
+    """Yield the decoded lines of a whole file, or those whose flag in ``chosen``, a number for each line, is not 0."""
+    stop = 0
+    with LineReader(file, header=header, max_bytes=max_bytes) as reader:
+        while block := reader.block(READ_AHEAD_BYTES):
+            if chosen is None:
+                yield from decode_lines(block)
+                continue
+            start, stop = stop, stop + block.count(b"\n")
+            if any(chosen[start:stop]):
+                yield from compress(decode_lines(block), chosen[start:stop])
+        reader.check_unchanged()
+
+
+def count_lines(file: File | str, *, header: str | None = None) -> int:
+    """Count the lines of a file, once."""
+    file = file if isinstance(file, File) else File(file)
+    if file.lines is None:
+        with LineReader(file, header=header) as reader:
+            file.lines = reader.count_rest()
+    return file.lines
+
+
+def sha256_of(content: File | str) -> str:
+    """Return the SHA-256, in hexadecimal, of a text, or of a file's decompressed bytes."""
+    from hashlib import sha256  # OpenSSL's, which takes long to load; most runs sign nothing
+
+    if isinstance(content, str):
+        return sha256(content.encode()).hexdigest()
+    digest = sha256()
+    with LineReader(content) as reader:
+        for data in reader.raw():
+            digest.update(data)
+        reader.check_unchanged()
+    return digest.hexdigest()
+
+
+def check_line_count(what: str, path: str, lines: int, expected_path: str, expected_lines: int) -> None:
+    """Raise LineCountError unless a file has as many lines as the expected one."""
+    if lines != expected_lines:
+        raise LineCountError(
+            what=what, path=path, lines=lines, expected_path=expected_path, expected_lines=expected_lines
+        )
 
 
 # Lines between two offsets of a plain file
@@ -316,110 +353,32 @@ def read_lines_between(path: str, read_at: ReadAt, start: int, stop: int, *, fir
     return memoryview(data)[begin:end]
 
 
-@contextmanager
-def opened_anywhere(path: str) -> Iterator[ReadAt]:
-    """Open a plain local or remote file for reads at any offset, by one thread at a time."""
-    if is_remote(path):
-        yield lambda size, offset: read_bytes(path, offset, offset + size)
-        return
-    with naming(path):
-        file = open(path, "rb", buffering=0)
-    with file:
-
-        def read_at(size: int, offset: int) -> bytes:
-            file.seek(offset)
-            return file.read(size)
-
-        yield read_at
+# Lines by their places
 
 
-# Texts that are read several times
+class LinesByPlace:
+    """The decoded lines of a file by their places, from 0; of a large file only where they end is held in memory."""
 
+    def __init__(self, file: File | str, header: str | None = None) -> None:
+        import numpy as np
 
-class Text:
-    """The lines of a file that are read several times: kept in memory, or read from the file again, if it may be.
+        reader = LineReader(file, header=header)
+        if reader.read_at is None:  # it is compressed, and too large for the memory
+            with reader:
+                reader = LineReader(File.of_pieces(reader.path, iter(reader.block, b"")))
+        offset = reader.offset
+        ends = [np.array([offset])]
+        while block := reader.block():
+            ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == LF) + (offset + 1))
+            offset += len(block)
+        self._read_at: Any = reader.read_at
+        self._reader, self._ends = reader, np.concatenate(ends)  # the reader has the file open
 
-    They are those that :meth:`add` took from another reader, or else the file is read when they are first needed.
-    ``state`` is that of the file, once it was opened. Without a ``path`` there is an empty line for every item. With
-    ``digest``, ``sha256`` is the digest of the whole file, once it was read. ``expected_path`` is that of the
-    answers, for errors.
-    """
+    def __len__(self) -> int:
+        return len(self._ends) - 1
 
-    def __init__(
-        self, path: str | None, header: str | None, *, keep: bool, digest: bool = False, expected_path: str = ""
-    ) -> None:
-        self.path = path
-        self.sha256: str | None = None
-        self._header, self._keep, self._digest, self._expected_path = header, keep, digest, expected_path
-        self._blocks: list[bytes] = []
-        self.state: object = None
-        self._count: int | None = None
-
-    @classmethod
-    def of(cls, reader: LineReader, *, reread: bool) -> Text:
-        """Return the text whose blocks a reader reads; with ``reread``, a regular file is read again later."""
-        text = cls(reader.path, reader.header, keep=not reread or reader.state is None)
-        text.state = reader.state
-        return text
-
-    def add(self, block: Bytes) -> None:
-        """Take the next block, of whole lines."""
-        if self._keep:
-            self._blocks.append(bytes(block))
-
-    def lines(self, chosen: Sequence[int] | None = None) -> Iterator[str]:
-        """Yield the decoded lines, or those whose flag in ``chosen``, a number for each line, is not 0.
-
-        Raises UnreadableFileError if the file was changed, and as LineReader.
-        """
-        if self.path is None:
-            return repeat("")
-        if chosen is None:
-            return chain.from_iterable(map(decode_lines, self.blocks()))
-        return self._chosen_lines(chosen)
-
-    def _chosen_lines(self, chosen: Sequence[int]) -> Iterator[str]:
-        stop = 0
-        for block in self.blocks():
-            start, stop = stop, stop + block.count(b"\n")
-            if any(chosen[start:stop]):
-                yield from compress(decode_lines(block), chosen[start:stop])
-
-    def blocks(self) -> Iterable[bytes]:
-        """Return the bytes of an existing file as blocks of whole lines; raises as :meth:`lines`."""
-        if not self._keep:
-            return self._read()
-        self._blocks = self._blocks or list(self._read())
-        return self._blocks
-
-    def _read(self) -> Iterator[bytes]:
-        with LineReader(self.path or "", header=self._header, digest=self._digest) as reader:
-            self.state = self.state or reader.state
-            reader.check_state(self.state)
-            while block := reader.block(READ_AHEAD_BYTES):
-                yield block
-            reader.check_unchanged()
-            self.sha256 = reader.sha256
-
-    def check_lines(self, expected: int, lines: int | None = None) -> None:
-        """Raise LineCountError if there is an input that has not as many ``lines`` as the answers."""
-        if self.path is None:
-            return
-        if lines is None:
-            lines = self._count = self._count or sum(block.count(b"\n") for block in self.blocks())
-        check_line_count("input", self.path, lines, self._expected_path, expected)
-
-
-def check_line_count(what: str, path: str, lines: int, expected_path: str, expected_lines: int) -> None:
-    """Raise LineCountError unless a file has as many lines as the expected one."""
-    if lines != expected_lines:
-        raise LineCountError(
-            what=what, path=path, lines=lines, expected_path=expected_path, expected_lines=expected_lines
-        )
-
-
-class Texts(NamedTuple):
-    """The scored texts: the outputs and the expected answers."""
-
-    outputs: Text
-    expected: Text
+    def line(self, place: int) -> str:
+        """Return the line at a place."""
+        start, stop = self._ends[place : place + 2].tolist()
+        (line,) = decode_lines(self._read_at(stop - start, start)) or [""]
+        return line

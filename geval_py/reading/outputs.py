@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from typing import NamedTuple
 
-from geval_py.errors import AmbiguousFileError, DataError, UsageError
-from geval_py.reading import sources
+from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.reading import files
+from geval_py.reading.files import File
 from geval_py.text import natural_order, some_of, suggestion, visible
 
 OUTPUT_FILE = "out.tsv"
 READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
-_ANY_FORMAT = "|".join((".tsv", *sources.FORMAT_ENDINGS)).replace(".", r"\.")
+_ANY_FORMAT = "|".join((".tsv", *files.FORMAT_ENDINGS)).replace(".", r"\.")
 _NOT_KEPT = r"(?<!\.tuning\.json)(?<!\.model\.json)"  # what geval tune and geval predict write beside outputs
 _ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
@@ -30,15 +31,20 @@ RUNS = ("seed", "random_seed", "run", "rep", "repetition", "trial")  # parameter
 
 
 class Output(NamedTuple):
-    """One output to score: its path, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
+    """One output to score: its file, its name and the parameters in the name (``out-epochs=10,lr=0.01.tsv``).
 
     ``fault`` is the error, if it is known before the file is opened: a broken link, or several compressed files.
     """
 
-    path: str
+    file: File
     name: str
     parameters: dict[str, str]
     fault: DataError | None = None
+
+    @property
+    def path(self) -> str:
+        """The file as it was named."""
+        return self.file.name
 
     @property
     def is_baseline(self) -> bool:
@@ -47,34 +53,28 @@ class Output(NamedTuple):
 
 
 def output_at(path: str) -> Output:
-    """Return the output at a path; its name lacks the ending of a compression and the numbers of parts."""
-    name = sources.name_of(os.path.basename(path))
-    if sources.format_ending(name):
-        from geval_py.reading.formats import as_lines
+    """Return the output at a path; its name lacks the ending of a compression."""
+    name = files.name_of(os.path.basename(path))
+    file = File(path)
+    if files.format_ending(name):
+        from geval_py.reading.formats import output_lines
 
-        path = as_lines(path)
-    return Output(path, name, parse_parameters(name))
+        file = File(path, output_lines)
+    return Output(file, name, parse_parameters(name))
 
 
 def find_outputs(directory: str) -> tuple[Output, ...]:
     """Return the outputs in a directory: out.tsv, out-*.tsv and other formats, compressed or not, in natural order.
 
-    The parts of an output count as one. Raises UnreadableFileError if the directory cannot be read; one output's
-    fault does not hide the others.
+    Raises UnreadableFileError if the directory cannot be read; one output's fault does not hide the others.
     """
-    entries = sources.names_in(directory)
-    wholes = sources.wholes_among(entries)
-    alone = (*wholes, *(name for name in entries if sources.part_of(name) is None))
-    matches = (re.fullmatch(OUTPUT_NAME, name) for name in alone)
+    matches = (re.fullmatch(OUTPUT_NAME, name) for name in files.names_in(directory))
     outputs: list[Output] = []
     for name in sorted({match[1] for match in matches if match}, key=natural_order):
         place, fault = os.path.join(directory, name), None
         path: str | None
         try:
-            path = sources.find_file(place)
-            if path == place and name in wholes:
-                candidates = (place, os.path.join(directory, wholes[name]))
-                raise AmbiguousFileError(path=place, candidates=candidates)
+            path = files.find_file(place)
         except DataError as error:
             path, fault = error.path, error
         if path is not None:  # otherwise it was removed meanwhile
@@ -89,7 +89,7 @@ def advice_on_names(names: Iterable[str]) -> str:
     'output.tsv is not scored; rename it to out-NAME.tsv'
     """
     for name in sorted(names, key=natural_order):
-        whole, ending = sources.name_of(name), sources.format_ending(name)
+        whole, ending = files.name_of(name), files.format_ending(name)
         match = re.fullmatch(_MISNAMED, whole)
         if match and (ending or match[1] in ("", ".tsv", ".txt", ".out")):
             new = f"out-NAME{ending or '.tsv'}{name.removeprefix(whole)}"
@@ -190,3 +190,13 @@ def only_output(outputs: Sequence[Output]) -> Output:
         names = some_of(output.name for output in outputs)
         raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
     return outputs[0]
+
+
+def output_named(name: str) -> Output:
+    """Return the output at a path, which is completed; raises MissingFileError."""
+    if name == files.STANDARD_INPUT or files.is_web(name):
+        return output_at(name)
+    path = files.find_file(name)
+    if path is None:
+        raise MissingFileError(what="No file with the test results", path=name)
+    return output_at(path)

@@ -19,10 +19,10 @@ from typing import Any
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
+from geval_py.reading.files import ListedRows, is_regular, is_remote, naming
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.rewriting import Draft
 from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
-from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
 from geval_py.reading.wordprobs import WordProbs
 from geval_py.text import shorten
 from geval_py.version import installs

@@ -1,11 +1,11 @@
-"""Remote files: http and https by the standard library, s3://, gs://, abfs://, sftp://, hdfs://, … by fsspec.
+"""Addresses: http and https by the standard library, s3://, gs://, abfs://, sftp://, hdfs://, … by fsspec.
 
 fsspec's drivers have their own time-outs and retries; after the last one an UnreadableFileError is raised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -15,26 +15,22 @@ from geval_py.text import without_credentials
 from geval_py.version import installs
 
 Kind: TypeAlias = Literal["file", "directory"]
-_STATE = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "md5Hash", "created")
+HTTP_TIMEOUT_SECONDS = 30
+PIECE_BYTES = 1 << 16
 
 
-def read_pieces(path: str) -> Generator[bytes]:
-    """Yield the bytes of a file that fsspec reads; raises UsageError and UnreadableFileError."""
-    with _guarded(path) as (system, place), system.open(place, "rb") as file:
+def read_pieces(address: str) -> Iterator[bytes]:
+    """Yield the bytes at an address; raises UsageError and UnreadableFileError."""
+    if address[:5].lower().startswith(("http:", "https")):
+        yield from _read_http(address)
+        return
+    with _guarded(address) as (system, place), system.open(place, "rb") as file:
         while piece := file.read(PIECE_BYTES):
             yield piece
 
 
-def state_of(path: str) -> tuple[object, object, int, object]:
-    """Return a file's path, size and the properties that change with it; raises as :func:`read_pieces`."""
-    with _guarded(path) as (system, place):
-        system.invalidate_cache()
-        info = system.info(place)
-    return "", path, int(info["size"] or 0), tuple(str(info.get(name)) for name in _STATE)
-
-
 def kind_at(path: str) -> Kind | None:
-    """Return whether a file or a folder is at a path; None for nothing."""
+    """Return whether a file or a folder is at a path that fsspec reads; None for nothing."""
     with _guarded(path) as (system, place):
         try:
             kind: Kind = system.info(place)["type"]
@@ -49,13 +45,6 @@ def names_in(folder: str, kind: Kind | None = None) -> list[str]:
         entries = system.ls(place, detail=True)
     names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in entries)
     return [name for name, entry_kind in names if name and kind in (None, entry_kind)]
-
-
-def read_bytes(path: str, start: int, stop: int) -> bytes:
-    """Read a range of a file's bytes; several threads may do so at once; raises as :func:`read_pieces`."""
-    with _guarded(path) as (system, place):
-        data: bytes = system.cat_file(place, start=start, end=stop)
-    return data
 
 
 @contextmanager
@@ -100,39 +89,18 @@ _PACKAGES = {
     "hdfs": "pyarrow",
     "hf": "huggingface_hub",
 }
-HTTP_TIMEOUT_SECONDS = 30
-HTTP_MAX_BYTES = 4 << 30
-PIECE_BYTES = 1 << 16
 
 
-def read_http(url: str) -> Generator[bytes]:
-    """Yield the body of an HTTP answer, checked for its length and limited in size; raises UnreadableFileError.
-
-    It needs only the standard library. fsspec's driver for http needs aiohttp, which takes 0.3 s to import, asks the
-    server twice (HEAD and GET) and does not limit the size. urllib's default opener would follow redirections to ftp.
-    """
+def _read_http(url: str) -> Iterator[bytes]:
+    """Yield the body of an HTTP answer, checked for its length; raises UnreadableFileError."""
     from http.client import HTTPException
     from urllib import error, request
 
-    opener = request.OpenerDirector()
-    for handler in (
-        request.ProxyHandler,
-        request.HTTPHandler,
-        request.HTTPSHandler,
-        request.HTTPRedirectHandler,
-        request.HTTPDefaultErrorHandler,
-        request.HTTPErrorProcessor,
-        request.UnknownHandler,
-    ):
-        opener.add_handler(handler())
-    received = 0
     try:
-        with opener.open(url, timeout=HTTP_TIMEOUT_SECONDS) as answer:
-            length = answer.headers.get("Content-Length", "")
+        with request.urlopen(url, timeout=HTTP_TIMEOUT_SECONDS) as answer:
+            length, received = answer.headers.get("Content-Length", ""), 0
             while piece := answer.read(PIECE_BYTES):
                 received += len(piece)
-                if received > HTTP_MAX_BYTES:
-                    raise ValueError(f"the answer is larger than {HTTP_MAX_BYTES >> 30} GiB")
                 yield piece
         if length.isdecimal() and received < int(length):
             raise ValueError(f"the answer ended after {received} of {length} bytes")

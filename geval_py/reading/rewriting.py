@@ -5,7 +5,7 @@ r"""Write files and folders whole or not at all.
 
 A new file is written beside the one that it replaces, which exists at every moment. If an error comes before the end,
 the old file is unchanged, and nothing is left beside it. A signal may come between any two steps of Python, also
-during the cleaning up: a program that ends by a signal calls :func:`remove_unfinished`. After SIGKILL or a power cut
+during the cleaning up: a program that ends by a signal calls :func:`geval_py.reading.files.remove_unfinished`. After SIGKILL or a power cut
 a file may be left whose name begins with TEMPORARY_BEGINNING.
 """
 
@@ -23,7 +23,7 @@ from typing import IO, Protocol
 
 from geval_py.errors import ExistingFileError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS
-from geval_py.reading.sources import STANDARD_INPUT, is_address, is_remote, naming
+from geval_py.reading.files import STANDARD_INPUT, is_address, naming, remove_unfinished, unfinished
 from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"
@@ -33,7 +33,6 @@ GITIGNORE = "\n*~\n*.swp\n*.bak\n*.pyc\n*.o\n.DS_Store\n.token\n"
 Files = Mapping[str, bytes]  # contents, by the path inside a folder, with slashes
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_unfinished: set[str] = set()  # temporary files that may exist
 
 
 class Writable(Protocol):
@@ -81,9 +80,8 @@ def written_whole(
         mask = os.umask(0o077)  # reading it needs setting it
         os.umask(mask)
         permissions = 0o666 & ~mask
-    temporary = os.path.join(os.path.dirname(target), f"{TEMPORARY_BEGINNING}{os.urandom(8).hex()}")
+    temporary = unfinished(os.path.join(os.path.dirname(target), f"{TEMPORARY_BEGINNING}{os.urandom(8).hex()}"))
     file = None
-    _unfinished.add(temporary)
     try:
         with _refusing(target, verb):
             file = os.fdopen(os.open(temporary, _NEW_FILE, 0o600), "wb")
@@ -155,14 +153,6 @@ def _back_up(path: str) -> str:
             number += 1
 
 
-def remove_unfinished(*temporaries: str) -> None:
-    """Remove temporary files: by default all that are left when a signal interrupts their removal."""
-    for temporary in temporaries or tuple(_unfinished):
-        with suppress(OSError):  # it took its place, or was never created
-            os.unlink(temporary)
-        _unfinished.discard(temporary)
-
-
 def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
     """Return the status of a regular file; raises UsageError for anything else, symbolic links too.
 
@@ -180,7 +170,7 @@ def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
 
 
 def _check_is_path(path: str, verb: str) -> None:
-    if path == STANDARD_INPUT or is_address(path) or is_remote(path):
+    if path == STANDARD_INPUT or is_address(path):
         raise _refusal(path, verb, "it is not a file")
 
 

@@ -17,9 +17,9 @@ from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
+from geval_py.reading.files import name_of
 from geval_py.reading.lines import LineReader, decode_lines, is_utf8
 from geval_py.reading.rewriting import Draft
-from geval_py.reading.sources import name_of
 from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
 from geval_py.tables.numbers import counted
 from geval_py.text import shorten, some_of, visible

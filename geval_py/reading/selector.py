@@ -8,8 +8,7 @@ The keys of a selector lead from map to map. What is found is written as compact
 White space inside an item becomes U+2423, so that it remains one word.
 
 
-:func:`selected_file` makes a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of a file of JSON
-lines, so that whatever reads the file reads these lines.
+:func:`selected_file` returns a file whose lines are these parts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from collections.abc import Iterator
 
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import rows
-from geval_py.reading.sources import JSON_ENDINGS, VirtualFile, name_of
+from geval_py.reading.files import JSON_ENDINGS, File, name_of
+from geval_py.reading.items import lines_of
 from geval_py.text import SPACES, named, shorten
 
 SPACE = "\u2423"  # OPEN BOX, in the place of white space inside an item
@@ -31,14 +31,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 
-def selected_file(path: str, selector: str) -> VirtualFile:
-    """Return what is read in place of a file of JSON lines; raises UsageError for another file."""
-    if isinstance(path, VirtualFile) and path.read is read_selected:
-        return path
+def selected_file(path: str, selector: str) -> File:
+    """Return the parts of a file of JSON lines; raises UsageError for another file."""
     if not name_of(path).endswith(JSON_ENDINGS):
         hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
         raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
-    return VirtualFile(str(path), read_selected, (selector,))
+    return File(
+        path, lambda file: (lines_of([line]) for line in read_selected(file.name, selector, max_bytes=file.max_bytes))
+    )
 
 
 class _Number(str):

@@ -13,36 +13,32 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Literal, NamedTuple
 
-from geval_py.errors import AmbiguousFileError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
+from geval_py.errors import DataError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
 from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_values, declared_documents, word_of
 from geval_py.reading.features import DOCUMENT_NAMES, columns_named
-from geval_py.reading.lines import Text, first_name, read_lines
-from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
-from geval_py.reading.sources import (
+from geval_py.reading.files import (
     JSON_ENDINGS,
-    PARQUET_ENDINGS,
     STANDARD_INPUT,
-    VirtualFile,
+    File,
     absolute,
-    can_be_reread,
     exists,
     find_file,
     format_ending,
-    is_address,
-    is_file,
     is_folder,
+    is_regular,
     is_remote,
+    is_web,
     join,
     matching_files,
     name_of,
     names_in,
-    part_of,
 )
+from geval_py.reading.lines import first_name, read_lines
+from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-OTHER_ENDINGS = (*JSON_ENDINGS, *PARQUET_ENDINGS)
-OTHER_FILES, FOLDER = tuple(f"expected{ending}" for ending in OTHER_ENDINGS), "expected"  # without an expected.tsv
+OTHER_FILES = tuple(f"expected{ending}" for ending in JSON_ENDINGS)  # without an expected.tsv
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
@@ -60,17 +56,13 @@ class Split(NamedTuple):
     """
 
     name: str
-    expected: str
+    expected: File
     outputs: tuple[Output, ...]
-    input: str | None
+    input: File | None
     in_header: tuple[str, ...] = ()
     out_header: tuple[str, ...] = ()
     input_place: str = ""
     documents: str | Literal[False] | None = None
-
-    def input_text(self, *, keep: bool, digest: bool = False) -> Text:
-        """Return the input, a line per item; with ``keep`` it is read only once, since it may be a pipe."""
-        return Text(self.input, first_name(self.in_header), keep=keep, digest=digest, expected_path=self.expected)
 
     @property
     def output_header(self) -> str | None:
@@ -114,21 +106,21 @@ def locate(task: Task) -> Split:
     outputs = outputs or (find_outputs(in_folder) if is_folder(in_folder) else ())
     outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
     input_file, place = None, beside
-    if task.input_file is None and task.expected_file is not None and is_file(expected):
-        input_file = find_file(beside)
-    if input_file is None and (directory or task.needs_input):
-        try:
+    try:
+        if task.input_file is None and task.expected_file is not None and is_regular(expected):
+            input_file = find_file(beside)
+        if input_file is None and (directory or task.needs_input):
             file = task.input_file if directory else beside
             input_file = _find(directory, task.test_name, file, INPUT_FILE, "the input")
-        except (MissingFileError, AmbiguousFileError) as error:
-            if task.needs_input:
-                raise
-            place = error.path
+    except DataError as error:  # as a link of git-annex whose content is not here
+        if task.needs_input:
+            raise
+        place = error.path
     split = Split(
         name=task.test_name if in_set and directory else expected,
-        expected=expected,
+        expected=_answers_file(expected, task.selector),
         outputs=outputs,
-        input=input_file,
+        input=None if input_file is None else _input_file(input_file, task.selector),
         input_place=place,
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
@@ -139,7 +131,7 @@ def locate(task: Task) -> Split:
 
 def _find(directory: str, test_name: str, name: str | None, default: str, what: str) -> str:
     """Find a file in DIRECTORY/TEST; a name may also be a path, and is one if the directory is ""."""
-    if name is not None and (name == STANDARD_INPUT or is_address(name)):
+    if name is not None and (name == STANDARD_INPUT or is_web(name)):
         return name
     folder = os.path.join(directory, test_name)
     find = find_answers if default == EXPECTED_FILE else find_file
@@ -147,7 +139,7 @@ def _find(directory: str, test_name: str, name: str | None, default: str, what: 
     if path is not None:
         return path
     is_path = name is not None and (not directory or os.path.isdir(os.path.dirname(name)))
-    is_pair = name is not None and not is_file(join(directory, CONFIG_FILE))  # of no challenge
+    is_pair = name is not None and not is_regular(join(directory, CONFIG_FILE))  # of no challenge
     if is_path or ((is_pair or default == INPUT_FILE) and not is_folder(folder)):  # GEval names the file
         raise _missing_file(what, "", name or default)
     check_directory(directory, what)
@@ -176,7 +168,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
     A file or folder is looked up in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    if name == STANDARD_INPUT or is_address(name):
+    if name == STANDARD_INPUT or is_web(name):
         return (output_at(name),)
     for place in dict.fromkeys((join(folder, name), name)):
         if is_folder(place):
@@ -192,11 +184,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     if matching:
         return matching
     for place in dict.fromkeys((folder, "")):
-        paths: dict[str, None] = {}
-        for path in sorted(matching_files(place, name), key=natural_order):
-            part = part_of(path)  # the path of the whole stands for its parts
-            paths[path if part is None else find_file(part.whole) or part.whole] = None
-        if paths:
+        if paths := sorted(matching_files(place, name), key=natural_order):
             return tuple(map(output_at, paths))
     accepted = by_accepted_names([output.name for output in outputs], outputs)
     places = accepted.get(name, [])  # a short name, such as bigram for out-model=bigram.tsv
@@ -209,94 +197,81 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
 
 def _checked(split: Split, task: Task) -> Split:
-    """Return a split of selected parts; raises UsageError if what can be read only once would be read twice."""
-    expected = split.expected
-    is_pipe = expected == STANDARD_INPUT or (os.path.exists(expected) and not can_be_reread(expected))
-    if len(split.outputs) > 1 and is_pipe:
-        message = "the answers can be read only once, and there are several outputs: choose one with"
-        raise UsageError(message=message, arguments=("out",))
-    if [expected, split.input, *(o.path for o in split.outputs)].count(STANDARD_INPUT) > 1:
+    """Return a split whose outputs know their answers; raises UsageError if standard input would be read twice."""
+    files = [split.expected, split.input, *(output.file for output in split.outputs)]
+    if [file.name for file in files if file is not None].count(STANDARD_INPUT) > 1:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
-    if task.selector is None:
-        return split._replace(outputs=tuple(o._replace(path=by_ids(o.path, expected)) for o in split.outputs))
-    from geval_py.reading.selector import selected_file
+    outputs = split.outputs
+    if task.selector is not None:
+        from geval_py.reading.selector import selected_file
 
-    select, inputs = partial(selected_file, selector=task.selector), split.input
-    if inputs is not None and name_of(inputs).endswith(JSON_ENDINGS):
-        inputs = select(inputs)
-    outputs = tuple(output._replace(path=select(output.path)) for output in split.outputs)
-    return split._replace(expected=select(expected), outputs=outputs, input=inputs)
+        outputs = tuple(output._replace(file=selected_file(output.path, task.selector)) for output in outputs)
+    for output in outputs:
+        output.file.answers = split.expected
+    return split._replace(outputs=outputs)
 
 
-# The answers, in any format
+def _answers_file(path: str, selector: str | None) -> File:
+    if selector is not None:
+        from geval_py.reading.selector import selected_file
+
+        file = selected_file(path, selector)
+    else:
+        file = answers_at(path)
+    file.keep = True
+    return file
+
+
+def _input_file(path: str, selector: str | None) -> File:
+    if selector is not None and name_of(path).endswith(JSON_ENDINGS):
+        from geval_py.reading.selector import selected_file
+
+        file = selected_file(path, selector)
+    else:
+        file = File(path)
+    file.keep = True
+    return file
+
+
+# The answers, in TSV or JSON lines
+
+
+def answers_at(path: str) -> File:
+    """Return the answers at a path: their lines, if they are JSON lines. Raises UsageError for another format."""
+    if not name_of(path).endswith(JSON_ENDINGS):
+        return File(path)
+    from geval_py.reading.formats import answer_lines
+
+    return File(path, answer_lines)
 
 
 def find_answers(path: str) -> str | None:
-    """Complete the path of a file with answers, as :func:`geval_py.reading.sources.find_file`; None for nothing.
+    """Complete the path of a file with answers, as :func:`geval_py.reading.files.find_file`; None for nothing.
 
-    In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
-    expected.tsv, a file with one of OTHER_FILES, or FOLDER, is taken. Raises as find_file, and UsageError for
-    CSV.
+    If there is no expected.tsv, a file with one of OTHER_FILES is taken. Raises as find_file, and UsageError for
+    other formats.
     """
     folder, name = os.path.split(path)
-    column = ""
-    place = path if is_address(path) else find_file(path)
-    if place is None and not is_remote(path):
-        if "#" in name:
-            stem, _, column = path.rpartition("#")
-            place = find_file(stem)
-            if place is not None and not _is_in_other_format(place):
-                raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
-        elif name == EXPECTED_FILE:
-            others = (find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
-            place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
-    if place is None:
-        return None
-    if name_of(place).endswith(".csv"):
-        message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
+    places = (path, *(os.path.join(folder, other) for other in OTHER_FILES if name == EXPECTED_FILE))
+    place = next(filter(None, map(find_file, places)), None)
+    if place is not None and format_ending(place) and not name_of(place).endswith(JSON_ENDINGS):
+        message = f"{named(place)}: answers are read from lines or from JSON lines"
         raise UsageError(message=message)
-    if not _is_in_other_format(place):
-        return place
-    from geval_py.reading.answers import files_of, read_answers
-
-    return VirtualFile(place, read_answers, (column,) if column else (), files_of)
-
-
-def by_ids(path: str, expected: str | None) -> str:
-    """Return an output's path or, in its place, a CSV in the order of the ids that the answers have."""
-    if not isinstance(expected, VirtualFile) or format_ending(path) != ".csv":
-        return path
-    from geval_py.reading.answers import has_ids, read_answers, read_by_ids
-
-    if expected.read is not read_answers or not has_ids(str(expected)):
-        return path
-    return VirtualFile(str(path), read_by_ids, (str(expected),))
+    return place
 
 
 def answers_in(folder: str) -> list[str]:
-    """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
-    names = [name for name in names_in(folder, "file") if is_usual_name(name)]
-    if FOLDER in names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
-        names.append(FOLDER)
-    return [os.path.join(folder, name) for name in sorted(names)]
+    """Return the paths of all answers in a folder with usual names: of all formats, compressed or not."""
+    return [os.path.join(folder, name) for name in sorted(names_in(folder, "file")) if is_usual_name(name)]
 
 
 def is_usual_name(name: str) -> bool:
-    """Whether a file's name is a usual one of answers, in any format, compressed or in parts.
+    """Whether a file's name is a usual one of answers, in any format, compressed or not.
 
-    >>> [is_usual_name(name) for name in ("expected.jsonl.xz", "expected-0-of-2.tsv", "out.tsv")]
+    >>> [is_usual_name(name) for name in ("expected.jsonl.xz", "expected.tsv", "out.tsv")]
     [True, True, False]
     """
-    part = part_of(name)
-    return (name_of(name) if part is None else part.whole) in (EXPECTED_FILE, *OTHER_FILES)
-
-
-def _is_in_other_format(path: str) -> bool:
-    if os.path.isdir(path):
-        from geval_py.reading.answers import SPLITS_FILE, STATE_FILE
-
-        return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
-    return name_of(path).endswith(OTHER_ENDINGS)
+    return name_of(name) in (EXPECTED_FILE, *OTHER_FILES)
 
 
 # Missing files
@@ -371,7 +346,7 @@ def read_vocabulary(task: Task) -> frozenset[str]:
     """Read the words for metrics on exact words: ``--vocabulary``, else train/expected.tsv; may be empty."""
     if task.vocabulary is not None:
         path = find_file(task.vocabulary)
-        if path is None and not is_address(task.vocabulary):
+        if path is None and not is_web(task.vocabulary):
             raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
         words = frozenset(read_lines(path or task.vocabulary))
         if not words:
@@ -379,14 +354,12 @@ def read_vocabulary(task: Task) -> frozenset[str]:
         return words
     path = find_answers(os.path.join(task.directory, TRAINING_SET, EXPECTED_FILE))
     header = first_name(read_header(task.directory, task.out_header))
-    return frozenset(() if path is None else read_lines(path, header=header))
+    return frozenset(() if path is None else read_lines(answers_at(path), header=header))
 
 
-def training_answers(split: Split) -> str | None:
+def training_answers(split: Split) -> File | None:
     """Return the answers of the training set beside a test set; None without them, or if its own are in no folder."""
-    from geval_py.reading.answers import read_answers
-
-    path = split.expected
-    beside = os.path.join(os.path.dirname(path), os.pardir, TRAINING_SET, EXPECTED_FILE)
-    is_elsewhere = isinstance(path, VirtualFile) and path.read is not read_answers  # in memory, or selected
-    return None if is_elsewhere or is_address(path) else find_answers(beside)
+    if split.expected.is_in_no_folder:
+        return None
+    path = find_answers(os.path.join(os.path.dirname(split.expected), os.pardir, TRAINING_SET, EXPECTED_FILE))
+    return None if path is None else answers_at(path)

@@ -13,6 +13,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from geval_py.errors import UnreadableFileError
+from geval_py.reading.files import naming
 from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import (
     LOGARITHMS,
@@ -29,7 +30,6 @@ from geval_py.reading.rows import (
     word_fault,
     words_of_choices,
 )
-from geval_py.reading.sources import naming
 from geval_py.text import some_of
 
 MAX_HYPOTHESES = 1 << 20  # of a list

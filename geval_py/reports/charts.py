@@ -32,7 +32,7 @@ from geval_py.version import installs
 if TYPE_CHECKING:
     from geval_py.explaining.calibration import Points
     from geval_py.scoring.metrics.base import Metric
-    from geval_py.scoring.scores import ScoredOutput
+    from geval_py.scoring.scores import Evaluation
 
 # Figures
 
@@ -621,14 +621,14 @@ def check_graphs(metrics: Sequence[Metric]) -> None:
     raise UsageError(message=f"{message}\n  {advice}")
 
 
-def write_graphs(path: str, evaluations: Sequence[ScoredOutput]) -> None:
+def write_graphs(path: str, evaluations: Sequence[Evaluation]) -> None:
     """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
 
     The first file has the name given, the others a number before its ending.
     """
     names = [visible(name) for name in unique_names([evaluation.output for evaluation in evaluations])]
     number = 0
-    for results in zip(*(evaluation.results for evaluation in evaluations), strict=True):  # metric by metric
+    for results in zip(*(evaluation.scores for evaluation in evaluations), strict=True):  # metric by metric
         if results[0].metric.has_curve:
             pairs = zip(names, results, strict=True)
             series = [(name, calibration_curve(one.statistics)) for name, one in pairs if one.error is None]

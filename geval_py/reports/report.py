@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress, islice, repeat
 
@@ -35,10 +36,10 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ACCENT, ChartRow
 from geval_py.scoring.blocks import Progress
-from geval_py.scoring.evaluate import Named, extended
+from geval_py.scoring.evaluate import Named
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import LineStatistics, exp
-from geval_py.scoring.scores import ScoredOutput, checked_evaluation
+from geval_py.scoring.metrics.base import LineStatistics, exp, extended
+from geval_py.scoring.scores import Evaluation, checked_evaluation
 from geval_py.tables.escapes import short
 
 MAX_COLUMNS = 8
@@ -66,13 +67,13 @@ class Report:
     has scored enough lines.
 
     This and the attributes raise UsageError if the texts were not kept, and the errors of :func:`geval_py.compare`
-    and of :meth:`ScoredOutput.read_items`.
+    and of :meth:`Evaluation.read_items`.
     """
 
     def __init__(
         self,
-        evaluation: ScoredOutput,
-        others: Sequence[ScoredOutput] = (),
+        evaluation: Evaluation,
+        others: Sequence[Evaluation] = (),
         *,
         documents: DocumentsBy = None,
         baselines: Mapping[str, float] | None = None,
@@ -193,7 +194,7 @@ class Report:
         """
         if self.evaluation.split.input is None:
             return []
-        inputs = list(next(self.evaluation.scored_sides(self._flags(self.sample))))
+        inputs = list(self.evaluation.scored_sides(self._flags(self.sample))[0])
         width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
         text = lines_of(inputs)
         del inputs
@@ -253,7 +254,7 @@ class Report:
         return flags.tobytes()
 
     @cached_property
-    def _read_sample(self) -> tuple[ScoredOutput, WorstFeatures]:
+    def _read_sample(self) -> tuple[Evaluation, WorstFeatures]:
         """The scores of the sample that calibration and luck need, and the features of its lines.
 
         Each line keeps its number, the seed of the hash. Lines of buckets are scored for calibration alone.
@@ -283,12 +284,10 @@ class Report:
                 occurrences.add(finite)
         numbers = np.array(own.line_numbers or range(1, len(self.values) + 1))[self.sample]
         scores = tuple(
-            self.score._replace(metric=metric, statistics=table, line_numbers=array("q", numbers))
+            replace(self.score, metric=metric, statistics=table, line_numbers=array("q", numbers))
             for (_, metric), table in zip(schemes, tables, strict=True)
         )
-        read = ScoredOutput(
-            split=own.split, output=own.output, input=own.input, scores=scores, file_lines=own.file_lines
-        )
+        read = Evaluation(own.split, own.output, scores, own.file_lines)
         values = np.where(np.isfinite(self.values), self.values, np.nan)[self.sample]
         features = ranked_features(
             lambda *_: occurrences,

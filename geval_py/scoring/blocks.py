@@ -1,11 +1,11 @@
-"""Blocks of whole lines of an output, side by side with their expected lines, and the workers that work on them.
+"""Blocks of whole lines of an output, side by side with their expected lines, and the threads that work on them.
 
-:class:`Workers` is the one seam between threads here (:class:`Threads`) and workers elsewhere
-(:mod:`geval_py.scoring.cluster`). An output goes through three steps, each in the order of its lines:
+An output goes through three steps, each in the order of its lines:
 
-    counted lines ──> blocks with line numbers and expected lines ──> results
+    lines, counted ──> blocks with line numbers and expected lines ──> results
 
-The workers count and work; this process numbers. An error of any step is raised after the results before it.
+Threads read and work; this thread numbers. An error of any step is raised after the results before it.
+:mod:`geval_py.scoring.cluster` has the workers of a cluster in the place of threads.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from geval_py.errors import EmptyFileError, GevalError
 from geval_py.reading.lines import (
     Bytes,
     LineReader,
+    ReadAt,
     check_line_count,
     end_of_lines,
     read_lines_between,
     whole_lines,
 )
-from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
 Item = TypeVar("Item")
@@ -38,181 +38,130 @@ RANGE_BYTES = 1 << 20  # that a thread reads at a time
 STAND_IN = b"0\n"  # for a missing expected line; every metric takes it for a word, or a class
 
 
-class Block(NamedTuple):
-    """Some output lines, the first of which has the number ``first_line``, and as many expected lines.
+class Counted(NamedTuple):
+    """Some lines of an output, their number, and how many stored bytes there are up to their end.
 
-    Workers make a block of the lines that they count; then this process numbers it and adds the ``expected`` lines.
-    The first ``known`` of these are real, the others stand-ins. ``part`` is the path of the part of the output that
-    holds the lines, or of the output; the parts before it have ``lines_before`` lines. ``position`` is the number of
-    stored bytes up to their end, where that can be known. ``outputs`` is empty where the lines are the ``rows`` of a
-    format that has them in buffers, and where workers elsewhere have them; ``where`` says how they find them.
-    ``beside`` is what a caller added for the work.
+    ``text`` is where a worker finds them, if they are read elsewhere.
     """
 
-    part: str
+    text: Any
     lines: int
-    position: int | None
-    outputs: Bytes = b""
-    rows: ListedRows | None = None
-    where: Any = None
-    first_line: int = 1
-    lines_before: int = 0
-    expected: bytes = b""
-    known: int = 0
-    beside: Any = None
+    position: int
 
 
-Number: TypeAlias = Callable[[Iterator[Block]], Iterator[Block]]
-Work: TypeAlias = Callable[[Iterable[Block]], Result]  # on the parts, in order, of a block
+class Block(NamedTuple):
+    """Lines from the number ``first_line`` on, and as many expected lines, of which the first ``known`` are real.
 
+    The others are stand-ins. ``text`` has further lines if the block ``is_cut``.
+    """
 
-class Workers(Protocol):
-    """Where the blocks of an output are worked on: threads here, or workers elsewhere."""
+    text: Any
+    lines: int
+    is_cut: bool
+    first_line: int
+    expected: bytes
+    known: int
+    position: int
 
     @property
-    def is_local(self) -> bool:
-        """Whether the workers are threads of this process, to which all texts come."""
-
-    def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
-        """Yield each block that ``number`` makes of the lines of an output, with the result of the work on it.
-
-        Raises UsageError for an output that workers elsewhere cannot read.
-        """
-
-    def digest(self, outputs: LineReader) -> Callable[[], str | None]:
-        """Return a function that returns the SHA-256 of an output's decompressed bytes once all are read."""
+    def outputs(self) -> Bytes:
+        """The lines of the output, which are in the text."""
+        text: Bytes = self.text
+        return text[: end_of_lines(text, 0, self.lines)[0]] if self.is_cut else text
 
 
 def map_blocks(
     outputs: LineReader,
     expected: LineReader | None,
-    work: Work[Result],
-    workers: Workers,
+    work: Callable[[Block], Result],
     *,
-    beside: Callable[[Block], object] | None = None,
+    threads: int | None = None,
     matched: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Block, Result]]:
-    """Yield the blocks of an output in order, each with the result of ``work(parts of the block)``.
+    """Yield the blocks of an output in order, each with the result of the work on it, by default by a thread a core.
 
-    Workers elsewhere work on the parts of a block one after the other, and the blocks that are yielded here have no
-    texts. ``beside`` is called in the order of blocks; what it returns goes to the work with the block. ``progress``
-    is called after each block, where the size of the output can be known.
-
-    A ``matched`` output has to have as many lines as the expected file, and at least one. Raises EmptyFileError and,
-    after the blocks that the two files have in common, LineCountError; UnreadableFileError if a file was changed.
+    ``progress`` is called after each block. A ``matched`` output has to have as many lines as the expected file, and
+    at least one. Raises EmptyFileError and, after the blocks that the two files have in common, LineCountError;
+    UnreadableFileError if a file was changed.
     """
-    size = outputs.size
-
-    def number(counted: Iterator[Block]) -> Iterator[Block]:
-        for block in _numbered(counted, outputs, expected, matched=matched):
-            yield block if beside is None else block._replace(beside=beside(block))
-
-    for block, result in workers.map(outputs, number, work):
+    threads = min(threads or available_cores(), outputs.size // RANGE_BYTES)
+    is_idle = threads < (2 if outputs.compression is None else 1)  # this thread unpacks
+    if is_idle or backends.choose_backend() == "python":  # which holds the GIL
+        blocks = numbered(_counted_lines(outputs), outputs, expected, matched=matched)
+        results: Iterator[tuple[Block, Result]] = ((block, work(block)) for block in blocks)
+    else:
+        results = _in_threads(threads, outputs, expected, work, matched=matched)
+    for block, result in results:
         yield block, result
-        if progress is not None and size is not None:
-            progress(block.position or 0, size)
+        if progress is not None:
+            progress(block.position, outputs.size)
 
 
-def _numbered(
-    counted: Iterator[Block], outputs: LineReader, expected: LineReader | None, *, matched: bool
+def _in_threads(
+    threads: int, outputs: LineReader, expected: LineReader | None, work: Callable[[Block], Result], *, matched: bool
+) -> Iterator[tuple[Block, Result]]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(threads)
+
+    def in_pool(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
+        return in_order(lambda item: pool.submit(function, item).result, items, ahead=threads)
+
+    try:
+        yield from in_pool(work, numbered(_counted_lines(outputs, in_pool), outputs, expected, matched=matched))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _counted_lines(outputs: LineReader, in_pool: Callable[..., Iterator[Any]] | None = None) -> Iterator[Counted]:
+    """Read the lines of an output, in order; a pool's threads read what follows the first lines of a plain file."""
+    if in_pool is None or outputs.read_at is None:
+        while text := outputs.block():
+            yield Counted(memoryview(text), backends.count_lines(text), outputs.position)
+    else:
+        first, read_range = outputs.offset, partial(_read_range, outputs, outputs.read_at, outputs.offset)
+        for _, counted in in_pool(read_range, range(first, outputs.size, RANGE_BYTES)):
+            if counted.lines:  # otherwise the range is inside of a line
+                yield counted
+    outputs.check_unchanged()
+
+
+def _read_range(outputs: LineReader, read_at: ReadAt, first: int, start: int) -> Counted:
+    """Read the lines of a plain file that begin in a range of its bytes; ``first`` is where the first line begins."""
+    stop = min(start + RANGE_BYTES, outputs.size)
+    stored = read_lines_between(outputs.path, read_at, start, stop, first=first, size=outputs.size)
+    text = whole_lines(stored)
+    if len(text) > len(stored):
+        outputs.file.ends_in_newline = False
+    return Counted(memoryview(text), backends.count_lines(text), stop)
+
+
+def numbered(
+    counted: Iterable[Counted], outputs: LineReader, expected: LineReader | None, *, matched: bool
 ) -> Iterator[Block]:
-    """Yield the counted blocks with their numbers and expected lines; raises as :func:`map_blocks`."""
-    first_line, expected_lines, part, lines_before = 1, 0, "", 0
-    for block in counted:
-        if part != block.part:
-            lines_before, part = first_line - 1, block.part
-        answers = expected.take(block.lines) if expected is not None else b""
-        known, lines = backends.count_lines(answers), block.lines
-        first_line, expected_lines = first_line + lines, expected_lines + known
-        block = block._replace(
-            first_line=first_line - lines,
-            lines_before=lines_before,
-            expected=answers + STAND_IN * (lines - known),
-            known=known,
-        )
-        if matched and known < lines:
-            # The first line beyond the expected ones is worked on too: its own error says more.
-            lines = known + 1
-            whole = bytes(block.outputs) if block.rows is None else block.rows.lines(lines)
-            text = whole[: end_of_lines(whole, 0, lines)[0]]
-            yield block._replace(lines=lines, outputs=text, rows=None, expected=answers + STAND_IN)
+    """Yield blocks of counted lines with their numbers and expected lines; raises as :func:`map_blocks`."""
+    first_line, expected_lines, rest = 1, 0, iter(counted)
+    for text, lines, position in rest:
+        answers = b"" if expected is None else expected.take(lines)
+        known = backends.count_lines(answers)
+        expected_lines += known
+        is_short = matched and known < lines
+        # The first line beyond the expected ones is worked on too: its own error says more.
+        worked_on = known + 1 if is_short else lines
+        answers += STAND_IN * (worked_on - known)
+        yield Block(text, worked_on, worked_on < lines, first_line, answers, known, position)
+        first_line += lines
+        if is_short:
             break
-        yield block
     if not matched or expected is None:
         return
-    output_lines = first_line - 1 + sum(block.lines for block in counted)
+    output_lines = first_line - 1 + sum(lines for _, lines, _ in rest)
     if not output_lines:
         raise EmptyFileError(what="output", path=outputs.path)
     expected_lines += expected.count_rest()
     expected.check_unchanged()
     check_line_count("output", outputs.path, output_lines, expected.path, expected_lines)
-
-
-class Threads:
-    """Workers that are threads of this process: so many, by default one a core, but no more than there are ranges."""
-
-    is_local = True
-
-    def __init__(self, count: int | None = None) -> None:
-        self.concurrency = count or available_cores()
-
-    def map(self, outputs: LineReader, number: Number, work: Work[Result]) -> Iterator[tuple[Block, Result]]:
-        threads = self.concurrency if outputs.size is None else min(self.concurrency, outputs.size // RANGE_BYTES)
-        is_idle = threads < (2 if outputs.source.compression is None else 1)  # this thread unpacks
-        if is_idle or backends.choose_backend() == "python":  # which holds the GIL
-            for block in number(_read(outputs)):
-                yield block, work((block,))
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(threads)
-
-        def in_pool(function: Callable[[Item], Any], items: Iterable[Item]) -> Iterator[tuple[Item, Any]]:
-            return in_order(lambda item: pool.submit(function, item).result, items, ahead=threads)
-
-        try:
-            yield from in_pool(lambda block: work((block,)), number(_read(outputs, in_pool)))
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def digest(self, outputs: LineReader) -> Callable[[], str | None]:
-        return lambda: outputs.sha256
-
-
-def _read(outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None = None) -> Iterator[Block]:
-    """Read the lines of an output, in order; a pool's threads read what follows the first lines of a plain file."""
-    if (batches := outputs.rows()) is not None:
-        for batch in batches:
-            if not isinstance(batch, bytes):
-                yield Block(str(outputs.path), len(batch.offsets) - 1, None, rows=batch)
-            elif batch:
-                yield Block(str(outputs.path), backends.count_lines(batch), None, batch)
-        outputs.check_unchanged()
-        return
-    while text := outputs.block():
-        path, read_at = outputs.source.path, outputs.source.read_at
-        lines, view = backends.count_lines(text), memoryview(text)
-        yield Block(path, lines, outputs.position, view)
-        if read_at is None or map_in_pool is None:
-            continue
-        first, size = outputs.offset, outputs.source.size or 0
-        before = (outputs.position or 0) - (outputs.source.position or 0)
-        read = partial(read_lines_between, path, read_at, first=first, size=size)
-
-        def read_range(start: int, read: Callable[[int, int], Bytes] = read) -> tuple[Bytes, memoryview, int]:
-            stored = read(start, start + RANGE_BYTES)
-            text = memoryview(whole_lines(stored))
-            return stored, text, backends.count_lines(text)
-
-        for start, (stored, view, lines) in map_in_pool(read_range, range(first, size, RANGE_BYTES)):
-            outputs.digest(stored)
-            if lines:  # otherwise the range is inside of a line
-                position = before + min(start + RANGE_BYTES, size)
-                yield Block(path, lines, position, view)
-        if not outputs.next_part():
-            break
-    outputs.check_unchanged()
 
 
 def in_order(submit: Submit[Item, Result], items: Iterable[Item], *, ahead: int) -> Iterator[tuple[Item, Result]]:

@@ -7,22 +7,22 @@ can read them again.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.errors import UsageError
 from geval_py.reading.config import Task, checked_schemes
-from geval_py.reading.lines import Text, Texts
+from geval_py.reading.files import File
+from geval_py.reading.lines import check_line_count, count_lines, first_name
 from geval_py.reading.outputs import Output
-from geval_py.reading.sources import memory_file
 from geval_py.reading.splits import Split
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics import column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.hashed import encoded_text
-from geval_py.scoring.scores import ScoredOutput
+from geval_py.scoring.notes import notes_of
+from geval_py.scoring.scores import Evaluation
 from geval_py.scoring.writing import encoded_lines
 from geval_py.tables.numbers import counted
 from geval_py.text import shown
@@ -32,39 +32,39 @@ if TYPE_CHECKING:
 
     Inputs: TypeAlias = Iterable[str | Mapping[str, object]] | pd.DataFrame
 
-LINES_AT_ONCE = 4096  # of text, in a piece
-
 
 def score_lists(
-    predictions: Any,
-    expected: Any,
-    metrics: Sequence[str],
-    *,
-    inputs: Inputs | None = None,
-    tokenizer: str | None = None,
-    vocabulary: Iterable[str] = (),
-    name: str | None = None,
-) -> ScoredOutput:
-    """Score predictions against as many expected words or texts; see :func:`geval_py.evaluate`."""
-    if of_arrays := is_of_arrays(predictions):
-        metrics = metrics or [predictions.scorer.metric.name]
-    schemes = evaluate.select_schemes(Task(metrics=tuple(metrics), tokenizer=tokenizer))
-    split = split_of(predictions, expected, inputs, name, any(metric.is_of_words for _, metric in schemes))
-    output = split.outputs[0]
-    if not of_arrays or not all(metric.bits and not scheme.flags for scheme, metric in schemes):
-        return evaluate.evaluate_output(
-            split, output, schemes, frozenset(vocabulary), texts="files", sign=not of_arrays
-        )
-    from geval_py.scoring.arrays import numbers_of_lines  # arrays need not be written as text
+    task: Task, predictions: Any, references: Any, inputs: Inputs | None, vocabulary: frozenset[str], name: str
+) -> Evaluation:
+    """Score predictions against as many references; see :func:`geval_py.score`."""
+    schemes = evaluate.select_schemes(task)
+    split = split_from_lists(predictions, references, inputs, name, any(metric.is_of_words for _, metric in schemes))
+    if is_of_arrays(predictions) and all(metric.bits and not scheme.flags for scheme, metric in schemes):
+        evaluation = _score_arrays(split, predictions, references, schemes)
+        evaluation.notes = notes_of(evaluation, task)
+    else:
+        (evaluation,) = evaluate.evaluate_split(task, split, schemes, keep=True, vocabulary=vocabulary)
+    if split.input is not None and evaluation.has_scores:
+        lines = count_lines(split.input, header=first_name(split.in_header))
+        check_line_count("input", split.input.name, lines, split.expected.name, evaluation.file_lines)
+    return evaluation
 
-    lines = numbers_of_lines(None, 1, len(predictions))
-    of_bits = {bits: predictions.statistics(expected, lines, bits) for _, metric in schemes if (bits := metric.bits)}
-    scores = (evaluate.score_of(plan, of_bits[plan.metric.bits or 0]) for plan in evaluate.plan_metrics(schemes))
-    texts = Texts(*(Text(path, None, keep=False) for path in (output.path, split.expected)))
-    return ScoredOutput(
-        split=split, output=output, scores=tuple(scores), file_lines=len(predictions),
-        input=split.input_text(keep=False), texts=texts,
-    )  # fmt: skip
+
+def _score_arrays(split: Split, predictions: Any, references: Any, schemes: Sequence[evaluate.Named]) -> Evaluation:
+    """Score arrays by metrics on hashed words without flags; the rows need not be written as lines."""
+    from geval_py.scoring.arrays import numbers_of_lines
+
+    numbers, (output,) = numbers_of_lines(None, 1, len(predictions)), split.outputs
+    tables = {
+        bits: predictions.statistics(references, numbers, bits) for bits in {metric.bits for _, metric in schemes}
+    }
+    scores = [evaluate.score_of(plan, tables[plan.metric.bits], output) for plan in evaluate.plan_metrics(schemes)]
+    return Evaluation(split, output, scores, len(predictions))
+
+
+def default_metrics(predictions: Any) -> tuple[str, ...]:
+    """Return the metric that made predictions of arrays; none for others."""
+    return (predictions.scorer.metric.name,) if is_of_arrays(predictions) else ()
 
 
 def is_of_arrays(predictions: object) -> bool:
@@ -72,14 +72,13 @@ def is_of_arrays(predictions: object) -> bool:
     return hasattr(predictions, "statistics")
 
 
-def split_of(predictions: Any, expected: Any, inputs: Inputs | None, name: str | None, of_words: bool) -> Split:
-    """Return a split whose files are in memory; the output has the name, by default "predictions"."""
-    lines: Callable[[], Iterable[bytes]]
+def split_from_lists(predictions: Any, expected: Any, inputs: Inputs | None, name: str, of_words: bool) -> Split:
+    """Return a split whose files are in memory; the output has the name."""
     if is_of_arrays(predictions):
         expected = predictions.words(expected)
-        lines = partial(prediction_lines, predictions)
+        output = File(name, lambda _: prediction_lines(predictions))
     else:
-        lines = _pieces(prediction_lines(predictions))
+        output = File(name, data=b"".join(prediction_lines(predictions)))
     header: tuple[str, ...] = ()
     rows: Iterator[bytes] | None = None
     if inputs is not None:
@@ -91,12 +90,11 @@ def split_of(predictions: Any, expected: Any, inputs: Inputs | None, name: str |
             rows = (f"{row}\n".encode("utf-8", "replace") for row in chain(["\t".join(header)], cells))
         else:
             rows = (encoded_text("inputs", index, item) for index, item in enumerate(items))
-    called = "predictions" if name is None else name
     return Split(
         name="expected",
-        expected=memory_file("expected", _pieces(expected_lines(expected, of_words))),
-        outputs=(Output(path=memory_file(called, lines), name=called, parameters={}),),
-        input=None if rows is None else memory_file("inputs", _pieces(rows)),
+        expected=File("expected", data=b"".join(expected_lines(expected, of_words))),
+        outputs=(Output(output, name, parameters={}),),
+        input=None if rows is None else File("inputs", data=b"".join(rows)),
         in_header=header,
     )
 
@@ -120,12 +118,6 @@ def expected_lines(expected: Any, of_words: bool) -> Iterator[bytes]:
         encoded_text("expected", index, str(text) if isinstance(text, int | float) and not of_words else text)
         for index, text in enumerate(expected)
     )
-
-
-def _pieces(lines: Iterator[bytes]) -> Callable[[], Iterator[bytes]]:
-    """Join lines to fewer, larger pieces, and return what reads these."""
-    pieces = iter(lambda: b"".join(islice(lines, LINES_AT_ONCE)), b"")
-    return partial(iter, list(pieces))
 
 
 def _cell(value: object) -> str:

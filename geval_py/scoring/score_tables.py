@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
-from geval_py.reading.sources import VirtualFile
-from geval_py.scoring.scores import ScoredOutput, signature_lines
+from geval_py.scoring.scores import Evaluation, signature_lines
 from geval_py.tables.formats import Tabular
 from geval_py.tables.layout import laid_out
 from geval_py.tables.numbers import number, with_half_width
@@ -40,7 +39,7 @@ class ScoreTable(Tabular):
 
     def __init__(
         self,
-        results: Sequence[ScoredOutput],
+        results: Sequence[Evaluation],
         names: Sequence[str],
         shown: Sequence[str] = (),
         precision: int | None = None,
@@ -93,7 +92,7 @@ class ScoreTable(Tabular):
         keys = sorted({key for output in outputs for key in output.parameters})
         labels = [[visible(output.parameters.get(key, "")) for key in keys] for output in outputs]
         is_unnamed = any(
-            not (as_geval and one.error is None) and not any(label)
+            not (as_geval and not one.errors) and not any(label)
             for one, label in zip(self.results, labels, strict=True)
         )
         heads = list(map(visible, keys))
@@ -101,13 +100,13 @@ class ScoreTable(Tabular):
             return heads, labels
         return [NAME, *heads], [[name, *label] for name, label in zip(names, labels, strict=True)]
 
-    def _cells(self, result: ScoredOutput) -> list[str]:
+    def _cells(self, result: Evaluation) -> list[str]:
         """Write the score by each metric or, if intervals are computed and there is one, its interval."""
         how: dict[str, Any] = {"precision": self.precision, "percentage": self.percentage}
         cells = []
-        for score in result.each_score(len(self.names)):
-            ends = None if score is None or self.interval is None else self.interval(score)
-            if score is None:
+        for score in result.scores:
+            ends = None if score.error or self.interval is None else self.interval(score)
+            if score.error:
                 cells.append(FAILED)
             elif ends is None or math.isnan(ends.middle):
                 cells.append(number(score.value, **how))
@@ -122,7 +121,7 @@ class ScoreTable(Tabular):
         return Table(columns, [[*label, *self._cells(one)] for label, one in zip(labels, self.results, strict=True)])
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines((one.output.name, one.signature) for one in self.results)
+        return signature_lines((one.output.name, one.signature) for one in self.results if one.has_scores)
 
     def legend(self) -> Iterator[str]:
         if self.interval is not None:
@@ -137,14 +136,14 @@ class ScoreTable(Tabular):
         rows = []
         for result in self.results:
             row: list[object] = [result.output.name, *(result.output.parameters.get(key) for key in keys)]
-            for score in result.each_score(len(self.names)):
-                row.append(None if score is None else score.value)
+            for score in result.scores:
+                row.append(None if score.error else score.value)
                 if self.interval is not None:
-                    interval = None if score is None else self.interval(score)
+                    interval = None if score.error else self.interval(score)
                     row += (None, None) if interval is None else (interval.low, interval.high)
             # An error without the picture of its line.
             errors = (" ".join(map(str.strip, str(error).split("\n")[:2])) for error in result.errors)
-            lines, signature = (result.line_count, str(result.signature)) if result.scores else (None, None)
+            lines, signature = (result.line_count, str(result.signature)) if result.has_scores else (None, None)
             rows.append([*row, lines, "; ".join(errors) or None, signature])
         return plain_table(head, rows)
 
@@ -288,7 +287,7 @@ def short_name(name: str) -> str:
 
 
 def score_columns(
-    evaluations: Sequence[ScoredOutput], scores: Sequence[Mapping[str, float]]
+    evaluations: Sequence[Evaluation], scores: Sequence[Mapping[str, float]]
 ) -> dict[str, Sequence[Any]]:
     """Return columns of outputs: the challenge, if there are several, the name, the parameters, and the scores.
 
@@ -309,13 +308,13 @@ def score_columns(
     return columns | {name: [row.get(name) for row in scores] for name in names}
 
 
-def _folder(evaluation: ScoredOutput) -> str:
+def _folder(evaluation: Evaluation) -> str:
     """Return the folder of the challenge."""
     return os.path.normpath(os.path.join(os.fspath(evaluation.split.expected), "..", ".."))
 
 
 def scores_table(
-    evaluations: Sequence[ScoredOutput],
+    evaluations: Sequence[Evaluation],
     precision: int | None = None,
     names: Mapping[str, str] | None = None,
     *,
@@ -329,11 +328,11 @@ def scores_table(
     """
     values_of = cache(config.config_values)
 
-    def write(evaluation: ScoredOutput, value: float) -> str:
+    def write(evaluation: Evaluation, value: float) -> str:
         split = evaluation.split
         if not for_paper:
             return f"{value:.6g}"
-        if isinstance(split.expected, VirtualFile) or split.name == split.expected:  # lists, or a pair of files
+        if split.name == split.expected.name:  # lists, or a pair of files
             return number(value, precision)
         values = values_of(_folder(evaluation))
         own_precision = values.get("precision") if precision is None else precision
@@ -354,14 +353,14 @@ def scores_table(
     return Table(heads, list(zip(*columns.values(), strict=True)))
 
 
-def evaluation_text(evaluation: ScoredOutput) -> str:
+def evaluation_text(evaluation: Evaluation) -> str:
     """Write the name and the value of each score of one output, a line each; the last one without a line end."""
     rows = [(score.name, score.value) for score in evaluation.scores]
     table = Table([Column("metric"), Column("score", write=number)], rows)
     return "".join(table.text(header=False)).removesuffix("\n")
 
 
-def scores_html(evaluation: ScoredOutput) -> str:
+def scores_html(evaluation: Evaluation) -> str:
     """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
     heads = named_columns(("output", "metric", "score", "unit", ""))
     heads[2] = Column("score", alignment="right", write=number)

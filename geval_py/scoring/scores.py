@@ -1,4 +1,4 @@
-"""The scores of one output: metric values, line statistics, the signature, and errors in the place of scores."""
+"""The scores of one output: values, line statistics, the signature and the notes, or errors in the place of scores."""
 
 from __future__ import annotations
 
@@ -6,39 +6,47 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
-from itertools import compress, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress, repeat
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, MalformedLineError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.items import ScoredItem
-from geval_py.reading.lines import Text, Texts, check_line_count, read_lines
+from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
+from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
+from geval_py.reading.files import File
+from geval_py.reading.items import ScoredItem, input_columns
+from geval_py.reading.lines import check_line_count, count_lines, first_name, read_lines, sha256_of
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.sources import VirtualFile, can_be_reread, state_at
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
-from geval_py.tables.numbers import short
+from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, visible
-from geval_py.version import __version__
+from geval_py.version import build_version
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from geval_py.explaining.calibration import Calibration
+    from geval_py.explaining.documents import Documents, DocumentsBy
+    from geval_py.explaining.luck import Luck
+    from geval_py.explaining.significance import Interval
     from geval_py.reading.features import ItemFilter
+    from geval_py.scoring.blocks import Progress
 
 
 # Computes a score's interval, an :class:`geval_py.explaining.significance.Interval`.
-IntervalOf: TypeAlias = "Callable[[MetricScore], Any]"
+IntervalOf: TypeAlias = "Callable[[Score], Any]"
 
 
-SAMPLED_LINES = 100  # in which the first line far above one is looked for
-
-
-class MetricScore(NamedTuple):
+@dataclass(eq=False, repr=False)
+class Score:
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
     ``line_numbers`` are the numbers, from 1, of the lines that the scheme's flags select, in scoring order; None for
-    all lines. If these select no line, the value is NaN, and there is an ``error``.
+    all lines. If the output could not be scored, or the flags select no line, the value is NaN, and ``error`` says
+    why.
     """
 
     name: str
@@ -47,7 +55,11 @@ class MetricScore(NamedTuple):
     scheme: EvaluationScheme
     statistics: LineStatistics
     line_numbers: array[int] | None = None
-    error: SchemeError | None = None
+    error: DataError | SchemeError | None = None
+    evaluation: Evaluation | None = None
+
+    def __repr__(self) -> str:
+        return f"<Score: {visible(self.name)} {self.value:.6g} {self.unit}, {self.direction} is better>"
 
     @property
     def unit(self) -> str:
@@ -67,6 +79,35 @@ class MetricScore(NamedTuple):
     def greatest_first(self, *, worst: bool) -> bool:
         """Whether the greatest values come first if the worst values, or the best ones, should."""
         return (self.direction == "lower") == worst
+
+    def interval(
+        self,
+        *,
+        samples: int = DEFAULT_SAMPLES,
+        seed: int = DEFAULT_SEED,
+        documents: DocumentsBy | Documents = None,
+        as_geval: bool = False,
+        progress: Progress | None = None,
+    ) -> Interval:
+        """Compute the 95 % interval.
+
+        It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
+        resamples. ``documents`` is a column of the input (its name or its number, from 1) or one value per line:
+        lines with the same value are one document. The interval is then by documents, since lines of one document are
+        alike. By default the column is declared in config.txt or found, if there is one, as in
+        :func:`geval_py.compare`; False takes each line by itself. With ``as_geval`` the interval is GEval's, always
+        from resamples, which is too narrow for few lines.
+
+        Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
+        """
+        from geval_py.explaining.documents import Documents, choose_documents, score_interval
+
+        if not isinstance(documents, Documents):
+            evaluation = self.evaluation
+            documents = None if evaluation is None else choose_documents([evaluation], documents)[0]
+        return score_interval(
+            self, samples=samples, seed=seed, documents=documents, as_geval=as_geval, progress=progress
+        )
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
         """Return what ``--format json`` shows of one metric: its value, or its error.
@@ -95,7 +136,8 @@ class Signature(NamedTuple):
     ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and ``header`` of the
     input's columns; None if no metric needs them. ``tokenizer`` is the name of the tokenizer, or None. ``filters`` is
     "raw" if flags selected lines by their unprepared text, and preparation would have changed it. ``library`` has the
-    signatures of the libraries that compute scores, or is None. ``version`` is geval-py's.
+    signatures of the libraries that compute scores, or is None. ``version`` is geval-py's, with the commit that it was
+    built from, if that is known.
     """
 
     metrics: tuple[str, ...]
@@ -105,7 +147,7 @@ class Signature(NamedTuple):
     output: str | None
     input: str | None = None
     header: str | None = None
-    version: str = __version__
+    version: str = build_version()
     vocabulary: str | None = None
     tokenizer: str | None = None
     filters: str | None = None
@@ -117,86 +159,84 @@ class Signature(NamedTuple):
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
-class ScoredOutput:
-    """The scores of one output, in the order of the metrics, and its lines; or the error in their place.
+class Evaluation:
+    """The scores of one output. Printed with one score per line, and in Jupyter as a table.
 
-    ``file_lines`` is the number of lines of the output, scored or not, and ``input`` the input beside it.
-    ``signature`` is None unless it was asked for, since it costs time. ``error`` is that of an output at fault, which
-    has no scores, or of the first metric whose filter selects no line; ``results`` are of these metrics too.
-
-    Two are equal if their signatures are, whatever the names of their files; one without a signature equals only
-    itself.
+    ``scores`` are in the order of the metrics, each with a value or an error. ``file_lines`` is the number of lines of
+    the output, scored or not. ``notes`` say what a user should know of the scores: the command prints these, and
+    :func:`geval_py.evaluate` warns of these.
     """
 
     def __init__(
         self,
-        *,
         split: Split,
         output: Output,
-        input: Text,
-        scores: tuple[MetricScore, ...] = (),
+        scores: Sequence[Score],
         file_lines: int = 0,
-        signature: Signature | None = None,
-        texts: Texts | None = None,
-        results: tuple[MetricScore, ...] = (),
-        error: DataError | SchemeError | None = None,
+        *,
+        vocabulary: frozenset[str] = frozenset(),
+        raw_filters: bool = False,
+        reads_input: bool = False,
     ) -> None:
-        self.split, self.output, self.input, self.file_lines, self.texts = split, output, input, file_lines, texts
-        self.scores, self.results, self.signature, self.error = scores, results, signature, error
+        self.split, self.output, self.file_lines = split, output, file_lines
+        self.scores = tuple(scores)
+        self.notes: tuple[str, ...] = ()
+        self._vocabulary, self._raw_filters, self._reads_input = vocabulary, raw_filters, reads_input
+        for score in self.scores:
+            score.evaluation = self
+
+    def __str__(self) -> str:
+        from geval_py.scoring.score_tables import evaluation_text
+
+        return evaluation_text(self)
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{visible(score.name)} {score.value:.6g}" for score in self.scores)
+        return f"<Evaluation of {visible(self.output.name)}: {scores}, {counted(self.line_count, 'line')}>"
+
+    def _repr_html_(self) -> str:
+        """Show the scores as a table in Jupyter."""
+        from geval_py.scoring.score_tables import scores_html
+
+        return scores_html(self)
+
+    def __getitem__(self, name: str) -> Score:
+        """Return the score of a metric by its name; raises KeyError."""
+        for score in self.scores:
+            if name in (score.name, score.scheme.text):
+                return score
+        raise KeyError(f"{name!r}; there are {', '.join(score.name for score in self.scores)}")
 
     @property
     def errors(self) -> list[DataError | SchemeError]:
-        """All distinct errors."""
-        errors = (self.error, *(result.error for result in self.results))
-        return list({str(error): error for error in errors if error is not None}.values())
+        """The distinct errors of the scores."""
+        return list({str(score.error): score.error for score in self.scores if score.error is not None}.values())
 
     @property
-    def note_on_numbers(self) -> str | None:
-        """How many lines have numbers that are neither probabilities nor logarithms, and advice; None for no line."""
-        counts = [(score.statistics.far_above_one, score.statistics.lines) for score in self.scores]
-        far, lines = max(counts, default=(0, 0))
-        if not far:
-            return None
-        from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
+    def has_scores(self) -> bool:
+        """Whether the output has a score by at least one metric."""
+        return any(score.error is None for score in self.scores)
 
-        path, advice = self.output.path, UNKNOWN_NUMBERS
-        if can_be_reread(path):
-            # A line that no flag selects may be malformed.
-            with suppress(MalformedLineError), closing(read_lines(path, header=self.split.output_header)) as texts:
-                heads = map(parse_line, islice(texts, SAMPLED_LINES))
-                samples = (one for one in heads if one.is_far_above_one)
-                advice = next((number_advice(one.words, one.values) for one in samples), advice)
-        return f"{named(path)}: {far_above_one_note(far, lines)}; {advice}"
-
-    @property
-    def note_on_no_knowledge(self) -> str | None:
-        """That a score of all lines is worse than that of an output that knows nothing; None if none is."""
-        for score in self.scores:
-            nothing = score.metric.uninformed_value
-            if nothing is None or score.line_numbers is not None or score.statistics.infinite:
-                continue
-            is_worse = (score.value > nothing) == (score.direction == "lower")
-            if is_worse and not math.isclose(score.value, nothing):
-                figures = f"{score.name} is {short(score.value)}, and {short(nothing)} for `:1` on each line"
-                note = f"{named(self.output.path)}: {figures}: no guess at all would be better"
-                advice = (
-                    "\n  the lines may have another order than in.tsv, or words unlike the answers: see geval check"
-                )
-                return note if score.statistics.far_above_one else note + advice
-        return None
-
-    def each_score(self, metrics: int) -> list[MetricScore | None]:
-        """Return the score by each metric, None where there is none; ``metrics`` is their number."""
-        scores = [None if score.error else score for score in self.results or self.scores]
-        return scores or [None] * metrics
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ScoredOutput):
-            return NotImplemented
-        return self is other or (self.signature is not None and self.signature == other.signature)
-
-    def __hash__(self) -> int:
-        return object.__hash__(self) if self.signature is None else hash(self.signature)
+    @cached_property
+    def signature(self) -> Signature:
+        """What the scores depend on; the files are hashed when it is first asked for."""
+        scores = [score for score in self.scores if score.error is None]
+        selected_raw = any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)
+        own_input = self.split.input if self._reads_input else None
+        vocabulary = "\n".join(sorted(self._vocabulary))
+        return Signature(
+            metrics=tuple(score.scheme.text for score in scores),
+            bits=tuple(score.metric.bits for score in scores),
+            lines=scores[0].statistics.lines,
+            expected=sha256_of(self.split.expected),
+            output=sha256_of(self.output.file),
+            input=None if own_input is None else sha256_of(own_input),
+            header=None if own_input is None else sha256_of("\t".join(self.split.in_header)),
+            vocabulary=sha256_of(vocabulary) if vocabulary else None,
+            tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
+            filters="raw" if self._raw_filters and selected_raw else None,
+            library=library_signature(scores),
+        )
 
     @property
     def line_losses(self) -> array[float]:
@@ -212,13 +252,13 @@ class ScoredOutput:
 
     @property
     def line_numbers(self) -> array[int] | None:
-        """The numbers of the lines that the first metric scored; see :class:`MetricScore`."""
+        """The numbers of the lines that the first metric scored; see :class:`Score`."""
         return self.scores[0].line_numbers
 
     @property
     def line_count(self) -> int:
-        """The number of lines that the first metric scored."""
-        return self.scores[0].statistics.lines
+        """The number of lines that the first metric with a score scored."""
+        return next((score.statistics.lines for score in self.scores if score.error is None), 0)
 
     @property
     def out_of_vocabulary(self) -> int:
@@ -234,10 +274,67 @@ class ScoredOutput:
         """Compute the first metric's value of each line alone."""
         return list(self.scores[0].metric.line_scores(self.scores[0].statistics))
 
+    def interval(
+        self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None
+    ) -> Interval:
+        """Compute the 95 % interval of the first metric's value; see :meth:`Score.interval`."""
+        return self.scores[0].interval(samples=samples, seed=seed, documents=documents)
+
+    def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy | Documents = None) -> dict[str, float]:
+        """Return the scores in a flat dictionary, as loggers of experiments want them.
+
+        Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
+        ``_low`` and ``_high``; ``documents`` are as for :meth:`Score.interval`.
+        """
+        values = {score.name: score.value for score in self.scores}
+        for score in self.scores if intervals else ():
+            interval = score.interval(documents=documents)
+            values |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
+        return values
+
+    # The texts of the scored lines
+
+    def scored_sides(self, chosen: Sequence[int] | None = None) -> tuple[Iterator[str], Iterator[str], Iterator[str]]:
+        """Return the scored lines of the input, the answers and the output, or some of them, in scoring order.
+
+        ``chosen`` are flags of the scored lines. An input that is not there has "" without end. Raises LineCountError
+        if the input has another number of lines.
+        """
+        split = self.split
+        if split.input is None:
+            inputs: Iterator[str] = repeat("")
+        else:
+            header = first_name(split.in_header)
+            lines = count_lines(split.input, header=header)
+            check_line_count("input", split.input.name, lines, split.expected.name, self.file_lines)
+            inputs = self._scored_lines(split.input, header, chosen)
+        header = first_name(split.out_header)
+        return (
+            inputs,
+            self._scored_lines(split.expected, header, chosen),
+            self._scored_lines(self.output.file, header, chosen),
+        )
+
+    def scored_outputs(self) -> Iterator[str]:
+        """Return the scored lines of the output."""
+        return self._scored_lines(self.output.file, first_name(self.split.out_header), None)
+
+    def _scored_lines(self, file: File, header: str | None, chosen: Sequence[int] | None) -> Iterator[str]:
+        if self.line_numbers is None:
+            return read_lines(file, header=header, chosen=chosen)
+        numbers = self.line_numbers if chosen is None else list(compress(self.line_numbers, chosen))
+        is_read = bytearray(self.file_lines)
+        for number in numbers:
+            is_read[number - 1] = True
+        lines = read_lines(file, header=header, chosen=is_read)
+        if self.scores[0].scheme.percentage is None:
+            return lines
+        return map(dict(zip(sorted(numbers), lines, strict=False)).__getitem__, numbers)
+
     def read_items(self) -> Iterator[ScoredItem]:
         """Yield each scored line's input, expected word and output; the input is "" if there is no input file.
 
-        Raises UsageError if the texts were not kept, and LineCountError if the input has another number of lines.
+        Raises LineCountError if the input has another number of lines.
         """
         return map(ScoredItem, *self.scored_sides())
 
@@ -245,34 +342,7 @@ class ScoredOutput:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
         if self.split.input is None:
             return 0
-        return max((text.count("\t") + 1 for text, _, _ in self.read_items()), default=0)
-
-    def kept_texts(self) -> Texts:
-        if self.texts is None:
-            raise UsageError(message="the texts were not kept: evaluate(…, keep_texts=True)")
-        return self.texts
-
-    def scored_sides(self, chosen: Sequence[int] | None = None) -> Iterator[Iterator[str]]:
-        """Yield the scored lines of the input, the answers and the output, or some; raises as :meth:`read_items`.
-
-        ``chosen`` are flags of the scored lines. An input that is not there has "" without end.
-        """
-        outputs, expected = self.kept_texts()
-        self.input.check_lines(self.file_lines)
-        return (self.scored_lines(text, chosen) for text in (self.input, expected, outputs))
-
-    def scored_lines(self, text: Text, chosen: Sequence[int] | None = None) -> Iterator[str]:
-        """Yield the scored lines of a text, or the chosen ones of these, in scoring order."""
-        if self.line_numbers is None:
-            return text.lines(chosen)
-        numbers = self.line_numbers if chosen is None else list(compress(self.line_numbers, chosen))
-        is_read = bytearray(self.file_lines)
-        for number in numbers:
-            is_read[number - 1] = True
-        lines = text.lines(is_read)
-        if self.scores[0].scheme.percentage is None:
-            return lines
-        return map(dict(zip(sorted(numbers), lines, strict=False)).__getitem__, numbers)
+        return max((text.count("\t") + 1 for text in self.scored_sides()[0]), default=0)
 
     def select(self, filter: ItemFilter) -> list[bool]:
         """Return for each scored line whether it has the features of a filter.
@@ -290,7 +360,125 @@ class ScoredOutput:
             raise UsageError(message=filter.nothing_found(self.read_items()))
         return selected
 
-    def score_differences(self, other: ScoredOutput) -> list[float]:
+    def to_frame(self) -> pd.DataFrame:
+        """Make a table with a row a line.
+
+        Columns: ``line`` (from 1), the columns of the input by their header names (or numbers, from 1), ``expected``,
+        ``output``, ``loss`` (or the other statistics of the first metric) and ``score`` (of that metric). If the name
+        of a column of the input is taken, it becomes ``in<name>``, or its number. Raises as :meth:`read_items`.
+        """
+        return self._frame(None)
+
+    def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
+        """Make the table of all or of selected lines; the index is a line's place among all."""
+        import pandas as pd
+
+        keep = [True] * self.line_count if selected is None else selected
+        first, header = self.scores[0], self.split.in_header
+        names, statistics = first.metric.measure.columns, first.statistics.columns
+        inputs, expected, outputs = zip(*compress(self.read_items(), keep), strict=True)
+        columns: dict[str, Any] = {"line": list(compress(self.line_numbers or range(1, self.line_count + 1), keep))}
+        own: dict[str, Sequence[Any]] = {"expected": expected, "output": outputs}
+        own |= {name: list(compress(column, keep)) for name, column in zip(names, statistics, strict=True)}
+        own["score"] = list(compress(self.line_scores(), keep))
+        width = self.input_width()
+        rows = [text.split("\t") for text in inputs] if width else []
+        columns |= input_columns(rows, width, header, {*columns, *own})
+        return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
+
+    def lines(
+        self,
+        *,
+        sort: Literal["worst", "best"] | None = None,
+        filter: str | Sequence[str] = (),
+        tokenizer: str | None = None,
+        numerical_features: bool = False,
+        cartesian: bool = False,
+    ) -> pd.DataFrame:
+        """Make the table of :meth:`to_frame`, the worst or the best lines first, or only of lines with some features.
+
+        ``filter`` is a feature, such as ``"exp:the"`` or ``"in<Year>:1901"``, or several, all of which a line must
+        have; they are written as in :meth:`worst_features`, with the same ``tokenizer`` and ``cartesian``. With
+        ``numerical_features``, lengths and numbers are features too: ``"in<Text>:=#8"``, ``"in<Year>:=1901"``.
+
+        Raises UsageError for a feature that cannot be read, or that no line has, and for another ``sort``.
+        """
+        from geval_py.reading.features import FeatureKinds, Fields, parse_filter, tokens_of
+
+        if sort not in (None, "worst", "best"):
+            raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
+        names = (filter,) if isinstance(filter, str) else tuple(filter)
+        kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
+        item_filter = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
+        frame = self._frame(None if item_filter is None else self.select(item_filter))
+        if sort is None:
+            return frame
+        greatest_first = self.scores[0].greatest_first(worst=sort == "worst")
+        return frame.sort_values("score", ascending=not greatest_first, kind="stable")
+
+    # What explains the scores
+
+    def worst_features(
+        self,
+        *,
+        other: Evaluation | None = None,
+        best: bool = False,
+        min_frequency: int | None = None,
+        bigrams: bool = False,
+        word_shapes: bool = False,
+        numerical_features: bool = False,
+        cartesian: bool = False,
+        min_cartesian_frequency: int | None = None,
+        tokenizer: str | None = None,
+        documents: DocumentsBy = None,
+        distinct: bool = False,
+    ) -> pd.DataFrame:
+        """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
+
+        ``count`` is the number of lines with a ``feature``, ``score`` their mean, ``p`` one-sided, of the
+        Mann-Whitney U test, and ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of
+        features in the table. For losses in nats there are ``perplexity`` (exp of their mean) and, with a 95 %
+        interval, ``gain``: the share by which the perplexity of all lines would fall if these lines were no worse
+        than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
+        correlation, two-sided.
+
+        ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines on which it
+        is the same are alike. q then comes from comparing lines with others of the same document, the interval of the
+        gain is by documents, and there is the number of ``documents`` with a feature. By default the column
+        is chosen as in :func:`geval_py.compare`; False takes each line by itself. ``distinct`` chooses the
+        few features that together explain the bad lines, the most telling first, with the share of the losses'
+        variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are ranked. ``best``
+        ranks features that go with good scores. The other arguments are those of the command line: of more than
+        200,000 lines, ``min_frequency`` is by default as great as it can be without leaving out a feature that can be
+        significant. Raises UsageError for an unknown column, and for distinct pairs of features.
+        """
+        from geval_py.explaining.worst_features import rank_features
+        from geval_py.reading.features import FeatureKinds, tokens_of
+
+        kinds = FeatureKinds(
+            bigrams=bigrams, word_shapes=word_shapes, numerical=numerical_features, cartesian=cartesian,
+            tokens=tokens_of(tokenizer),
+        )  # fmt: skip
+        return rank_features(
+            self, kinds, other=other, best=best, least=min_frequency, least_of_pair=min_cartesian_frequency,
+            costs=True, documents=documents, distinct=distinct,
+        ).to_frame()  # fmt: skip
+
+    def calibration(self, *, documents: DocumentsBy = None) -> Calibration:
+        """Whether the output is calibrated; see :func:`geval_py.explaining.calibration.calibration`."""
+        from geval_py.explaining.calibration import calibration
+
+        return calibration(self, documents=documents)
+
+    def luck(self) -> Luck:
+        """How much hash collisions changed the score; see :func:`geval_py.explaining.luck.luck`."""
+        from geval_py.explaining.luck import luck
+
+        return luck(self)
+
+    # Beside other evaluations
+
+    def score_differences(self, other: Evaluation) -> list[float]:
         """Return each line's score minus the other output's: 0 for rounding noise, NaN where both are infinite.
 
         Raises as :meth:`check_same_lines`, and UsageError if ``other`` is not an evaluation, but a path for example.
@@ -301,7 +489,7 @@ class ScoredOutput:
             for one, another in zip(self.line_scores(), other.line_scores(), strict=True)
         ]
 
-    def check_same_lines(self, other: ScoredOutput) -> None:
+    def check_same_lines(self, other: Evaluation) -> None:
         """Raise UsageError if a filter selects other lines of the other output, LineCountError for another number."""
         if other.line_numbers != self.line_numbers:
             both = f"{named(self.output.path)} and {named(other.output.path)}"
@@ -314,48 +502,54 @@ class ScoredOutput:
         ``interval`` is a function that computes the interval of a score.
         """
         document: dict[str, Any] = {"file": self.output.name, "parameters": self.output.parameters}
-        if self.error is not None and not self.scores:
-            return document | {"error": error_document(self.error)}
+        if not self.has_scores:
+            return document | {"error": error_document(self.errors[0])}
         return document | {
             "lines": self.line_count,
             "out_of_vocabulary": self.out_of_vocabulary,
-            "signature": None if self.signature is None else str(self.signature),
-            "metrics": [score.to_dict(interval) for score in self.results or self.scores],
+            "signature": str(self.signature),
+            "metrics": [score.to_dict(interval) for score in self.scores],
         }
 
 
-def checked_evaluation(value: object) -> ScoredOutput:
+def library_signature(scores: Sequence[Score]) -> str | None:
+    """Return the signatures of the libraries that compute some scores, with ``;`` for ``|``; None for no library."""
+    signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
+    return ",".join(text.replace("|", ";") for text in signed) or None
+
+
+def checked_evaluation(value: object) -> Evaluation:
     """Return the evaluation; raises UsageError for another value, such as a path."""
-    if not isinstance(value, ScoredOutput):
+    if not isinstance(value, Evaluation):
         raise UsageError(message=f"an evaluation is wanted, as evaluate(…) gives it, not {shown(value)}")
     return value
 
 
-def checked_evaluations(arguments: Sequence[object], call: str) -> tuple[ScoredOutput, ...]:
+def checked_evaluations(arguments: Sequence[object], call: str) -> tuple[Evaluation, ...]:
     """Return the evaluations that are the arguments of a call, or in the list that is its only argument.
 
     Raises UsageError for a single evaluation and for other values, and shows the call.
     """
     values: object = arguments[0] if len(arguments) == 1 else arguments
-    if isinstance(values, ScoredOutput) or not isinstance(values, Iterable):
-        what = "one evaluation" if isinstance(values, ScoredOutput) else shown(values)
+    if isinstance(values, Evaluation) or not isinstance(values, Iterable):
+        what = "one evaluation" if isinstance(values, Evaluation) else shown(values)
         raise UsageError(message=f"{call}(one, other) takes several evaluations or a list of them, not {what}")
     return tuple(map(checked_evaluation, values))
 
 
-def check_comparable(evaluations: Sequence[ScoredOutput]) -> None:
+def check_comparable(evaluations: Sequence[Evaluation]) -> None:
     """Raise UsageError for evaluations (at least one) with different answers or metrics, LineCountError for lines."""
     first = evaluations[0]
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
-        paths = first.split.expected, other.split.expected
-        in_memory = [isinstance(path, VirtualFile) for path in paths]
+        files = first.split.expected, other.split.expected
+        paths = [file.path for file in files]
         answers = ""
-        if not any(in_memory):
-            if os.path.realpath(paths[0]) != os.path.realpath(paths[1]):
-                answers = f"{named(paths[0])} and {named(paths[1])}"
-        elif not all(in_memory) or state_at(paths[0]) != state_at(paths[1]):
-            texts = (one.kept_texts().expected.lines() for one in (first, other))
+        if None not in paths:
+            if os.path.realpath(files[0]) != os.path.realpath(files[1]):
+                answers = f"{named(files[0].name)} and {named(files[1].name)}"
+        elif files[0] is not files[1]:
+            texts = (read_lines(file, header=first_name(first.split.out_header)) for file in files)
             pairs = enumerate(zip(*texts, strict=False), 1)  # another number of lines is another error
             answers = next((f"{shown(a)} and {shown(b)} on line {n}" for n, (a, b) in pairs if a != b), "")
         if answers:
@@ -375,7 +569,7 @@ def error_document(error: DataError | SchemeError) -> dict[str, Any]:
     return {"message": str(error)} | {name: getattr(error, name, None) for name in ("line", "column")}
 
 
-def head_of(evaluation: ScoredOutput) -> dict[str, Any]:
+def head_of(evaluation: Evaluation) -> dict[str, Any]:
     """Return what a result of one metric says first: the test set, the metric, its unit and its direction."""
     first = evaluation.scores[0]
     test = evaluation.split.name
@@ -387,19 +581,19 @@ def signature_lines(signed: Iterable[tuple[str, Signature | str | None]]) -> Ite
     return (visible(f"{name}: {signature}") for name, signature in signed if signature is not None)
 
 
-def evaluations_of(
-    results: Iterable[ScoredOutput], on_fault: Callable[[DataError | SchemeError], object] | None = None
-) -> list[ScoredOutput]:
+def without_faults(
+    evaluations: Iterable[Evaluation], on_fault: Callable[[DataError | SchemeError], object] | None = None
+) -> list[Evaluation]:
     """Return the evaluations without those that have an error, with which ``on_fault`` is called.
 
-    Without ``on_fault``, raises the first error, and computes no result after it.
+    Without ``on_fault``, raises the first error, and computes no evaluation after it.
     """
-    evaluations = []
-    for result in results:
-        if result.error is None:
-            evaluations.append(result)
+    sound = []
+    for evaluation in evaluations:
+        if not evaluation.errors:
+            sound.append(evaluation)
         elif on_fault is None:
-            raise result.error
+            raise evaluation.errors[0]
         else:
-            on_fault(result.error)
-    return evaluations
+            on_fault(evaluation.errors[0])
+    return sound

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
 from geval_py.errors import EmptyFileError, UsageError
 from geval_py.reading import compression, formats, parquet, rewriting
+from geval_py.reading.files import STANDARD_INPUT, ListedRows, format_ending, name_of
 from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.outputs import output_named
 from geval_py.reading.rows import rows_of_lines
-from geval_py.reading.sources import STANDARD_INPUT, ListedRows, format_ending, name_of
 from geval_py.reading.wordprobs import WordProbs, number_advice
 from geval_py.scoring.kernel import backends
 from geval_py.tables.numbers import counted
@@ -121,7 +122,7 @@ def convert(source: str, target: str) -> int:
     The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
     MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
     """
-    path, format = formats.find_output(source), formats.format_of(target)
+    file_read, format = output_named(source).file, formats.format_of(target)
     codec = compression.compression_by_ending(target)
     is_parquet = format is not None and format.write is parquet.write_parquet
     if codec is not None and is_parquet:
@@ -133,7 +134,8 @@ def convert(source: str, target: str) -> int:
         raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
     if format is not None and format.write is None:
         raise UsageError(message=f"{format_ending(target)} is only read: it cannot be written")
-    with LineReader(path) as reader, rewriting.written_whole(target, compression=codec) as file:
+    path = file_read.name
+    with LineReader(file_read) as reader, rewriting.written_whole(target, compression=codec) as file:
         if format is None or format.write is None:
             count = 0
             for text in _texts(reader):
@@ -149,13 +151,8 @@ def convert(source: str, target: str) -> int:
 
 def _texts(reader: LineReader) -> Iterator[bytes]:
     """Yield the lines of an output, decoded and encoded again, several in a text."""
-    reader.takes_rows = True
-    for rows in reader.rows() or iter(reader.block, b""):
-        if isinstance(rows, bytes):
-            yield str(rows, "utf-8", "replace").replace("\r", "").encode()
-        else:
-            text, fault = backends.write_rows(rows)
-            yield text if fault < 0 else rows.lines(len(rows.offsets) - 1)  # which says what is wrong
+    for block in iter(reader.block, b""):
+        yield str(block, "utf-8", "replace").replace("\r", "").encode()
 
 
 def _batches(path: str, reader: LineReader) -> Iterator[ListedRows | list[WordProbs]]:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from geval_py.reading.sources import absolute, state_at
 
 from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import parquet
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.sources import absolute, state_at
 from geval_py.reading.splits import find_answers
 
 DATASETS = Path(__file__).parents[1] / "data" / "datasets"

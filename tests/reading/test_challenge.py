@@ -7,6 +7,8 @@ import gzip
 import lzma
 
 import pytest
+from geval_py.reading.sources import find_file
+from geval_py.suite import evaluate_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +23,7 @@ from geval_py.errors import (
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import Task
 from geval_py.reading.outputs import Output, find_outputs
-from geval_py.reading.sources import find_file
 from geval_py.reading.splits import locate, read_header, read_vocabulary
-from geval_py.suite import evaluate_all
 from geval_py.text import natural_order
 
 PROPERTY = settings(deadline=None, derandomize=True)

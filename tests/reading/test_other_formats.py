@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from geval_py.reading.sources import FORMAT_ENDINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +27,6 @@ from geval_py.reading import sources
 from geval_py.reading.formats import FORMATS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
-from geval_py.reading.sources import FORMAT_ENDINGS
 from geval_py.reading.wordprobs import are_probabilities, parse_line
 from geval_py.scoring.writing import convert
 from geval_py.text import visible

@@ -5,13 +5,13 @@ import hashlib
 import os
 
 import pytest
+from geval_py.reading.sources import find_file, is_part_of, name_of, part_of, parts_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import AmbiguousFileError, PartsError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import find_outputs
-from geval_py.reading.sources import find_file, is_part_of, name_of, part_of, parts_of
 from geval_py.reading.splits import outputs_named
 
 NAMES = {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from geval_py.reading.sources import find_file, is_remote, names_in
 from servers import s3_server, sftp_server
 
 import geval_py
@@ -13,7 +14,6 @@ from geval_py.errors import MissingFileError, PartsError, UnreadableFileError, U
 from geval_py.reading import remote
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.lines import LineReader, read_lines
-from geval_py.reading.sources import find_file, is_remote, names_in
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 

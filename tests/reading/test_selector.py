@@ -9,6 +9,7 @@ import json
 import pickle
 
 import pytest
+from geval_py.reading.sources import absolute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -17,7 +18,6 @@ from geval_py import Challenge, evaluate
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.selector import SPACE, selected_file
-from geval_py.reading.sources import absolute
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 SIMPLE = {  # GEval's own test "handling jsonl format", test/jsonl-simple

@@ -15,6 +15,7 @@ import zlib
 from types import SimpleNamespace
 
 import pytest
+from geval_py.reading.sources import Source, VirtualFile, is_address
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -28,7 +29,6 @@ from geval_py.reading.compression import compression_of
 from geval_py.reading.formats import as_lines
 from geval_py.reading.lines import LineReader, decode_lines, end_of_lines, read_lines, read_lines_between, whole_lines
 from geval_py.reading.selector import read_selected
-from geval_py.reading.sources import Source, VirtualFile, is_address
 from geval_py.text import visible
 
 if sys.version_info >= (3, 14):

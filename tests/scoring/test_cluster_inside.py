@@ -7,6 +7,7 @@ from copy import copy
 
 import pytest
 from dask_clusters import cut
+from geval_py.reading.sources import find_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -14,7 +15,6 @@ from random_outputs import differences, files, long_files, result, split_of, wri
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.config import Task
-from geval_py.reading.sources import find_file
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes

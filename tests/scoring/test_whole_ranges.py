@@ -4,6 +4,7 @@ import os
 from itertools import pairwise
 
 import pytest
+from geval_py.reading.sources import find_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -13,7 +14,6 @@ from random_outputs import result as result_of
 from geval_py.errors import MalformedLineError, UnreadableFileError
 from geval_py.reading.config import Task
 from geval_py.reading.outputs import output_at
-from geval_py.reading.sources import find_file
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.evaluate import evaluate_output, select_schemes

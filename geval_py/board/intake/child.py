@@ -27,6 +27,7 @@ from geval_py.text import visible
 
 if TYPE_CHECKING:
     from geval_py.checking.targets import Target
+    from geval_py.reading.files import File
 
 NICENESS = 10
 LINE_BYTES = 100_000  # of an output, for each line that is expected
@@ -141,7 +142,7 @@ def report(arguments: JsonDocument, _: JsonDocument, place: str) -> JsonDocument
     path, test, metric = (arguments[name] for name in ("path", "test", "metric"))
     challenge = arguments["challenge"]
     try:
-        evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge}, texts="memory")
+        evaluation = _evaluate(path, test, [metric], {**arguments, "answers": challenge})
         text = page(Report(evaluation), Challenge.open(challenge).title)
     except GevalError as error:
         raise FailedError(visible(str(error).partition("\n")[0].replace(path, arguments["name"]))) from error
@@ -153,14 +154,14 @@ def report(arguments: JsonDocument, _: JsonDocument, place: str) -> JsonDocument
 JOBS = {"process": process, "report": report}
 
 
-def _expected(challenge: str, answers: str, test: str, limit: int) -> tuple[str, int]:
-    """Return the path of a test's answers, and the most bytes of an output, unpacked, for their number of lines."""
+def _expected(challenge: str, answers: str, test: str, limit: int) -> tuple[File, int]:
+    """Return a test's answers, and the most bytes of an output, unpacked, for their number of lines."""
     from geval_py.board.intake.sources import FREE_BYTES
-    from geval_py.reading.lines import LineReader
+    from geval_py.reading.lines import count_lines
 
     try:
-        with LineReader(expected := expected_of(challenge, answers, test)) as reader:
-            return expected, min(limit, max(FREE_BYTES, LINE_BYTES * reader.count_rest()))
+        expected = splits.answers_at(expected_of(challenge, answers, test))
+        return expected, min(limit, max(FREE_BYTES, LINE_BYTES * count_lines(expected)))
     except DataError as error:
         raise _challenge_fault(error, test) from error
 
@@ -179,7 +180,7 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
         path, (expected, most) = paths[output.file], _expected(challenge, answers, output.test, max_bytes)
         most = min(most, FREE_BYTES + MAX_RATIO * os.path.getsize(path))
         try:
-            checked = check_targets([target_of(path, expected, challenge)], rules, max_bytes=most)
+            checked = check_targets([target_of(path, expected, challenge, most)], rules, max_bytes=most)
         except UsageError as error:  # this machine lacks what reads the format
             reason = f"`{visible(output.file)}` cannot be read here: {visible(str(error))}"
             raise FailedError(reason) from error
@@ -189,11 +190,12 @@ def check(parcel: Parcel, challenge: str, answers: str, max_bytes: int) -> list[
     return problems
 
 
-def target_of(path: str, expected: str, challenge: str) -> Target:
+def target_of(path: str, expected: File, challenge: str, max_bytes: int) -> Target:
     """Return the target of the checks; of the answers only the number of lines is used."""
     from geval_py.checking.targets import Target, with_options
 
-    target = Target(output=output_at(path).path, challenge=challenge, expected=expected)
+    target = Target(output_at(path).file, challenge=challenge, expected=expected)
+    target.file.max_bytes = max_bytes
     return with_options(target)._replace(words_are_plain=False)
 
 
@@ -221,10 +223,8 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
                 raise _challenge_fault(error, test) from error
             raise FailedError(f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
     signature = evaluation.signature
-    if signature is None or signature.output is None:
-        raise FailedError(f"{test} was scored without a signature")
     none = Scored(
-        test=test, file=name, output_sha256=signature.output, metric=ranking, signature="", lines=0, score=None
+        test=test, file=name, output_sha256=signature.output or "", metric=ranking, signature="", lines=0, score=None
     )
     scored: dict[str, Scored] = {}
     for metric, one in zip(kept or [ranking], evaluation.scores, strict=True):
@@ -241,9 +241,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
     return [scored.get(metric) or replace(none, metric=metric) for metric in metrics]
 
 
-def _evaluate(
-    path: str, test: str, metrics: Sequence[str], arguments: JsonDocument, *, texts: evaluate.KeptTexts | None = None
-) -> scores.ScoredOutput:
+def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: JsonDocument) -> scores.Evaluation:
     challenge = arguments["challenge"]
     task = config.config_task(challenge)
     task = task.replace(
@@ -259,10 +257,10 @@ def _evaluate(
     split = splits.locate(task)
     schemes = evaluate.select_schemes(task)
     vocabulary = evaluate.vocabulary_for(schemes, task)
-    return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary, sign=True, texts=texts)
+    return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary)
 
 
-def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> scores.Signature:
+def _signature_of(score: scores.Score, signature: scores.Signature) -> scores.Signature:
     """Return the signature of one of the scores, without the parts that it does not depend on."""
     needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
     return signature._replace(
@@ -273,7 +271,7 @@ def _signature_of(score: scores.MetricScore, signature: scores.Signature) -> sco
         header=signature.header if needs_input else None,
         vocabulary=signature.vocabulary if score.metric.needs_vocabulary else None,
         tokenizer=score.scheme.tokenizer,
-        library=evaluate.library_signature([score]),
+        library=scores.library_signature([score]),
     )
 
 

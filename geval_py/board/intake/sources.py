@@ -24,7 +24,8 @@ from typing import IO, NamedTuple, Self, TypeAlias, cast
 from geval_py.board.intake.identity import ARCHIVES, TARS, bare_name, open_no_link
 from geval_py.board.submission import Details, FailedError, ReceivedFile, RejectedError
 from geval_py.errors import CorruptFileError, GevalError, TooLargeError
-from geval_py.reading.sources import Source, format_ending
+from geval_py.reading.compression import open_unpacked
+from geval_py.reading.files import format_ending
 from geval_py.text import natural_order, shorten, visible
 
 MAX_NAME_LENGTH = 500  # characters
@@ -288,9 +289,8 @@ class _StrictHeader(tarfile.TarInfo):
 
 def _tar_members(path: str, max_bytes: int) -> Generator[Member, None, None]:
     """Yield the members of a tar archive, which is read forwards alone, one after the other."""
-    with closing(Source(path, max_bytes)) as source:
-        stream = cast(IO[bytes], source.stream)
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=_StrictHeader, errorlevel=2) as archive:
+    with open_unpacked(path, max_bytes) as stream:
+        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_StrictHeader, errorlevel=2) as archive:
             for member in archive:
                 if member.issym() or member.islnk():
                     problem = "is a link; archives with links are not allowed"

@@ -28,7 +28,7 @@ from geval_py.board.intake.workspace import workspace
 from geval_py.board.operations.receipts import AT, GIT, MANIFEST, MTIME, NOW, WAYS
 from geval_py.board.settings import moment_of, moment_text
 from geval_py.errors import ConfigError, UnreadableFileError, UsageError
-from geval_py.reading.sources import naming
+from geval_py.reading.files import naming
 from geval_py.text import named, visible, words
 
 COLUMNS = ["name", "moment"]

@@ -64,7 +64,7 @@ from geval_py.board.operations.teams import find_submitter, submitter_id, team_s
 from geval_py.board.references import References
 from geval_py.board.settings import BoardSettings
 from geval_py.board.submission import Parcel, ReceivedOutput, RejectedError, Result, Scored
-from geval_py.reading.sources import naming
+from geval_py.reading.files import naming
 from geval_py.text import shorten, visible, words
 from geval_py.version import __version__
 

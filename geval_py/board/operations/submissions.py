@@ -37,7 +37,7 @@ from geval_py.board.references import references_of
 from geval_py.board.settings import BoardSettings, Phase, moment_text
 from geval_py.board.submission import RejectedError
 from geval_py.errors import DataError, UsageError
-from geval_py.reading.sources import naming
+from geval_py.reading.files import naming
 from geval_py.text import visible
 
 RECEIVED = "received"  # the outcome of a scanned path; a digest of what it depends on if it failed or was refused

@@ -43,7 +43,7 @@ from geval_py.board.server import accounts, queue, signed_receipts
 from geval_py.board.server.accounts import Account, RefusedError, TooOftenError
 from geval_py.board.settings import BoardSettings
 from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.sources import FORMAT_ENDINGS
+from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.text import visible
 
 MAX_FAILED = 10  # failed uploads of a team whose contents are kept

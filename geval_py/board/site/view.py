@@ -37,7 +37,7 @@ from geval_py.board.ranking import disclosure, leaderboard, likeness, place_rang
 from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
-from geval_py.reading import challenge, lines, sources, splits
+from geval_py.reading import challenge, files, lines, splits
 from geval_py.tables.numbers import significant
 
 MAX_LINES = 20
@@ -184,8 +184,8 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
     @cache
     def texts_of(test: str) -> list[tuple[str, str, str]]:
         """Return the text before each gap and after it, from the last two columns of the input, and the word."""
-        expected = list(lines.read_lines(expected_of(settings.challenge, settings.answers, test)))
-        path = sources.find_file(os.path.join(settings.challenge, test, splits.INPUT_FILE))
+        expected = list(lines.read_lines(splits.answers_at(expected_of(settings.challenge, settings.answers, test))))
+        path = files.find_file(os.path.join(settings.challenge, test, splits.INPUT_FILE))
         inputs = list(islice(lines.read_lines(path), len(expected))) if path else []
         inputs += [""] * (len(expected) - len(inputs))
         texts = []

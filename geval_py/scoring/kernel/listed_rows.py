@@ -10,8 +10,8 @@ from array import array
 from math import isfinite
 
 from geval_py.errors import MalformedLineError
+from geval_py.reading.files import ListedRows
 from geval_py.reading.lines import decode_lines, end_of_lines, is_utf8
-from geval_py.reading.sources import ListedRows
 from geval_py.reading.wordprobs import are_probabilities, parse_line
 from geval_py.scoring.kernel.reference import bounded_losses
 

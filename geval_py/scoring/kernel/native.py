@@ -15,7 +15,7 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 
 if TYPE_CHECKING:
-    from geval_py.reading.sources import ListedRows
+    from geval_py.reading.files import ListedRows
     from geval_py.scoring.kernel.reference import EntryMasses
     from geval_py.scoring.recipes import Recipe
 

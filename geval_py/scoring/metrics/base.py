@@ -17,8 +17,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from geval_py.reading.files import ListedRows
 from geval_py.reading.lines import Bytes
-from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
@@ -111,6 +111,13 @@ class LineStatistics:
         if not any(math.inf in column for column in self.columns):
             return 0
         return sum(math.inf in row for row in zip(*self.columns, strict=True))
+
+
+def extended(tables: list[LineStatistics], following: list[LineStatistics]) -> list[LineStatistics]:
+    """Append the statistics of the lines that follow to those of each column."""
+    for table, of_lines in zip(tables, following, strict=bool(tables)):
+        table.extend(of_lines)
+    return tables or following
 
 
 def joined_columns(systems: Sequence[LineStatistics]) -> Doubles:

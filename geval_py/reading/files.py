@@ -1,0 +1,370 @@
+"""The door: what a user names becomes a :class:`File`, a local file of lines or lines in memory, read once.
+
+A name is a path, ``-`` (standard input), an ``http(s)://`` address, or an address that fsspec reads. What is no regular
+file on this machine is copied, and a file in another format is converted to lines, when the file is first opened: into
+memory or, from MAX_KEPT_BYTES on, into a temporary file. Nothing behind the door asks what the name was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TypeAlias
+
+from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError
+from geval_py.reading import remote
+from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.remote import Kind
+from geval_py.text import named
+
+Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, several in a piece
+FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, size in bytes, and modification time in ns
+
+STANDARD_INPUT = "-"
+JSON_ENDINGS, PARQUET_ENDINGS = (".jsonl", ".ndjson", ".json"), (".parquet", ".pq")
+FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands before it
+    ".predictions.json",
+    *JSON_ENDINGS,
+    *PARQUET_ENDINGS,
+    ".csv",
+)
+MAX_KEPT_BYTES = 64 << 20  # of a file that is kept in memory
+MAX_COPIED_BYTES = 20 * 10**9  # of standard input, a pipe or an address
+CHUNK_BYTES = 1 << 16  # read at once from a pipe
+_REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
+_unfinished: set[str] = set()  # temporary files that may exist
+
+
+class File:
+    """A file of lines; ``name`` is what the user wrote, for messages, and may not be a path.
+
+    ``convert`` yields the lines of a file in another format; it fills ``notes``, what a user should know of how the
+    file was read, and ``ids``, those of the rows if they have some. ``answers`` is the file whose ids order the rows.
+    A file that is needed again may be told to ``keep`` its content: up to MAX_KEPT_BYTES it is then opened only once.
+    """
+
+    def __init__(self, name: str, convert: Convert | None = None, data: bytes | None = None) -> None:
+        self.name, self.convert = name, convert
+        self.answers: File | None = None
+        self.max_bytes: int | None = None  # that it may unpack to
+        self.notes: list[str] = []
+        self.ids: list[str] = []
+        self.lists_answers_alone = False  # each row has one candidate, the answer, as harnesses log it
+        self.keep = False
+        self.is_utf8 = True  # as far as the first bytes show
+        self.ends_in_newline = True
+        self.lines: int | None = None  # as counted, without a header
+        self.is_plain = False  # the content in memory is decompressed
+        self._data, self._path = data, None if data is not None or convert is not None else _regular_path(name)
+        self._state: FileState | None = None
+
+    @classmethod
+    def of_pieces(cls, name: str, pieces: Iterable[bytes]) -> File:
+        """Return a file with the content of all pieces, in memory or in a temporary file."""
+        return cls(name, lambda _: iter(pieces))
+
+    def __fspath__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<File {named(self.name)}>"
+
+    @property
+    def path(self) -> str | None:
+        """The path of a local file of lines, perhaps compressed; None for a copy, and for lines in memory."""
+        return self._path if self._path == self.name else None
+
+    @property
+    def is_in_no_folder(self) -> bool:
+        """Whether the name is not that of a local file, beside which others may lie."""
+        return self.name == STANDARD_INPUT or is_web(self.name) or (self._path is None and self.convert is None)
+
+    def admitted(self) -> str | bytes:
+        """Return the path of the local file, or its bytes, after it was copied and converted if need be.
+
+        Raises UnreadableFileError, and TooLargeError for what unpacks to more than ``max_bytes``.
+        """
+        if self._data is None and self._path is None:
+            pieces = _pieces(self.name) if self.convert is None else self.convert(self)
+            copy = copied(pieces, self.name)
+            if isinstance(copy, bytes):
+                self._data = copy
+            else:
+                self._path = copy
+                weakref.finalize(self, remove_unfinished, copy)
+        if self._data is not None:
+            return self._data
+        return self._path or self.name
+
+    def hold(self, data: bytes) -> None:
+        """Keep the decompressed content."""
+        self._data, self.is_plain = data, True
+
+    def release(self) -> None:
+        """Forget a content that can be read again."""
+        if self._path is not None:
+            self._data, self.is_plain = None, False
+
+    def check_state(self, state: FileState) -> None:
+        """Raise UnreadableFileError if the file is not as it was when it was opened first."""
+        self._state = self._state or state
+        if self._state != state:
+            raise changed(self.name)
+
+
+def _regular_path(name: str) -> str | None:
+    """Return the path of a local file, also of one that is missing, whose error comes when it is opened."""
+    if name == STANDARD_INPUT or is_address(name):
+        return None
+    with suppress(OSError, ValueError):
+        mode = os.stat(name).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            return None
+    return name
+
+
+def _pieces(name: str) -> Iterator[bytes]:
+    """Yield the bytes of what is no regular file here."""
+    if is_address(name):
+        yield from remote.read_pieces(name)
+        return
+    if name == STANDARD_INPUT and sys.stdin is None:
+        raise UnreadableFileError(path=name, reason="it is closed")
+    with naming(name):
+        file: IO[bytes] = sys.stdin.buffer if name == STANDARD_INPUT else open(name, "rb")
+        while piece := file.read(CHUNK_BYTES):
+            yield piece
+
+
+def copied(pieces: Iterable[bytes], name: str) -> bytes | str:
+    """Return the bytes of all pieces or, if they are more than MAX_KEPT_BYTES, the path of a temporary file."""
+    kept: list[bytes] = []
+    size = 0
+    file: IO[bytes] | None = None
+    with naming(name):
+        try:
+            for piece in pieces:
+                size += len(piece)
+                if size > MAX_COPIED_BYTES:
+                    raise TooLargeError(path=name, max_bytes=MAX_COPIED_BYTES)
+                kept.append(piece)
+                if size > MAX_KEPT_BYTES:
+                    if file is None:
+                        descriptor, path = tempfile.mkstemp(prefix="geval-")
+                        _unfinished.add(path)
+                        file = os.fdopen(descriptor, "wb")
+                    file.writelines(kept)
+                    kept.clear()
+        except BaseException:
+            if file is not None:
+                file.close()
+                remove_unfinished(path)
+            raise
+        if file is None:
+            return b"".join(kept)
+        file.close()
+    return path
+
+
+def remove_unfinished(*temporaries: str) -> None:
+    """Remove temporary files: by default all that are left when a signal interrupts their removal."""
+    for temporary in temporaries or tuple(_unfinished):
+        with suppress(OSError):  # it took its place, or was never created
+            os.unlink(temporary)
+        _unfinished.discard(temporary)
+
+
+def unfinished(path: str) -> str:
+    """Return the path of a temporary file, which :func:`remove_unfinished` will remove."""
+    _unfinished.add(path)
+    return path
+
+
+def state_of(status: os.stat_result) -> FileState:
+    """Return a file's state, which differs once it was changed or replaced."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def changed(path: str) -> UnreadableFileError:
+    """Return the error for a file that was changed since it was opened."""
+    return UnreadableFileError(path=path, reason="it was changed while it was read")
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Turn errors of opening or reading a file into an UnreadableFileError with its path."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
+    """Return the error for a file that could not be opened or read."""
+    is_directory = isinstance(error, IsADirectoryError)
+    reason = "it is a folder, not a file" if is_directory else getattr(error, "strerror", None) or str(error)
+    return UnreadableFileError(path=path, reason=reason)
+
+
+# Finding files.
+
+
+def is_address(path: str) -> bool:
+    """Whether a name is an address rather than a path: of http(s), or of a scheme for fsspec.
+
+    >>> is_address("s3://runs/out.tsv"), is_address("https://example.org/out.tsv"), is_address("out.tsv")
+    (True, True, False)
+    """
+    return is_web(path) or is_remote(path)
+
+
+def is_web(path: str) -> bool:
+    """Whether a name is an http(s) address, where nothing can be looked for."""
+    return path[:8].lower().startswith(("http://", "https://"))
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path has a scheme for fsspec: any but http(s)."""
+    return "://" in path and re.match(_REMOTE, path) is not None
+
+
+def find_file(path: str) -> str | None:
+    """Complete a path: return it if it exists, else its one compressed file; None for nothing.
+
+    Raises AmbiguousFileError for several compressed files, and UnreadableFileError for a file in a folder that may not
+    be entered, or behind a broken link.
+    """
+    if exists(path):
+        return path
+    candidates = tuple(path + ending for ending in COMPRESSED_ENDINGS if exists(path + ending))
+    if len(candidates) > 1:
+        raise AmbiguousFileError(path=path, candidates=candidates, newest=_newest(candidates))
+    return candidates[0] if candidates else None
+
+
+def twins_note(path: str) -> str | None:
+    """Return a note on a file beside others that differ in their compression alone; None without others."""
+    if is_address(path):
+        return None
+    name = name_of(path)
+    others = [
+        other for other in (name, *(name + e for e in COMPRESSED_ENDINGS)) if other != path and os.path.isfile(other)
+    ]
+    if not others or not os.path.isfile(path):
+        return None
+    newest = _newest((path, *others))
+    age = f"; {named(os.path.basename(newest))} is newer" if newest != path else ""
+    return f"{named(path)} is read, and not {' or '.join(named(os.path.basename(other)) for other in others)} beside it{age}"
+
+
+def _newest(paths: Iterable[str]) -> str:
+    with suppress(OSError):
+        return max(paths, key=os.path.getmtime)
+    return ""
+
+
+def exists(path: str) -> bool:
+    """Whether anything exists at a path.
+
+    Raises UnreadableFileError for a broken link, in a folder that may not be entered, and if a remote file system
+    does not answer.
+    """
+    if is_remote(path):
+        return remote.kind_at(path) is not None
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            target = os.readlink(path)
+            reason = f"it is a link to {named(target)}, which is not there"
+            if "/annex/objects/" in target.replace(os.sep, "/"):
+                reason = f"its content is not here: run git annex get {os.path.basename(path)}"
+            raise UnreadableFileError(path=path, reason=reason) from None
+        return False
+    except ValueError:  # a name that no file can have
+        return False
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return True
+
+
+def join(folder: str, path: str) -> str:
+    """Join a folder and a path; an address stays as it is.
+
+    >>> join("dev-0", "out.tsv"), join("dev-0", "s3://runs/out.tsv")
+    ('dev-0/out.tsv', 's3://runs/out.tsv')
+    """
+    return path if is_address(path) else os.path.join(folder, path)
+
+
+def absolute(path: str) -> str:
+    """Return a path that does not depend on the current folder; an address stays as it is."""
+    return path if is_address(path) else os.path.abspath(path)
+
+
+def is_folder(path: str) -> bool:
+    """Whether a folder exists; raises UnreadableFileError if a remote file system does not answer."""
+    return remote.kind_at(path) == "directory" if is_remote(path) else os.path.isdir(path)
+
+
+def is_regular(path: str) -> bool:
+    """Whether a regular file exists; raises as :func:`is_folder`."""
+    return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
+
+
+def names_in(folder: str, kind: Kind | None = None) -> list[str]:
+    """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
+    if is_remote(folder):
+        return remote.names_in(folder, kind)
+    with naming(folder):
+        if kind is None:
+            return os.listdir(folder)
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if (entry.is_dir() if kind == "directory" else entry.is_file())]
+
+
+def matching_files(folder: str, pattern: str) -> list[str]:
+    """Return the files that match a pattern relative to a folder, such as ``runs/out-*.tsv``.
+
+    In a remote path only the last part may be a pattern.
+    """
+    from fnmatch import filter as matching
+    from glob import escape, glob
+
+    if not is_remote(join(folder, pattern)):
+        return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
+    place, last = os.path.split(join(folder, pattern))
+    return [os.path.join(place, name) for name in matching(names_in(place, "file"), last)] if is_folder(place) else []
+
+
+def name_of(name: str) -> str:
+    """Return a file's name without the ending of a compression.
+
+    >>> name_of("out.tsv.gz")
+    'out.tsv'
+    """
+    return next((name.removesuffix(ending) for ending in COMPRESSED_ENDINGS if name.endswith(ending)), name)
+
+
+def format_ending(path: str) -> str:
+    """Return the ending of a file's format, other than TSV, without that of a compression; "" for any other file.
+
+    >>> format_ending("out-lr=0.1.jsonl.xz"), format_ending("out.tsv")
+    ('.jsonl', '')
+    """
+    name = name_of(path)
+    return next((ending for ending in FORMAT_ENDINGS if name.endswith(ending)), "")
+
+
+class ListedRows:  # TEMPORARY
+    pass
+
+
+def parts_of(p):  # TEMPORARY
+    return (p,)
