@@ -48,7 +48,7 @@ def frequent_words(answers: Iterable[str], count: int) -> Shares:
 
 def frequent_words_of_train(split: splits.Split, count: int) -> Shares:
     """Return the most frequent answers in the train/expected.tsv beside a test set; none without such a file."""
-    path = splits.training_answers(split)
+    path = splits.training_answers(split.expected)
     return {} if path is None else frequent_words(read_lines(path, header=split.output_header), count)
 
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
 from geval_py.errors import DataError, EmptyFileError, MissingFileError, UnreadableFileError, UsageError
@@ -357,9 +357,10 @@ def read_vocabulary(task: Task) -> frozenset[str]:
     return frozenset(() if path is None else read_lines(answers_at(path), header=header))
 
 
-def training_answers(split: Split) -> File | None:
-    """Return the answers of the training set beside a test set; None without them, or if its own are in no folder."""
-    if split.expected.is_in_no_folder:
+@lru_cache(maxsize=1)  # a report reads them twice
+def training_answers(expected: File) -> File | None:
+    """Return the answers of the training set beside a test set's; None without them, or if its own are in no folder."""
+    if expected.is_in_no_folder:
         return None
-    path = find_answers(os.path.join(os.path.dirname(split.expected), os.pardir, TRAINING_SET, EXPECTED_FILE))
-    return None if path is None else answers_at(path)
+    path = find_answers(os.path.join(os.path.dirname(expected), os.pardir, TRAINING_SET, EXPECTED_FILE))
+    return None if path is None else _answers_file(path, None)

@@ -184,7 +184,7 @@ class Report:
     @cached_property
     def words_of_train(self) -> Counter[str]:
         """The counts of the words of the train/expected.tsv beside the test set; none without one."""
-        path = splits.training_answers(self.evaluation.split)
+        path = splits.training_answers(self.evaluation.split.expected)
         return Counter(() if path is None else read_lines(path, header=self.evaluation.split.output_header))
 
     def columns(self) -> list[tuple[str, losses.Grouping]]:
