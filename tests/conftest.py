@@ -10,7 +10,7 @@ from profiles import LONG, NORMAL, load_profile
 from warm import Warm
 
 from geval_py.cli import main
-from geval_py.scoring.cluster import Cluster, opened_cluster
+from geval_py.scoring.cluster import opened_cluster
 from geval_py.scoring.kernel import native, reference
 
 load_profile(NORMAL)
@@ -142,11 +142,11 @@ def here(without_last_words):
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        yield Cluster(client)
+        yield client
 
 
 @pytest.fixture(scope="module", params=[1, 3])
 def processes(request, without_last_words):
     """A cluster of so many processes, for tests that may take long."""
     with opened_cluster("local", request.param) as client:
-        yield Cluster(client)
+        yield client

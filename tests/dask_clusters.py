@@ -7,13 +7,8 @@ from geval_py.scoring import cluster as clusters
 QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
 
 
-def cut(patch, size, of_share=1, lines=1 << 20):
-    """Let pieces be of so many bytes, shares of so many pieces, and tasks that score of hardly more lines.
-
-    A third of a piece is read at once.
-    """
+def cut(patch, size):
+    """Let a task's range be of so many bytes, a third of which is read at once."""
     patch.setattr(clusters, "READ_BYTES", size // 3 + 1)
-    patch.setattr(clusters, "MAX_PIECE_BYTES", size)
-    patch.setattr(clusters, "MIN_SHARE_BYTES", size * of_share)
-    patch.setattr(clusters, "MAX_SHARE_BYTES", size * of_share)
-    patch.setattr(clusters, "MAX_LINES", lines)
+    patch.setattr(clusters, "MIN_RANGE_BYTES", size)
+    patch.setattr(clusters, "MAX_RANGE_BYTES", size)

@@ -1,13 +1,12 @@
 """Outputs made up by Hypothesis, their answers, and all that is said of them: the same, whoever reads them."""
 
-import gzip
 from array import array
 
-from geval_py.reading.sources import find_file
 from hypothesis import strategies as st
 
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
+from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import Split
@@ -50,7 +49,7 @@ def split_of(folder, output="out.tsv"):
     """An output in a folder, and its answers."""
     return Split(
         name="t",
-        expected=str(folder / "expected.tsv"),
+        expected=File(str(folder / "expected.tsv")),
         outputs=(output_at(str(folder / output)),),
         input=None,
         in_header=(),
@@ -67,28 +66,16 @@ def write(folder, output, difference=0):
     return split_of(folder)
 
 
-def write_thousand_parts(folder):
-    """Write an output of 2,000 lines as a file, and in parts of two lines, some compressed; gives the parts' split."""
-    rows = [b"a:0.%d the:0.25 :0.25\n" % (n % 70 + 1) for n in range(2000)]
-    write(folder, b"".join(rows))
-    (folder / "parts").mkdir()
-    for part in range(1000):
-        some = b"".join(rows[2 * part : 2 * part + 2])
-        (folder / "parts" / f"out-{part}-of-1000.tsv").write_bytes(some if part % 5 else gzip.compress(some))
-    pattern = find_file(str(folder / "parts" / "out.tsv"))
-    return split_of(folder)._replace(outputs=(output_at(pattern),))
-
-
 def result(split, metrics, **keywords):
     """All that an evaluation says, or the sentence of its error."""
     schemes = select_schemes(Task(metrics=metrics))
     try:
-        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), sign=True, texts="memory", **keywords)
+        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), **keywords)
     except GevalError as error:
         return type(error), str(error), getattr(error, "line", None)
     return (
         found.signature,
-        found.scores,
+        [(score.name, score.value, score.statistics) for score in found.scores],
         array("d", found.line_losses).tobytes(),
         [item.output for item in found.read_items()],
     )

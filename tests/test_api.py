@@ -6,14 +6,16 @@ from dataclasses import fields
 import pytest
 
 import geval_py
-from geval_py import METRICS, Distribution, Item, WordProbs
+from geval_py.reading.items import Item
+from geval_py.reading.wordprobs import Distribution, WordProbs
+from geval_py.scoring.metrics import METRICS
 
 NAMES = {
     "METRICS", "Suite", "Accumulator", "Predictions", "Scorer", "AmbiguousFileError", "Calibration", "Challenge", "ClusterError", "Comparison", "ConfigError", "CorruptFileError", "DataError", "DataSet",
     "Distribution", "EmptyFileError", "ExistingFileError",
     "Evaluation", "Evaluations", "GevalError", "Interval", "Item", "LanguageModel", "LineCountError", "Luck", "MalformedLineError", "Metric", "MissingFileError", "Mixture",
     "MissingPackageError", "ModelError", "NextTokens", "NgramModel", "Output", "PartsError", "SchemeError", "Score", "TextScore", "TokenModel", "TooLargeError", "Tuning", "UnreadableFileError", "UnsupportedEncodingError", "UsageError", "WordModel", "WordProbs",
-    "__version__", "calibration", "check_submission", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
+    "__version__", "calibration", "check", "compare", "evaluate", "evaluate_all", "format_line", "hashed_log_losses", "luck", "metric", "mix",
     "parse_line", "perplexity", "plots", "predict", "read_output", "tune", "write_output",
 }  # fmt: skip
 SIGNATURES = {
@@ -23,7 +25,7 @@ SIGNATURES = {
     "mix": "(*outputs, words=0, documents=None, seed=12345, force=False)",
     "compare": "(*outputs, baseline=None, samples=10000, seed=12345, documents=None, runs=None, "
     "no_worse_than=None, detect=None, progress=None)",
-    "check_submission": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
+    "check": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None, cluster=None)",
     "evaluate_all": "(challenge, test='test-A', *, metrics=(), tokenizer=None, keep_texts=True, cluster=None, on_fault=None)",
     "evaluate": "(challenge, test='test-A', *, out=None, metrics=(), tokenizer=None, keep_texts=True, cluster=None, inputs=None, vocabulary=())",
     "Scorer": "(vocabulary, metric='PerplexityHashed', *, duplicates='error', threads=None)",

@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 import geval_py
-from geval_py import Challenge, Scorer, UsageError, calibration, compare, evaluate, evaluate_all, mix, tune
+from geval_py import Challenge, UsageError, compare, evaluate, evaluate_all
+from geval_py.explaining.calibration import calibration
+from geval_py.explaining.mixing import mix
+from geval_py.explaining.tuning import tune
+from geval_py.scoring.arrays import Scorer
 
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 OUTPUT = GAZETTE / "dev-0" / "out-model=bigram.tsv"
@@ -13,23 +17,23 @@ PAIR = "\n  evaluate((output, expected), metrics=…) scores one file against an
 
 
 def scored():
-    return evaluate(GAZETTE, "dev-0", out="bigram")
+    return evaluate(GAZETTE, "dev-0", output="bigram")
 
 
 GUESSED = {  # what is said, and of which calls
     f"`{OUTPUT}` is a file, and not a challenge's folder{PAIR}": [
-        lambda: evaluate(OUTPUT), lambda: evaluate(OUTPUT, str(GAZETTE / "dev-0/expected.tsv"), metrics="LogLossHashed"),
+        lambda: evaluate(OUTPUT), lambda: evaluate(OUTPUT, str(GAZETTE / "dev-0/expected.tsv"), metric="LogLossHashed"),
     ],
     "metrics are a name, as 'PerplexityHashed', or a list of names, not 5": [
-        lambda: evaluate(GAZETTE, "dev-0", out="bigram", metrics=5),
+        lambda: evaluate(GAZETTE, "dev-0", output="bigram", metric=5),
     ],
     "metrics are a name, as 'PerplexityHashed', or a list of names, not [5]": [
-        lambda: evaluate(GAZETTE, "dev-0", out="bigram", metrics=[5]),
+        lambda: evaluate(GAZETTE, "dev-0", output="bigram", metric=[5]),
     ],
     "out is the name or path of one output, not ['bigram', 'unigram']; evaluate_all scores all outputs": [
-        lambda: evaluate(GAZETTE, "dev-0", out=["bigram", "unigram"]),
+        lambda: evaluate(GAZETTE, "dev-0", output=["bigram", "unigram"]),
     ],
-    "out is the name or path of one output, not 1": [lambda: evaluate(GAZETTE, "dev-0", out=1)],
+    "out is the name or path of one output, not 1": [lambda: evaluate(GAZETTE, "dev-0", output=1)],
     "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not 'PerplexityHashed'": [
         lambda: Scorer("PerplexityHashed"),
     ],
@@ -87,6 +91,6 @@ def test_a_guessed_name_of_an_argument(name, advice):
 
 def test_a_guessed_name_where_all_outputs_are_scored():
     with pytest.raises(TypeError) as caught:
-        evaluate_all(GAZETTE, "dev-0", out="bigram")
+        evaluate_all(GAZETTE, "dev-0", output="bigram")
     message = "evaluate_all() got an unexpected keyword argument 'out': did you mean evaluate(…, out=…)?"
     assert str(caught.value) == message

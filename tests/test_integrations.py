@@ -24,7 +24,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "WANDB_SILENT": "true
 @pytest.fixture
 def evaluation():
     lines = ["a:0.5 b:0.25 :0.25", "b:0.5 :0.5", "a:0.125 :0.875"]
-    return geval_py.evaluate(lines, ["a", "c", "b"], metrics=["PerplexityHashed", "LogLossHashed:N<loss (nats)>"])
+    return geval_py.score(lines, ["a", "c", "b"], metric=["PerplexityHashed", "LogLossHashed:N<loss (nats)>"])
 
 
 # Trackers
@@ -117,7 +117,7 @@ def test_the_page_runs(code, tmp_path):
 
         mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
         (stored,) = mlflow.search_runs(search_all_experiments=True, output_format="list")
-        result = geval_py.evaluate(ROOT / "challenges" / "gazette", "dev-0", out="out-model=bigram.tsv")
+        result = geval_py.evaluate(ROOT / "challenges" / "gazette", "dev-0", output="out-model=bigram.tsv")
         assert stored.data.metrics == {f"dev-0/{name}": value for name, value in result.scores_dict().items()}
 
 
@@ -155,7 +155,7 @@ def test_torchmetrics_gives_the_score_of_the_output(metric, rows, torch, word_ga
         part = slice(first, first + 7)
         found.update(torch.tensor(logits[part]), torch.tensor(expected[part]))
     predictions = geval_py.Scorer(WORDS).predictions(logits, logits=True)
-    score = geval_py.evaluate(predictions, expected, metrics=metric).score
+    score = geval_py.evaluate(predictions, expected, metric=metric).score
     assert found.compute().item() == score
     assert found.half().compute().item() == score  # a cast leaves losses as they are
     assert pickle.loads(pickle.dumps(found)).compute().item() == score
@@ -219,7 +219,7 @@ def test_torchmetrics_on_two_processes(rows, tmp_path, torch):
     start = [subprocess.Popen([*command, str(rank), tmp_path / "meet"], stdout=subprocess.PIPE) for rank in (0, 1)]
     logits, expected = rows
     score = geval_py.evaluate(
-        geval_py.Scorer(WORDS).predictions(logits, logits=True), expected, metrics="PerplexityHashed"
+        geval_py.Scorer(WORDS).predictions(logits, logits=True), expected, metric="PerplexityHashed"
     ).score
     told = "each process has some of the lines: update(…, lines=…) needs their numbers, from 1\n"
     for process in start:
@@ -238,7 +238,7 @@ def test_hugging_face_gives_the_score_of_the_output(rows, tmp_path, monkeypatch)
     logits, expected = rows
     lines = list(geval_py.Scorer(WORDS).predictions(logits, logits=True))
     words = [WORDS[number] for number in expected]
-    score = geval_py.evaluate(lines, words, metrics="PerplexityHashed").score
+    score = geval_py.evaluate(lines, words, metric="PerplexityHashed").score
     module = evaluate.load(huggingface.__file__, cache_dir=str(tmp_path))
     assert module.compute(predictions=lines, references=words) == {"PerplexityHashed": score}
     for part in (slice(30, 60), slice(30)):
@@ -256,5 +256,5 @@ def test_mlflow_stores_an_infinite_score(tmp_path):
 
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/mlflow.db")
     with mlflow.start_run() as active:
-        trackers.log_to_mlflow(geval_py.evaluate(["a:1"], ["b"], metrics="PerplexityHashed"))
+        trackers.log_to_mlflow(geval_py.score(["a:1"], ["b"], metric="PerplexityHashed"))
     assert mlflow.get_run(active.info.run_id).data.metrics["PerplexityHashed"] == sys.float_info.max < math.inf

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from geval_py import MissingPackageError, UsageError, compare, evaluate, evaluate_all, plots
+from geval_py import UsageError, compare, evaluate, evaluate_all, plots, score
+from geval_py.errors import MissingPackageError
 from geval_py.version import installs
 
 GAZETTE = Path(__file__).parent.parent / "challenges" / "gazette"
@@ -15,7 +16,7 @@ OF_AN_EVALUATION = "losses costs lengths frequencies calibration first_guess res
 
 @pytest.fixture(scope="module")
 def bigram():
-    return evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+    return evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
 
 
 def check(chart):
@@ -30,7 +31,7 @@ def test_a_chart(bigram, name):
 
 
 def test_few_lines_are_tuned_by_force():
-    few = evaluate(["a:0.9 :0.1", "b:0.8 :0.2"], ["a", "c"], metrics="PerplexityHashed")
+    few = score(["a:0.9 :0.1", "b:0.8 :0.2"], ["a", "c"], metric="PerplexityHashed")
     with pytest.raises(UsageError, match=r"or give force=…$"):
         plots.tuning(few)
     check(plots.tuning(few, force=True))
@@ -77,7 +78,7 @@ def test_the_ending_decides_what_a_chart_is_saved_as(bigram, tmp_path, monkeypat
 
 
 def test_what_cannot_be_drawn():
-    rests = evaluate([":1"] * 10, ["a"] * 10, metrics="PerplexityHashed")
+    rests = evaluate([":1"] * 10, ["a"] * 10, metric="PerplexityHashed")
     for name in ("calibration", "first_guess", "rest"):
         with pytest.raises(UsageError) as caught:
             getattr(plots, name)(rests)

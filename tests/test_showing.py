@@ -35,7 +35,7 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
     scorer = geval_py.Scorer(["a", "b", "c"])
     assert [repr(value) for value in (
         challenge, challenge["dev-0"], challenge["train"], outputs[0], outputs[0].scores[0], METRICS["BLEU"], scorer,
-        scorer.predictions([[0.5, 0.25, 0.125]]), geval_py.check_submission("challenges/gazette"),
+        scorer.predictions([[0.5, 0.25, 0.125]]), geval_py.check("challenges/gazette"),
     )] == [
         "<Challenge challenges/gazette: dev-0, test-A, train; PerplexityHashed>",
         "<DataSet challenges/gazette/dev-0: input, answers, out-model=bigram.tsv, out-model=unigram.tsv>",
@@ -52,7 +52,7 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
 
 def test_one_is_not_plural_at_the_prompt():
     assert repr(geval_py.Scorer(["a"])) == "<Scorer of 1 word by PerplexityHashed>"
-    assert repr(geval_py.evaluate([":1"], ["a"], metrics="LikelihoodHashed")).endswith(", 1 line>")
+    assert repr(geval_py.score([":1"], ["a"], metric="LikelihoodHashed")).endswith(", 1 line>")
     accumulator = geval_py.Accumulator("LikelihoodHashed")
     accumulator.update([":1"], ["a"])
     assert repr(accumulator) == "<Accumulator of LikelihoodHashed: 1 line>"
@@ -185,7 +185,7 @@ def test_text_of_strangers_does_no_harm(tmp_path):
     for name in (f"out-m={BAD.replace('/', '')}.tsv", "out-m=\x1b[31mred.tsv"):
         (tmp_path / "dev-0" / name).write_text(f"a:0.5 {BAD}:0.25 :0.25\n" * 199 + f"{BAD}:2\n")
     outputs = geval_py.evaluate_all(tmp_path, "dev-0")
-    report = geval_py.check_submission(tmp_path)
+    report = geval_py.check(tmp_path)
     shown = [outputs, outputs[0], geval_py.compare(outputs, samples=10), report, geval_py.luck(outputs[0])]
     assert all("<script" not in value._repr_html_() for value in shown)
     assert html.escape("<script>") in outputs._repr_html_()

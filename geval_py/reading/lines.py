@@ -148,8 +148,12 @@ class LineReader(AbstractContextManager["LineReader"]):
     def __exit__(self, *exc: object) -> None:
         self._stored.close()
 
-    def block(self, size: int = BLOCK_BYTES) -> bytes:
-        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end."""
+    def block(self, size: int | None = None) -> bytes:
+        """Return the next whole lines, of about ``size`` bytes (more if a line is longer); b"" at the end.
+
+        By default the size is BLOCK_BYTES.
+        """
+        size = size or BLOCK_BYTES
         block, self._first = self._first, b""
         block += self._read(self._stream.read, max(size - len(block), 0))
         if block and block[-1] != LF:

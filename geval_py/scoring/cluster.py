@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.files import changed, naming
 from geval_py.reading.lines import LineReader, end_of_lines, read_lines_between, whole_lines
-from geval_py.scoring.blocks import Block, Counted, Progress, available_cores, numbered
+from geval_py.scoring.blocks import Block, Counted, Progress, available_cores, in_order, numbered
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import LineStatistics, extended
 from geval_py.text import named, without_credentials
@@ -110,7 +109,7 @@ def map_on(
         advice = "unpack it" if outputs.compression else "write it to a file of lines (geval convert)"
         raise UsageError(message=f"the workers of a cluster cannot read {named(outputs.path)}: {advice}")
     path = os.path.abspath(path)
-    threads = _checked_threads(client)
+    threads = worker_threads(client)
     size = outputs.size
     step = min(max(-(-size // (threads * RANGES_A_THREAD)), MIN_RANGE_BYTES), MAX_RANGE_BYTES)
     first = outputs.offset
@@ -125,31 +124,19 @@ def map_on(
             if lines := future.result():
                 yield Counted(place, lines, place.stop)
 
-    under_way: deque[tuple[Block, Any]] = deque()
-
-    def finished(ahead: int) -> Iterator[tuple[Block, list[LineStatistics]]]:
-        while len(under_way) > ahead:
-            block, future = under_way.popleft()
-            result = future.result()
+    with _watched(client, outputs), import_module("dask").config.set(_NO_WARNING):
+        blocks = numbered(counted(), outputs, expected, matched=True)
+        ahead = AHEAD_A_THREAD * threads
+        for block, result in in_order(lambda block: submitted(work_on, block, work).result, blocks, ahead=ahead):
             if isinstance(result, MalformedLineError):
                 raise result
             yield block, result
             if progress is not None:
                 progress(block.position, size)
-
-    with _watched(client, outputs), import_module("dask").config.set(_NO_WARNING):
-        try:
-            for block in numbered(counted(), outputs, expected, matched=True):
-                under_way.append((block, submitted(work_on, block, work)))
-                yield from finished(AHEAD_A_THREAD * threads)
-        except DataError:
-            yield from finished(0)  # an error in the lines before comes first
-            raise
-        yield from finished(0)
         outputs.check_unchanged()
 
 
-def _checked_threads(client: Any) -> int:
+def worker_threads(client: Any) -> int:
     """Return the number of threads of a client's workers; raises ClusterError."""
     address = without_credentials(str(client.scheduler.address))
     try:

@@ -5,13 +5,14 @@ import re
 
 import pytest
 
-from geval_py import Challenge, ExistingFileError, MissingFileError, UsageError
+from geval_py import Challenge, UsageError
 from geval_py.authoring.init import init_challenge, readme, samples
 from geval_py.authoring.validate import validate_challenge
+from geval_py.errors import ExistingFileError, MissingFileError
+from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
 from geval_py.scoring.metrics import METRICS, find_metric
-from geval_py.suite import evaluate_all
 
 FILES = [
     ".gitignore", "README.md", "config.txt", "in-header.tsv", "out-header.tsv", "train/in.tsv", "train/expected.tsv",

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from planted import ITEMS, SMALL, WORDS, Planted, found, write_head, write_part
 from profiles import examples
 
-from geval_py import LineCountError, MissingFileError, UsageError
+from geval_py import UsageError
 from geval_py.authoring import leak_search
 from geval_py.authoring.leak_search import EvaluatedPart, Items, PartFiles, Vocabulary, read_items
 from geval_py.authoring.leaks import column_of, find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
+from geval_py.errors import LineCountError, MissingFileError
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
 

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py import ExistingFileError, SchemeError, UnreadableFileError, UsageError
+from geval_py import UsageError
 from geval_py.authoring import make
 from geval_py.authoring.corpora import Cut, Document, Parts, cut_gaps, read_documents, read_pattern
 from geval_py.authoring.leaks import find_leaks
 from geval_py.authoring.make import CUTTING, PACKING, Recipe, cut_challenge, make_challenge
 from geval_py.authoring.validate import validate_challenge
+from geval_py.errors import ExistingFileError, SchemeError, UnreadableFileError
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 GAZETTE = Path(__file__).parents[2] / "challenges/gazette"

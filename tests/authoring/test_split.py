@@ -5,10 +5,11 @@ import lzma
 import pytest
 from answer_formats import WRITE, in_another_format
 
-from geval_py import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError, UsageError
+from geval_py import UsageError
 from geval_py.authoring.corpora import Parts
 from geval_py.authoring.make import Recipe, read_items, split_items
 from geval_py.authoring.validate import validate_challenge
+from geval_py.errors import EmptyFileError, LineCountError, MissingFileError, UnreadableFileError
 
 ITEMS = [(f"doc-{n % 60}\tpaper-{n % 6}\tleft {n}\tright {n}", f"word{n}") for n in range(240)]
 

@@ -5,8 +5,9 @@ import lzma
 
 import pytest
 
-from geval_py import EmptyFileError, MissingFileError, UnreadableFileError, UsageError
+from geval_py import UsageError
 from geval_py.authoring.corpora import Document, read_documents
+from geval_py.errors import EmptyFileError, MissingFileError, UnreadableFileError
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,12 @@ import sys
 import time
 
 import pytest
-from geval_py.reading.sources import Source
 
 from geval_py.checking import fixes as fixing
 from geval_py.checking.fixes import fix_file, fix_line
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import rewriting
+from geval_py.reading.files import Source
 from geval_py.reading.lines import BLOCK_BYTES, read_lines
 
 if sys.version_info >= (3, 14):

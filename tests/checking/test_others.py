@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from geval_py.checking.check import check_submission
+from geval_py import check
 from geval_py.cli import main
 
 OF_WORDS = "a:0.5 a:0.5 :0.1\nthe\n"  # what the rules of word gaps are about
@@ -29,7 +29,7 @@ def submission(tmp_path, monkeypatch):
 
 
 def problems(path):
-    report = check_submission(path)
+    report = check(path)
     return {
         problem.rule.code: [(place.line, place.column, place.token, place.message) for place in problem.places]
         for problem in report.problems
@@ -191,7 +191,7 @@ def test_what_is_not_known_is_said(submission, capsys, config, output, note):
     assert [line for line in shown.err.splitlines() if "cannot check the number of lines" not in line] == [
         f"geval: note: {note}"
     ]
-    assert check_submission(".", tests=["dev-0"]).notes == (note,)
+    assert check(".", tests=["dev-0"]).notes == (note,)
     assert main(["check", "-t", "dev-0", "--format", "json"]) == 0
     shown = capsys.readouterr()
     assert (json.loads(shown.out)["notes"], shown.err) == ([note], "")
@@ -215,13 +215,13 @@ def test_other_tasks_without_a_metric(output, summaries, submission):
     path = submission("Accuracy", output)
     assert "E113" not in problems(path)
     (path / "config.txt").unlink()
-    reported = check_submission(path, rules=["E11"]).problems
+    reported = check(path, rules=["E11"]).problems
     assert {problem.rule.code: problem.summary for problem in reported} == summaries
     assert all("--metric" in problem.fix for problem in reported if problem.summary == NO_METRIC)
 
 
 def test_too_few_lines_that_are_no_word_gaps(submission):
-    (problem,) = check_submission(submission("Accuracy", "0\n", "0\n1\n"), rules=["E103"]).problems
+    (problem,) = check(submission("Accuracy", "0\n", "0\n1\n"), rules=["E103"]).problems
     assert (
         problem.fix
         == "Write one line for each line of in.tsv. If you read in.tsv as CSV, give quoting=csv.QUOTE_NONE."

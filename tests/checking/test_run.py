@@ -6,10 +6,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from geval_py import CorruptFileError, UsageError, check_submission
+from geval_py import UsageError, check
 from geval_py.checking.check import check_targets, unreadable_output
 from geval_py.checking.rules import RULES, UNREADABLE, Uncounted, select_rules
 from geval_py.checking.targets import Target
+from geval_py.errors import CorruptFileError
 from geval_py.scoring.kernel.backends import choose_backend
 from geval_py.version import __version__
 
@@ -31,7 +32,7 @@ def codes(report):
 
 
 def test_report(submission):
-    report = check_submission(submission)
+    report = check(submission)
     assert report.version == __version__
     assert report.files == (f"{submission}/dev-0/out.tsv", f"{submission}/test-A/out.tsv")
     assert [(problem.path, problem.rule.code) for problem in report.problems] == [(f, "W214") for f in report.files]
@@ -40,27 +41,27 @@ def test_report(submission):
 
 def test_the_submission_in_the_current_folder(submission, monkeypatch):
     monkeypatch.chdir(submission)
-    assert check_submission().files == ("./dev-0/out.tsv", "./test-A/out.tsv")
+    assert check().files == ("./dev-0/out.tsv", "./test-A/out.tsv")
 
 
 def test_one_output_and_its_challenge_elsewhere(submission, tmp_path):
     (tmp_path / "mine/dev-0").mkdir(parents=True)
     (tmp_path / "mine/dev-0/out.tsv").write_text(GOOD)
-    report = check_submission(tmp_path / "mine/dev-0/out.tsv", challenge=submission)
+    report = check(tmp_path / "mine/dev-0/out.tsv", challenge=submission)
     assert codes(report) == ["E103"]
-    assert codes(check_submission(tmp_path / "mine/dev-0/out.tsv")) == []
+    assert codes(check(tmp_path / "mine/dev-0/out.tsv")) == []
 
 
 def test_a_missing_output_is_a_problem(submission):
     (submission / "dev-0/out.tsv").unlink()
-    assert codes(check_submission(submission, tests=["dev-0"])) == ["E101"]
-    assert codes(check_submission(submission / "none.tsv", rules=[])) == ["E101"]
+    assert codes(check(submission, tests=["dev-0"])) == ["E101"]
+    assert codes(check(submission / "none.tsv", rules=[])) == ["E101"]
 
 
 def test_a_part_that_cannot_be_read_is_a_problem(tmp_path):
     for part in range(2):
         (tmp_path / f"out-{part}-of-2.tsv.gz").write_bytes(gzip.compress(GOOD.encode())[: 20 if part else None])
-    (problem,) = check_submission(tmp_path / "out.tsv", max_places=1).problems
+    (problem,) = check(tmp_path / "out.tsv", max_places=1).problems
     broken = tmp_path / "out-1-of-2.tsv.gz"
     assert (problem.rule.code, problem.summary) == (
         "E105",
@@ -71,16 +72,16 @@ def test_a_part_that_cannot_be_read_is_a_problem(tmp_path):
 def test_rules_by_code_or_name(submission):
     (submission / "dev-0/out.tsv").write_text(":1\na:0.5 b:0 :0.5\n")
     dev = submission / "dev-0"
-    assert codes(check_submission(dev)) == ["W207", "W214"]
-    assert codes(check_submission(dev, rules=["zero-entry"])) == ["W207"]
-    assert codes(check_submission(dev, rules=["W214"])) == ["W214"]
-    assert codes(check_submission(dev, rules=[])) == []
+    assert codes(check(dev)) == ["W207", "W214"]
+    assert codes(check(dev, rules=["zero-entry"])) == ["W207"]
+    assert codes(check(dev, rules=["W214"])) == ["W214"]
+    assert codes(check(dev, rules=[])) == []
 
 
 @pytest.mark.parametrize("name", ["W999", "W2021", "", " ", "no-", "X"])
 def test_a_rule_that_there_is_not(name, submission):
     with pytest.raises(UsageError) as caught:
-        check_submission(submission, rules=[name])
+        check(submission, rules=[name])
     assert str(caught.value) == f"there is no rule `{name}`\n  geval check --rules lists them"
 
 
@@ -90,7 +91,7 @@ def test_standard_input_is_read_once(submission, monkeypatch):
     (submission / "dev-0/expected.tsv").unlink()
     (submission / "dev-0/expected.tsv.gz").write_bytes(gzip.compress(b"the\nof\n", mtime=0)[:-3])
     with pytest.raises(CorruptFileError):
-        check_submission("-", challenge=submission, tests=["dev-0"])
+        check("-", challenge=submission, tests=["dev-0"])
 
 
 @pytest.mark.parametrize(("rules", "output", "expected", "uncounted"), [
@@ -109,12 +110,12 @@ def test_what_is_not_counted(rules, output, expected, uncounted, tmp_path):
         (tmp_path / "expected.tsv").write_text(expected)
     reason = f"there is no in.tsv and no expected.tsv in `{tmp_path}`"
     known = (Uncounted(path=str(path), reason=reason),)
-    assert check_submission(path, rules=rules).uncounted == (known if uncounted else ())
+    assert check(path, rules=rules).uncounted == (known if uncounted else ())
 
 
 def test_progress(submission):
     seen = []
-    check_submission(submission, progress=lambda done, size: seen.append((done, size)))
+    check(submission, progress=lambda done, size: seen.append((done, size)))
     size = len(":1\n" + GOOD)
     assert seen == [(size, size)] * 2
 
@@ -164,18 +165,18 @@ def test_blocks_are_cut_anywhere_without_a_difference(size, backend, submission,
     lines = [":1", "a:0.5 b:0 :0.5", "the:x", "", "żółw:1 :1", "of:0.5 :0.5", "a:-1 :-1"] * 40
     (submission / "dev-0/out.tsv").write_text("\n".join(lines))
     (submission / "dev-0/expected.tsv").write_text("Of\nthe\nŻółw\n" * 90)
-    want = check_submission(submission / "dev-0", max_places=0)
+    want = check(submission / "dev-0", max_places=0)
     assert want.problems
     monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", size)
     monkeypatch.setenv("GEVAL_PY_BACKEND", backend)
     choose_backend.cache_clear()
     try:
-        assert check_submission(submission / "dev-0", max_places=0) == want
+        assert check(submission / "dev-0", max_places=0) == want
     finally:
         monkeypatch.undo()
         choose_backend.cache_clear()
 
 
 def test_a_test_set_or_a_rule_may_be_a_string(submission):
-    one = check_submission(submission, tests="dev-0", rules="W3")
-    assert one == check_submission(submission, tests=["dev-0"], rules=["W3"])
+    one = check(submission, tests="dev-0", rules="W3")
+    assert one == check(submission, tests=["dev-0"], rules=["W3"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py.checking.check import check_submission
+from geval_py import check
 from geval_py.checking.rules import Problem
 from geval_py.checking.targets import find_targets
 from geval_py.errors import UsageError
@@ -317,7 +317,7 @@ real/dev-0/out-model=bigram.tsv
         f"geval: `real/dev-0/out-a.parquet`: the output cannot be read: {missing}\n"
         "geval: `real/dev-0/out-model=bigram.tsv`: nothing to fix\n",
     )
-    assert [problem.rule.code for problem in check_submission("real/dev-0").problems] == ["E101", "E103"]
+    assert [problem.rule.code for problem in check("real/dev-0").problems] == ["E101", "E103"]
 
 
 # Metrics in the place of the challenge's
@@ -330,10 +330,10 @@ def test_the_metrics_of_the_command_line(folder, geval):
         status, out, _ = geval("check", "real/dev-0", *words, "--format", "json")
         problems = json.loads(out)["problems"]
         assert (status, [(problem["rule"], problem["count"]) for problem in problems]) == (1, [("E117", 1)])
-    assert [p.rule.code for p in check_submission("real/dev-0", metrics="RMSE").problems] == ["E117"]
+    assert [p.rule.code for p in check("real/dev-0", metrics="RMSE").problems] == ["E117"]
     (folder / "real/config.txt").write_text("--nonsense")
-    assert [p.rule.code for p in check_submission("real/dev-0", metrics="RMSE").problems] == ["E117"]
-    assert [p.rule.code for p in check_submission("real/dev-0", metrics=["BLEU"]).problems] == []
+    assert [p.rule.code for p in check("real/dev-0", metrics="RMSE").problems] == ["E117"]
+    assert [p.rule.code for p in check("real/dev-0", metrics=["BLEU"]).problems] == []
     assert geval("check", "real", "-m", "LogLoss8") == (
         2,
         "",

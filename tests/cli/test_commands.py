@@ -369,7 +369,7 @@ def test_the_sample_of_an_installed_package(tmp_path, monkeypatch, geval):
     monkeypatch.setattr(sample, "PACKAGE", tmp_path / "lib" / "geval_py")
     assert sample.source() == installed
     assert geval("sample", str(tmp_path / "g"))[0] == 0
-    assert evaluate(tmp_path / "g", "dev-0", out="bigram").line_count > 100
+    assert evaluate(tmp_path / "g", "dev-0", output="bigram").line_count > 100
 
 
 # Completions

@@ -57,7 +57,7 @@ def test_lines(challenge, rows):
 
 def test_lines_have_the_columns_of_python(challenge, geval):
     _, out, _ = geval("-l", "-o", "out-n=1.tsv", "--format", "csv")
-    frame = evaluate(challenge, out="n=1").to_frame()
+    frame = evaluate(challenge, output="n=1").to_frame()
     assert set(pd.read_csv(io.StringIO(out)).columns) == set(frame.columns)
 
 

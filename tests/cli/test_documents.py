@@ -31,7 +31,7 @@ def document(geval):
 
 
 def signature(challenge, out):
-    return str(evaluate(challenge, out=out).signature)
+    return str(evaluate(challenge, output=out).signature)
 
 
 def outputs(challenge, *names):

@@ -251,8 +251,8 @@ def test_a_filter_of_answers_that_select_no_line_stops_all(two, geval):
 
 def test_python_raises_what_a_filter_lacks(two, challenge):
     for metrics in ([OF_OUTPUTS], [OF_OUTPUTS, "LogLossHashed"], ["LogLossHashed", OF_OUTPUTS]):
-        with pytest.raises(geval_py.SchemeError) as caught:
-            geval_py.evaluate(challenge, "dev-0", out="n=1", metrics=metrics)
+        with pytest.raises(geval_py.errors.SchemeError) as caught:
+            geval_py.evaluate(challenge, "dev-0", output="n=1", metric=metrics)
         assert str(caught.value) == NO_LINE.format(1).replace("`./", f"`{challenge}/")
 
 
@@ -309,8 +309,8 @@ def test_numbers_that_are_no_probabilities_have_a_note(challenge, geval, output,
     assert [geval(*command)[::2], geval(*command, "-l")[::2]] == [(0, note)] * 2
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        geval_py.evaluate(challenge, "dev-0", out="out-n=1.tsv")
-        geval_py.evaluate(output.splitlines(), ["a", "a"], metrics="PerplexityHashed")
+        geval_py.evaluate(challenge, "dev-0", output="out-n=1.tsv")
+        geval_py.score(output.splitlines(), ["a", "a"], metric="PerplexityHashed")
     names = f"{challenge}/dev-0/out-n=1.tsv", "predictions"
     messages = [f"`{name}`: {FAR_ABOVE_ONE}; {advice}" for name in names if advice]
     assert [(str(one.message), one.filename) for one in warned] == [(message, __file__) for message in messages]

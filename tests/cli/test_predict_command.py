@@ -53,7 +53,7 @@ def test_an_output_is_written_and_scored(here, geval, address):
     status, out, err = geval("predict", "-t", "dev-0", "--model", address, "--words", "6")
     first, figures = out.splitlines()
     assert (status, first, err) == (0, f"wrote `./dev-0/{NAME}`", "")
-    score = geval_py.evaluate(".", "dev-0", out=NAME).score
+    score = geval_py.evaluate(".", "dev-0", output=NAME).score
     assert figures == f"PerplexityHashed {score:.2f}"  # too few lines to tune or to mix
     assert sorted(path.name for path in (here / "dev-0").iterdir()) == [
         "expected.tsv", "in.tsv", NAME.replace(".tsv", ".model.json"), NAME,

@@ -105,10 +105,10 @@ def test_charmatch_needs_the_input_which_is_part_of_its_signature(challenge):
 
 
 def test_the_table_of_lines_has_the_statistics(challenge):
-    frame = geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv").to_frame()
+    frame = geval_py.evaluate(str(challenge), "dev-0", output="out-a.tsv").to_frame()
     assert list(frame.columns) == ["line", "1", "expected", "output", "edits", "words", "score"]
     with pytest.raises(UsageError) as caught:
-        _ = geval_py.evaluate(str(challenge), "dev-0", out="out-a.tsv").line_losses
+        _ = geval_py.evaluate(str(challenge), "dev-0", output="out-a.tsv").line_losses
     assert str(caught.value) == "WER is not made from losses, but from edits, words"
 
 
@@ -137,9 +137,9 @@ def test_a_tokenizer_in_the_challenge_splits_lines_before_they_are_scored(said, 
     assert geval("-t", "dev-0")[1] == "BLEU\t0.000000\nWER\t0.428571\n"
     assert geval("-t", "dev-0", "-T", "13a")[1] == TOKENISED
     pair = (said / "dev-0/out.tsv", said / "dev-0/expected.tsv")
-    assert geval_py.evaluate(pair, metrics="BLEU", tokenizer="13a").score == 0.125**0.25
+    assert geval_py.evaluate(pair, metric="BLEU", tokenizer="13a").score == 0.125**0.25
     with pytest.raises(UsageError, match="Unknown tokenizer: 13b"):
-        geval_py.evaluate(pair, metrics="BLEU", tokenizer="13b")
+        geval_py.evaluate(pair, metric="BLEU", tokenizer="13b")
 
 
 def test_a_tokenizer_comes_behind_flags(said, geval):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from resampled import column
 
-from geval_py import compare, evaluate
+from geval_py import compare, score
 from geval_py.explaining.statistics import optimism, sample_of
 from geval_py.scoring.metrics import METRICS
 
@@ -47,7 +47,7 @@ def test_what_has_no_best_of_many():
 def test_the_table_says_whether_the_best_survives():
     rng = np.random.default_rng(5)
     outputs = [
-        evaluate([{"the": p} for p in rng.uniform(0.3, 0.5, 100)], ["the"] * 100, metrics="LogLoss") for _ in range(5)
+        score([{"the": p} for p in rng.uniform(0.3, 0.5, 100)], ["the"] * 100, metric="LogLoss") for _ in range(5)
     ]
     worst = max(range(5), key=lambda n: outputs[n].score)
     compared = compare(outputs, baseline=worst, samples=10)

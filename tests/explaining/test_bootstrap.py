@@ -165,7 +165,7 @@ def challenge(tmp_path, monkeypatch):
 
 
 def test_the_interval_of_an_evaluation(challenge):
-    result = evaluate(challenge, "dev-0", metrics=["LogLossHashed", "WER"])
+    result = evaluate(challenge, "dev-0", metric=["LogLossHashed", "WER"])
     assert result.interval(samples=50, seed=3) == interval(
         METRICS["LogLossHashed"], result.scores[0].statistics, samples=50, seed=3
     )

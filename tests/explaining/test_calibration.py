@@ -10,8 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from geval_py import UsageError, calibration, evaluate
-from geval_py.explaining.calibration import Forecasts, Points, Reliability, calibration_error, corp, reliability
+from geval_py import UsageError, evaluate, score_file
+from geval_py.explaining.calibration import (
+    Forecasts,
+    Points,
+    Reliability,
+    calibration,
+    calibration_error,
+    corp,
+    reliability,
+)
 from geval_py.scoring.kernel import native, reference
 from geval_py.tables.escapes import json_text
 
@@ -22,7 +30,7 @@ WORDS = [f"w{n}" for n in range(40)]
 
 
 def calibrated(outputs, expected, metrics="PerplexityHashed"):
-    return calibration(evaluate(outputs, expected, metrics=metrics))
+    return calibration(evaluate(outputs, expected, metric=metrics))
 
 
 def honest_lines(lines, seed=1, power=1.0):
@@ -124,7 +132,7 @@ def test_flags_hold():
 
 
 def test_the_loss_is_the_score():
-    evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+    evaluation = evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
     found = calibration(evaluation)
     assert found.claim.perplexity == pytest.approx(evaluation.score, rel=1e-12)
     assert found.signature == str(evaluation.signature)
@@ -132,7 +140,7 @@ def test_the_loss_is_the_score():
 
 
 def test_frames_and_documents():
-    found = calibration(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"))
+    found = calibration(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"))
     for part in (found.words, found.guess, found.rest, found.corp, found.sets):
         frame = part.to_frame()
         assert list(frame) == ["x", "y", "low", "high", "n"]
@@ -204,7 +212,7 @@ def test_weights_of_other_values(kernel):
 def test_what_cannot_be_read_again_is_refused(tmp_path, missing):
     for name, line in (("out", "a:0.5 :0.5"), ("expected", "a")):
         (tmp_path / f"{name}.tsv").write_text(f"{line}\n")
-    evaluation = evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="PerplexityHashed")
+    evaluation = score_file(tmp_path / "out.tsv", tmp_path / "expected.tsv", metric="PerplexityHashed")
     (tmp_path / f"{missing}.tsv").unlink()
     with pytest.raises(UsageError) as caught:
         calibration(evaluation)

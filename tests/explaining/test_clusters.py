@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resampled import column, interval
 
-from geval_py import UsageError, calibration, compare, evaluate
+from geval_py import UsageError, compare, evaluate
+from geval_py.explaining.calibration import calibration
 from geval_py.explaining.documents import Documents, alike_p, find_dependence, widening
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
 from geval_py.explaining.statistics import (
@@ -254,7 +255,7 @@ ALIKE = (
 
 
 def test_the_interval_of_an_evaluation(challenge):
-    result = evaluate(challenge, "dev-0", out="one")
+    result = evaluate(challenge, "dev-0", output="one")
     labels = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
     want = interval(PERPLEXITY, result.scores[0].statistics, documents=documents(labels))
     assert result.interval(documents="FileId") == result.interval(documents=1) == want
@@ -265,7 +266,7 @@ def test_the_interval_of_an_evaluation(challenge):
 def test_bootstrap(challenge, run):
     status, out, err = run("-B", "100", "-o", "out-one.tsv", "--documents", "FileId", "--format", "json")
     shown = json.loads(out)["outputs"][0]["metrics"][0]["interval"]
-    want = evaluate(challenge, "dev-0", out="one").interval(documents="FileId").to_dict()
+    want = evaluate(challenge, "dev-0", output="one").interval(documents="FileId").to_dict()
     assert (status, shown, err) == (0, want, "")
     assert want["documents"] == 12
     status, plain, err = run("-B", "100", "-o", "out-one.tsv")
@@ -277,7 +278,7 @@ def test_compare(challenge, run):
     status, out, err = run("compare", "--documents", "1", "--samples", "1000")
     assert (status, err) == (0, "")
     assert "\nIntervals and tests are computed by document: 12 documents, named by the column FileId.\n" in out
-    pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
+    pair = [evaluate(challenge, "dev-0", output=name) for name in ("one", "two")]
     result = compare(pair, documents="FileId", samples=1000)
     assert (result.documents, result.compared_documents) == ("FileId", 12)
     assert result.systems[0].interval == pair[0].interval(documents="FileId")
@@ -318,7 +319,7 @@ def test_the_documents_are_those_of_the_scored_lines(challenge):
     names = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
     lines = (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)
     (challenge / "dev-0/out-one.tsv").write_text("".join(["b:0.5 :0.5\n"] * 5 + lines[5:]))
-    filtered = evaluate(challenge, "dev-0", out="one", metrics="PerplexityHashed:f<out:a>")
+    filtered = evaluate(challenge, "dev-0", output="one", metric="PerplexityHashed:f<out:a>")
     found = find_dependence([filtered])
     values = np.array(filtered.line_losses)
     assert found.widening == pytest.approx(widening(values, documents(names[5:])))
@@ -328,7 +329,7 @@ def test_a_claim_of_which_one_document_is_finite(challenge):
     """It has no spread between documents, so its interval is by lines."""
     lines = ["b:1\n"] * 55 + (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)[55:]
     (challenge / "dev-0/out-one.tsv").write_text("".join(lines))
-    result = evaluate(challenge, "dev-0", out="one")
+    result = evaluate(challenge, "dev-0", output="one")
     by_document, by_line = (calibration(result, documents=by).claim for by in ("FileId", False))
     assert (by_document.lines, by_document) == (5, by_line)
 
@@ -340,7 +341,7 @@ def test_each_line_its_own_document(challenge, run):
         run("-w", "-o", "one", "--format", "csv", *words) for words in (["--documents", "Text"], ["--no-documents"])
     )
     assert by_text == (0, by_line[1], f"{by_line[2]}geval: note: {note}\n")
-    pair = [evaluate(challenge, "dev-0", out=name) for name in ("one", "two")]
+    pair = [evaluate(challenge, "dev-0", output=name) for name in ("one", "two")]
     by_line, by_text = (compare(pair, samples=100, documents=column) for column in (False, "Text"))
     assert by_text.systems == by_line.systems
     assert (by_text.documents, by_text.notes) == (None, (note,))
@@ -354,7 +355,7 @@ def test_one_document(challenge, run):
     for words in (["-B", "100"], ["-w", "-o", "one"], ["compare"]):
         assert run(*words, "--documents", "Same") == (2, "", f"geval: {message}\n")
     with pytest.raises(UsageError) as caught:
-        evaluate(challenge, "dev-0", out="one").interval(documents="Same")
+        evaluate(challenge, "dev-0", output="one").interval(documents="Same")
     assert str(caught.value) == message
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from resampled import ranked
 
-from geval_py import LineCountError, UsageError, compare, evaluate
+from geval_py import UsageError, compare, evaluate
+from geval_py.errors import LineCountError
 from geval_py.explaining import statistics
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics import METRICS
@@ -49,7 +50,7 @@ def write(folder, name, lines):
 
 
 def evaluations(challenge, *names, **options):
-    return [evaluate(challenge, "dev-0", out=f"out-model={name}.tsv", **options) for name in names]
+    return [evaluate(challenge, "dev-0", output=f"out-model={name}.tsv", **options) for name in names]
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_what_the_baseline_may_be_called(baseline, name, challenge):
 def test_the_default_is_the_best_baseline_or_the_first_of_its_own(names, baseline, challenge):
     for n, name in enumerate(names):
         write(challenge, f"out-{name}.tsv", guess(lambda line, n=n: 0.1 + 0.2 * n))
-    outputs = [evaluate(challenge, "dev-0", out=f"out-{name}.tsv") for name in names]
+    outputs = [evaluate(challenge, "dev-0", output=f"out-{name}.tsv") for name in names]
     assert compare(outputs, samples=10).baseline == baseline
 
 
@@ -167,7 +168,7 @@ def several(challenge):
         write(challenge, name, guess(lambda n: 0.5))
     text = (challenge / "dev-0" / names[0]).read_bytes()
     (challenge / "dev-0/out-5.tsv.gz").write_bytes(gzip.compress(text))
-    return [evaluate(".", "dev-0", out=name) for name in (*names, "out-5.tsv")]
+    return [evaluate(".", "dev-0", output=name) for name in (*names, "out-5.tsv")]
 
 
 def test_names_that_are_the_same_are_told_apart_by_their_paths():
@@ -269,14 +270,14 @@ def test_no_line_is_left(challenge):
 
 def test_outputs_that_are_the_same(challenge):
     """Infinite losses may be the same too; where there is no loss, scores are said to be."""
-    one = evaluate(challenge, "dev-0", out="out-model=one.tsv", metrics="WER")
+    one = evaluate(challenge, "dev-0", output="out-model=one.tsv", metric="WER")
     notes = compare([one, one], samples=10).notes
     assert f"{one.output.path} and {one.output.path} (2) have the same score on every line" in notes
     lines = ["zebra:1", *guess(lambda n: 0.3)[1:]]
     for name in ("out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"):
         write(challenge, name, lines)
     outs = ["out-model=one.tsv", "out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"]
-    result = compare([evaluate(challenge, "dev-0", out=out) for out in outs], samples=1000)
+    result = compare([evaluate(challenge, "dev-0", output=out) for out in outs], samples=1000)
     assert result.notes[0] == r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line"
     assert len(result.notes) == 2
 
@@ -319,7 +320,7 @@ def test_a_note_names_a_few_of_many_equal_outputs(challenge):
     names = [f"out-e{n}.tsv" for n in range(1, 6)]
     for name in names:
         write(challenge, name, guess(lambda n: 0.3))
-    assert compare([evaluate(challenge, "dev-0", out=name) for name in names], samples=10).notes[1] == (
+    assert compare([evaluate(challenge, "dev-0", output=name) for name in names], samples=10).notes[1] == (
         "out-e1.tsv, out-e2.tsv, out-e3.tsv and 2 more have the same loss on every line"
     )
 
@@ -423,7 +424,7 @@ def test_different_answers(challenge, tmp_path_factory):
     (other / "dev-0").mkdir()
     (other / "dev-0/expected.tsv").write_text("a\n")
     (other / "dev-0/out.tsv").write_text("a:1\n")
-    pair = [*evaluations(challenge, "one"), evaluate(other, "dev-0", metrics="PerplexityHashed")]
+    pair = [*evaluations(challenge, "one"), evaluate(other, "dev-0", metric="PerplexityHashed")]
     with pytest.raises(UsageError) as caught:
         compare(pair)
     assert str(caught.value) == (
@@ -496,7 +497,7 @@ def test_json_has_the_signatures(challenge, compared):
     signatures = {system["name"]: system["signature"] for system in document["systems"]}
     assert len(signatures) == 3
     for name, signature in signatures.items():
-        assert signature == str(evaluate(challenge, "dev-0", out=name, metrics="PerplexityHashed").signature)
+        assert signature == str(evaluate(challenge, "dev-0", output=name, metric="PerplexityHashed").signature)
 
 
 @pytest.mark.parametrize(("config", "words", "signs"), [("json", [], False), ("text", ["--format", "json"], True)])
@@ -547,7 +548,7 @@ def test_which_scores_are_the_best(challenge):
     """Each of equal ones, and no infinite one."""
     outs = ["out-model=good.tsv", "out-model=good.tsv", "out-model=one.tsv"]
     assert (
-        compare([evaluate(challenge, "dev-0", out=out) for out in outs], samples=100).to_latex().count(r"\textbf")
+        compare([evaluate(challenge, "dev-0", output=out) for out in outs], samples=100).to_latex().count(r"\textbf")
         == 2
     )
     for name in ("one", "two"):
@@ -699,6 +700,6 @@ def test_few_lines_that_differ_are_noted(challenge):
 def test_a_hundredth_of_the_lines_with_most_of_the_loss_is_noted(lines, great, is_noted, tmp_path):
     losses = [0.5] * (lines - 3) + [great] * 3
     outputs = [[{"the": math.exp(-loss), "a": 1 - math.exp(-loss)} for loss in own] for own in (losses, losses[::-1])]
-    one, two = (evaluate(output, ["the"] * lines, metrics="LogLoss") for output in outputs)
+    one, two = (evaluate(output, ["the"] * lines, metric="LogLoss") for output in outputs)
     noted = any(f"{lines} lines are few" in note for note in compare(one, two, samples=10).notes)
     assert noted == is_noted

@@ -211,5 +211,5 @@ def test_documents_on_the_command_line(challenge, run):
 
 
 def test_accuracy_has_no_perplexity(challenge):
-    frame = evaluate(challenge, "dev-0", metrics="Accuracy").worst_features()
+    frame = evaluate(challenge, "dev-0", metric="Accuracy").worst_features()
     assert list(frame.columns) == ["feature", "count", "score", "p", "q"]

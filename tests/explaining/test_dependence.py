@@ -41,7 +41,7 @@ def challenge(tmp_path):
             shares = np.exp(-values).tolist()
             lines = (f"a:{share!r} b:{1 - share!r}\n" for share in shares)
             (tmp_path / f"dev-0/out-{name}.tsv").write_text("".join(lines))
-        return [evaluate(tmp_path, "dev-0", out=f"out-{name}.tsv") for name in losses]
+        return [evaluate(tmp_path, "dev-0", output=f"out-{name}.tsv") for name in losses]
 
     return write
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from geval_py import LineCountError, MissingFileError, UsageError, evaluate
+from geval_py import UsageError, evaluate, score
+from geval_py.errors import LineCountError, MissingFileError
 from geval_py.explaining.documents import documents_in, possible_documents
 
 INPUT = "one\tx\ntwo\ty\none\tx\nthree\n"
@@ -25,12 +26,12 @@ def challenge(tmp_path):
     [("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), (2, "Text", [0, 1, 0, 2], 3)],
 )
 def test_a_column_tells_the_documents(column, name, of_line, count, keep_texts, challenge):
-    found = documents_in(evaluate(challenge, "dev-0", keep_texts=keep_texts), column)
+    found = documents_in(evaluate(challenge, "dev-0"), column)
     assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)
 
 
 def test_of_the_lines_that_are_scored(challenge):
-    result = evaluate(challenge, "dev-0", metrics=["LogLossHashed:f<exp:b>", "LogLossHashed:f<exp:a>", "Accuracy"])
+    result = evaluate(challenge, "dev-0", metric=["LogLossHashed:f<exp:b>", "LogLossHashed:f<exp:a>", "Accuracy"])
     assert documents_in(result, "FileId").of_score(result.scores[0]).of_line.tolist() == [0]
     every = documents_in(result, "FileId")
     assert [every.of_score(score).of_line.tolist() for score in result.scores] == [[0], [0, 0, 1], [0, 1, 0, 2]]
@@ -59,7 +60,7 @@ def test_there_has_to_be_an_input(challenge):
         f"No file with the input: `{challenge}/dev-0/in.tsv`\n"
         "  documents are given by a column of the input: put the file there, or name no documents"
     )
-    in_memory = evaluate(["a:0.5 :0.5"], ["a"], metrics="LogLossHashed")
+    in_memory = score(["a:0.5 :0.5"], ["a"], metric="LogLossHashed")
     with pytest.raises(UsageError) as refused:
         documents_in(in_memory, "FileId")
     assert str(refused.value) == (
@@ -70,7 +71,7 @@ def test_there_has_to_be_an_input(challenge):
 @pytest.mark.parametrize("metric", ["LogLossHashed", "LogLossHashed:f<exp:b>"])
 def test_an_input_of_another_length(metric, challenge):
     (challenge / "dev-0/in.tsv").write_text("one\n" * 3)
-    result = evaluate(challenge, "dev-0", metrics=metric)
+    result = evaluate(challenge, "dev-0", metric=metric)
     with pytest.raises(LineCountError, match=r"Too few lines in the input file: .* has 3, .* has 4"):
         documents_in(result, "FileId")
 
@@ -83,5 +84,5 @@ def test_columns_that_may_be_documents(tmp_path):
     (tmp_path / "dev-0").mkdir()
     for name, texts in {"in": rows, "expected": ["a"] * lines, "out": ["a:0.5 :0.5"] * lines}.items():
         (tmp_path / "dev-0" / f"{name}.tsv").write_text("".join(f"{text}\n" for text in texts))
-    found = possible_documents(evaluate(tmp_path, "dev-0", metrics="LogLossHashed"))
+    found = possible_documents(evaluate(tmp_path, "dev-0", metric="LogLossHashed"))
     assert [documents.count for documents in found] == [2, 3, 9, 10, 11, 19]

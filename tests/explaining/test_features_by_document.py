@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 from resampled import worst_features
 
-from geval_py import evaluate
+from geval_py import evaluate, score
 from geval_py.cli import main
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import benjamini_hochberg
@@ -40,7 +40,7 @@ def test_the_share_of_lists_with_a_false_find(documents, lines, effect, trials):
         inputs = [f"file{document}\t{text}" for document, text in zip(of_line, texts_of(rng, of_line), strict=True)]
         losses = np.maximum(0, rng.normal(0, effect, documents)[of_line] + rng.gamma(2, 0.85, len(of_line)) + 2)
         outputs = [f"a:{p!r} b:{1 - p!r}" for p in np.exp(-losses).tolist()]
-        result = evaluate(outputs, ["a"] * len(outputs), metrics="LogLossHashed", inputs=inputs)
+        result = score(outputs, ["a"] * len(outputs), metric="LogLossHashed", inputs=inputs)
         for by_line, column in ((False, None), (True, False)):
             found = result.worst_features(min_frequency=10, documents=column)
             words = found[found["feature"].str.contains("w")]

@@ -79,7 +79,7 @@ def test_lines_without_a_score_are_left_out(here, tmp_path, monkeypatch):
         (tmp_path / f"{name}.tsv").write_text("a:0.5 :0.5\nb:1\n" * 20 + f"x:0.{name} :0.1\n" * 5)
     (tmp_path / "e.tsv").write_text("a\nc\n" * 20 + "x\n" * 5)
     pair = [
-        geval_py.evaluate((tmp_path / f"{name}.tsv", tmp_path / "e.tsv"), metrics="LogLossHashed")
+        geval_py.score_file(tmp_path / f"{name}.tsv", tmp_path / "e.tsv", metric="LogLossHashed")
         for name in ("1", "2")
     ]
     assert math.isnan(pair[0].score_differences(pair[1])[1])
@@ -109,7 +109,7 @@ def test_the_command(mode, form, here, geval, tmp_path):
 
 
 def test_an_output_that_was_changed(here, tmp_path):
-    evaluation = geval_py.evaluate(write_challenge(tmp_path), "t", out="out-1.tsv")
+    evaluation = geval_py.evaluate(write_challenge(tmp_path), "t", output="out-1.tsv")
     (tmp_path / "t" / "out-1.tsv").write_text(":1\n" * 150)
     with pytest.raises(UnreadableFileError) as caught:
         evaluation.worst_features(cluster=here.client)
@@ -117,7 +117,7 @@ def test_an_output_that_was_changed(here, tmp_path):
 
 
 def test_selected_lines_are_ranked_here(here):
-    evaluation = geval_py.evaluate(GAZETTE, "dev-0", out="bigram", metrics="LogLossHashed:f<exp:the>")
+    evaluation = geval_py.evaluate(GAZETTE, "dev-0", output="bigram", metric="LogLossHashed:f<exp:the>")
     with pytest.raises(UsageError) as caught:
         evaluation.worst_features(cluster=here.client)
     assert str(caught.value) == "a cluster looks at all lines: leave out metrics whose flags (f, p) select some"

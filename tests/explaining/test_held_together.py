@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geval_py import UsageError, calibration, compare, evaluate, mix, tune
+from geval_py import UsageError, compare, evaluate
+from geval_py.explaining.calibration import calibration
 from geval_py.explaining.cross_validation import folds_of
+from geval_py.explaining.mixing import mix
+from geval_py.explaining.tuning import tune
 
 DOCUMENTS = 12
 LINES = 50  # of a document
@@ -38,7 +41,7 @@ def write(folder, rng, concentration=0.5, rests=(REST, REST / 2), column="FileId
 
 
 def read(folder):
-    return [evaluate(folder, "dev-0", out=name) for name in ("one", "two")]
+    return [evaluate(folder, "dev-0", output=name) for name in ("one", "two")]
 
 
 @pytest.fixture
@@ -120,7 +123,7 @@ def taken(folder, trials, seed):
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         write(folder, rng)
-        evaluation = evaluate(folder, "dev-0", out="one")
+        evaluation = evaluate(folder, "dev-0", output="one")
         unasked += bool(tune(evaluation).taken)
         by_line += bool(tune(evaluation, documents=False).taken)
     return unasked, by_line

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geval_py import UsageError, compare, evaluate, hashed_log_losses, luck
-from geval_py.explaining.luck import NearTie, near_ties, notes_on_ties, score_text
-from geval_py.reading import sources
+from geval_py import UsageError, compare, evaluate, score, score_file
+from geval_py.explaining.luck import NearTie, luck, near_ties, notes_on_ties, score_text
+from geval_py.scoring.metrics.hashed import hashed_log_losses
 
 GAZETTE = "challenges/gazette"
 
@@ -16,12 +16,12 @@ GAZETTE = "challenges/gazette"
 def evaluated(folder, outputs, expected, metrics="LogLossHashed", name="out.tsv"):
     for file, lines in ((name, outputs), ("expected.tsv", expected)):
         (folder / file).write_text("".join(f"{line}\n" for line in lines))
-    return evaluate((folder / name, folder / "expected.tsv"), metrics=metrics)
+    return score_file(folder / name, folder / "expected.tsv", metric=metrics)
 
 
 def test_other_seeds_are_line_numbers_further_down():
     outputs, expected = ["a:0.5 b:0.3 :0.2", "c:0.4 d:0.4 :0.2"], ["x", "c"]
-    found = luck(evaluate(outputs, expected, metrics="LogLossHashed4"), seeds=30)
+    found = luck(evaluate(outputs, expected, metric="LogLossHashed4"), seeds=30)
     wanted = [np.mean(hashed_log_losses(outputs, expected, 4, first_line=1 + k)) for k in range(1, 31)]
     assert found.scores == pytest.approx(wanted)
     assert (found.mean, found.sd) == pytest.approx((np.mean(wanted), np.std(wanted, ddof=1)))
@@ -31,7 +31,7 @@ def test_other_seeds_are_line_numbers_further_down():
 
 
 def test_the_gazette():
-    evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
+    evaluation = evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
     found = luck(evaluation)
     assert found.score == pytest.approx(evaluation.score, rel=1e-12)
     assert (found.seeds, len(found.scores), found.left_out) == (25, 25, 0)
@@ -50,15 +50,15 @@ def test_the_gazette():
     ],
 )
 def test_what_is_lucky(z, sentence):
-    found = luck(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"), seeds=2)
+    found = luck(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"), seeds=2)
     assert list(replace(found, z=z, low=1.5, high=2.5, score=2.0).sentences("o")) == [sentence]
 
 
 def test_lines_that_a_seed_makes_infinite_are_left_out():
-    found = luck(evaluate(["a:1", "a:0.5 :0.5"], ["b", "a"], metrics="LogLossHashed"), seeds=3)
+    found = luck(score(["a:1", "a:0.5 :0.5"], ["b", "a"], metric="LogLossHashed"), seeds=3)
     assert (found.lines, found.left_out) == (1, 1)
     assert found.loss == pytest.approx(-math.log(0.5 + 0.5 / 1024))
-    alone = luck(evaluate(["a:1"], ["b"], metrics="LogLossHashed"), seeds=2)
+    alone = luck(score(["a:1"], ["b"], metric="LogLossHashed"), seeds=2)
     assert alone.lines == 0
     assert str(alone).endswith("predictions: there is no line that is finite under all seeds.")
 
@@ -69,7 +69,7 @@ def test_a_line_that_only_seeds_not_tried_make_infinite_is_left_out():
     word = next(
         word for word in map(str, range(100)) if not any(hashed_log_losses(["a:1"], [word], 1, n)[0] for n in seeds)
     )
-    found = luck(evaluate(["a:1", "a:0.5 :0.5"], [word, "a"], metrics="LogLossHashed1"), seeds=2)
+    found = luck(score(["a:1", "a:0.5 :0.5"], [word, "a"], metric="LogLossHashed1"), seeds=2)
     assert (found.lines, found.left_out) == (1, 1)
 
 
@@ -78,7 +78,7 @@ def test_exact_words(bits):
     """A listed word has its mass; another shares the rest with all that the line does not list."""
     outputs, expected = ["a:0.5 :0.5", "a:0.5 :0.5", "a:0.5 :0.5"], ["a", "b", "stranger"]
     words = frozenset("abcdef")
-    found = luck(evaluate(outputs, expected, metrics=f"LogLossHashed{bits}"), seeds=2, vocabulary=words).exact
+    found = luck(evaluate(outputs, expected, metric=f"LogLossHashed{bits}"), seeds=2, vocabulary=words).exact
     assert (found.vocabulary, found.infinite) == (6, 1)
     assert found.listed == pytest.approx(math.exp(-(math.log(0.5) + math.log(0.5 / 5)) / 2))
     hashed = hashed_log_losses(outputs[:2], expected[:2], bits)
@@ -96,7 +96,7 @@ def test_scores_beyond_reason_have_an_exponent(score, text):
 @pytest.mark.parametrize("seeds", [-1, 1, 1001])
 def test_seeds_out_of_range(seeds):
     with pytest.raises(UsageError) as caught:
-        luck(evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv"), seeds=seeds)
+        luck(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"), seeds=seeds)
     assert str(caught.value) == f"the number of seeds is from 2 to 1000, not {seeds}"
 
 
@@ -165,7 +165,7 @@ def test_one_note_tells_of_all_near_ties():
 
 def test_no_near_tie(tmp_path):
     names = ("out-model=bigram.tsv", "out-model=unigram.tsv")
-    apart = [evaluate(GAZETTE, "dev-0", out=name) for name in names]
+    apart = [evaluate(GAZETTE, "dev-0", output=name) for name in names]
     assert list(near_ties(apart, compare(apart, samples=200))) == []
     same = [evaluated(tmp_path, ["a:0.5 b:0.1 :0.4"] * 9, ["a"] * 9, name=name) for name in ("one.tsv", "two.tsv")]
     assert list(near_ties(same, compare(same, samples=100))) == []

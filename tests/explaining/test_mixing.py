@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from profiles import examples
 from scipy import optimize
 
-from geval_py import LineCountError, UsageError, check_submission, evaluate, mix
-from geval_py.errors import MalformedLineError, UnreadableFileError
+from geval_py import UsageError, check, evaluate
+from geval_py.errors import LineCountError, MalformedLineError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
-from geval_py.explaining.mixing import best_weights, mixed_losses, relative_masses
+from geval_py.explaining.mixing import best_weights, mix, mixed_losses, relative_masses
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.recipes import Mixing
 
@@ -24,7 +24,7 @@ GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 @pytest.fixture(scope="module")
 def gazette():
-    return [evaluate(GAZETTE, "dev-0", out=name) for name in ("bigram", "unigram")]
+    return [evaluate(GAZETTE, "dev-0", output=name) for name in ("bigram", "unigram")]
 
 
 def write(folder, outputs, expected, train=()):
@@ -36,7 +36,7 @@ def write(folder, outputs, expected, train=()):
     files |= {f"dev-0/out-{n}.tsv": lines for n, lines in enumerate(outputs)}
     for name, texts in files.items():
         (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    return [evaluate(folder, "dev-0", out=f"out-{n}.tsv") for n in range(len(outputs))]
+    return [evaluate(folder, "dev-0", output=f"out-{n}.tsv") for n in range(len(outputs))]
 
 
 # What is found
@@ -120,9 +120,9 @@ def test_mixing_never_makes_the_set_worse_than_the_best_alone(tmp_path_factory, 
     mixture = mix(evaluations, words=2 if words else 0, force=True)
     assert mixture.predicted <= mixture.score * (1 + NOISE)
     written = mixture.apply([folder / "dev-0/out-0.tsv", folder / "dev-0/out-1.tsv"])
-    assert evaluate(folder, "dev-0", out=written).score == pytest.approx(mixture.predicted, rel=1e-5)
+    assert evaluate(folder, "dev-0", output=written).score == pytest.approx(mixture.predicted, rel=1e-5)
     before, after = (
-        {problem.rule.code for path in paths for problem in check_submission(path).problems}
+        {problem.rule.code for path in paths for problem in check(path).problems}
         for paths in ([folder / "dev-0/out-0.tsv", folder / "dev-0/out-1.tsv"], [written])
     )
     assert after <= before | ({"W304"} if before else set())  # which only outputs without other problems have
@@ -181,7 +181,7 @@ def test_a_source_that_lost_lines_meanwhile_is_named(tmp_path):
 
 
 def test_other_metrics(gazette):
-    other = evaluate(GAZETTE, "dev-0", out="unigram", metrics="LogLossHashed8")
+    other = evaluate(GAZETTE, "dev-0", output="unigram", metric="LogLossHashed8")
     with pytest.raises(UsageError, match="were scored with different metrics"):
         mix([gazette[0], other])
 

@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from geval_py import Suite, UsageError
+from geval_py import UsageError
+from geval_py.evaluation import Suite
 from geval_py.explaining.pooled import pool
 
 # Colditz et al. (1994) on the BCG vaccine: log risk ratios and their variances, and the results of

@@ -9,7 +9,7 @@ import pytest
 from resampled import column, ranked
 from scipy import stats
 
-from geval_py import UsageError, compare, evaluate
+from geval_py import UsageError, compare, evaluate, score
 from geval_py.scoring.metrics import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
@@ -103,7 +103,7 @@ def challenge(tmp_path, monkeypatch):
 
 
 def evaluations(challenge, names):
-    return [evaluate(challenge, "dev-0", out=f"out-model={name}.tsv") for name in names.split()]
+    return [evaluate(challenge, "dev-0", output=f"out-model={name}.tsv") for name in names.split()]
 
 
 ALL = "a,seed=0 a,seed=1 a,seed=2 b,seed=0 b,seed=1 b,seed=2 b,seed=3 c,seed=0 c,seed=1 unigram"
@@ -162,7 +162,7 @@ def test_what_cannot_be_compared(names, options, message, challenge):
 
 def test_a_corpus_has_no_runs(challenge):
     systems = [
-        evaluate(list(lines), ["1", "2", "3"], metrics="Pearson", out=name)
+        score(list(lines), ["1", "2", "3"], metric="Pearson", name=name)
         for name, lines in (("out-seed=1.tsv", "123"), ("out-seed=2.tsv", "132"), ("out-model=a.tsv", "321"))
     ]
     with pytest.raises(UsageError) as error:

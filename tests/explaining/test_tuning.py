@@ -13,21 +13,15 @@ from hypothesis import strategies as st
 from profiles import examples
 from scipy import optimize, stats
 
-from geval_py import (
-    ExistingFileError,
-    MalformedLineError,
-    UsageError,
-    check_submission,
-    evaluate,
-    hashed_log_losses,
-    parse_line,
-    tune,
-)
+from geval_py import MalformedLineError, UsageError, check, evaluate, parse_line
+from geval_py.errors import ExistingFileError
 from geval_py.explaining import cross_validation as folds_module
 from geval_py.explaining.cross_validation import Folds, change_of, fit
 from geval_py.explaining.derived import frequent_words
 from geval_py.explaining.guesses import read_guesses
+from geval_py.explaining.tuning import tune
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS
+from geval_py.scoring.metrics.hashed import hashed_log_losses
 from geval_py.scoring.recipes import MAX_PART, Parameters
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -49,7 +43,7 @@ def write(folder, outputs, expected, train=()):
 
 @pytest.fixture(scope="module")
 def gazette():
-    return evaluate(GAZETTE, "dev-0", out="unigram")
+    return evaluate(GAZETTE, "dev-0", output="unigram")
 
 
 @pytest.fixture(scope="module")
@@ -190,10 +184,9 @@ def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
     if not tuning.taken:
         return
     written = tuning.apply(folder / "dev-0/out.tsv")
-    assert evaluate(folder, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+    assert evaluate(folder, "dev-0", output=written).score == pytest.approx(tuning.predicted, rel=1e-5)
     before, after = (
-        {problem.rule.code for problem in check_submission(path).problems}
-        for path in (folder / "dev-0/out.tsv", written)
+        {problem.rule.code for problem in check(path).problems} for path in (folder / "dev-0/out.tsv", written)
     )
     made = tuning.parameters
     is_uniform = made.lambda_ == MAX_PART or any(is_next_to_none(line, made.temperature) for line in outputs)
@@ -210,7 +203,7 @@ def test_infinite_losses_are_counted_and_mended(tmp_path):
     assert (trial.infinite, trial.taken, trial.change.mean) == (0, True, -math.inf)
     assert math.isfinite(tuning.predicted)
     written = tuning.apply(tmp_path / "dev-0/out.tsv")
-    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+    assert evaluate(tmp_path, "dev-0", output=written).score == pytest.approx(tuning.predicted, rel=1e-5)
 
 
 PARAMETERS = {"temperature": 1.0, "lambda": 0.5, "nu": 0.5, "frequent_words": {"the": 0.25, "of": 0.125}, "bits": 10}
@@ -247,7 +240,7 @@ def test_vectors_are_written_as_vectors(tmp_path):
     assert ("commonest words of train" in str(tuning)) == ("nu" in tuning.taken)
     written = tuning.apply(tmp_path / "dev-0/out.tsv")
     assert ":" not in Path(written).read_text()
-    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+    assert evaluate(tmp_path, "dev-0", output=written).score == pytest.approx(tuning.predicted, rel=1e-5)
 
 
 # Folds and intervals
@@ -317,7 +310,7 @@ def test_words_that_a_rule_speaks_of_are_not_listed(odd, tmp_path):
     others = ["fine", "ka:lo", "soft\u00adhyphen"]
     assert list(frequent_words([odd, *others], 9)) == others
     (tmp_path / "out.tsv").write_text(f"{odd}:0.5 :0.5\n", encoding="utf-8")
-    problems = check_submission(tmp_path / "out.tsv").problems
+    problems = check(tmp_path / "out.tsv").problems
     assert {problem.rule.code for problem in problems} & {"W208", "W209", "E113", "E114"}
 
 
@@ -366,13 +359,13 @@ FEW = "the result of tuning on 99 lines may be due to chance"
 )
 def test_refused(lines, arguments, message):
     with pytest.raises(UsageError) as caught:
-        tune(evaluate(["a:0.5 :0.5"] * lines, ["a"] * lines, metrics="PerplexityHashed"), **arguments)
+        tune(evaluate(["a:0.5 :0.5"] * lines, ["a"] * lines, metric="PerplexityHashed"), **arguments)
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("metric", ["Accuracy", "PerplexityHashed:l", "Perplexity", "LogLossHashed:f<exp:the>"])
 def test_only_hashed_metrics(metric):
-    evaluation = evaluate(GAZETTE, "dev-0", out="unigram", metrics=metric)
+    evaluation = evaluate(GAZETTE, "dev-0", output="unigram", metric=metric)
     with pytest.raises(UsageError) as caught:
         tune(evaluation)
     assert str(caught.value) == (
@@ -390,7 +383,7 @@ def test_few_lines(tmp_path):
 
 
 def test_nothing_to_apply():
-    tuning = tune(evaluate([":1"] * 100, ["a"] * 100, metrics="PerplexityHashed"))
+    tuning = tune(evaluate([":1"] * 100, ["a"] * 100, metric="PerplexityHashed"))
     assert tuning.taken == ()
     with pytest.raises(UsageError, match="no parameter makes the output significantly better: leave it as it is"):
         tuning.apply("out.tsv")

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_py import UnreadableFileError, evaluate, tune
+from geval_py import evaluate
+from geval_py.errors import UnreadableFileError
 from geval_py.explaining import cross_validation
 from geval_py.explaining.cross_validation import change_of, fit
 from geval_py.explaining.derived import frequent_words, read_parameters
 from geval_py.explaining.guesses import read_guesses
+from geval_py.explaining.tuning import tune
 from geval_py.scoring.recipes import ByLine, Parameters
 
 LINES = 300
@@ -56,7 +58,7 @@ def test_by_line_is_better_where_lines_differ(evaluation, tmp_path):
     assert tuning.trials[2].score < 0.95 * tuning.trials[1].score
     written = tuning.apply(tmp_path / "dev-0/out.tsv")
     assert written == str(tmp_path / "dev-0/out-tuned=by-line.tsv")
-    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-5)
+    assert evaluate(tmp_path, "dev-0", output=written).score == pytest.approx(tuning.predicted, rel=1e-5)
     parameters, _ = read_parameters(written.replace(".tsv", ".tuning.json"))
     assert parameters == tuning.parameters
     assert "Take lambda and nu by line, for the 40 commonest words of train" in str(tuning)
@@ -79,9 +81,9 @@ def test_more_words_are_tried_after_the_commonest(tmp_path):
     written = tuning.apply(tmp_path / "dev-0/out.tsv")
     with open(written) as file:
         assert len(file.readline().split(" ")) == 1024
-    assert evaluate(tmp_path, "dev-0", out=written).score == pytest.approx(tuning.predicted, rel=1e-6)
+    assert evaluate(tmp_path, "dev-0", output=written).score == pytest.approx(tuning.predicted, rel=1e-6)
     assert ", 1500 words" in str(tuning)
-    few = tune(evaluate(tmp_path, "dev-0", out="out.tsv"), words=100)
+    few = tune(evaluate(tmp_path, "dev-0", output="out.tsv"), words=100)
     assert [trial.words for trial in few.trials] == [0, 100, 100]
 
 
@@ -162,7 +164,7 @@ def test_a_tuned_line_has_the_loss_that_was_computed(tmp_path_factory, by_line, 
     assert parameters.as_vectors == many
     tuned = (parameters.rewrite_line([text], number) for number, text in enumerate(TEXTS, 1))
     (folder / "dev-0/new.tsv").write_text("".join(f"{line}\n" for line in tuned))
-    tuned = evaluate(folder, "dev-0", out="new.tsv")
+    tuned = evaluate(folder, "dev-0", output="new.tsv")
     losses, some = guesses.losses(parameters), np.array([1, 4])
     assert tuned.line_losses == pytest.approx(losses.tolist(), abs=1e-4)
     assert guesses.losses(parameters, some) == pytest.approx(losses[some], rel=1e-12)
@@ -194,7 +196,7 @@ def test_a_line_unlike_all_others_keeps_a_rest(tmp_path):
     (tmp_path / "dev-0/out-other.tsv").write_text(":1\n" * 600)
     written = tuning.apply(tmp_path / "dev-0/out-other.tsv")
     (tmp_path / "dev-0/expected.tsv").write_text("unseen\n" * 600)
-    assert evaluate(tmp_path, "dev-0", out=written).score <= 1024 / 1e-6 * 1.01  # the least rest, of a bucket
+    assert evaluate(tmp_path, "dev-0", output=written).score <= 1024 / 1e-6 * 1.01  # the least rest, of a bucket
 
 
 @pytest.mark.parametrize(

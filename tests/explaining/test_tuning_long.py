@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from geval_py import evaluate, mix, tune
+from geval_py import evaluate
+from geval_py.explaining.mixing import mix
+from geval_py.explaining.tuning import tune
 
 pytestmark = pytest.mark.long
 
@@ -37,7 +39,7 @@ def lines(words, probabilities, rests):
 
 
 def scored(outputs, answers):
-    return evaluate(outputs, answers, metrics="PerplexityHashed")
+    return evaluate(outputs, answers, metric="PerplexityHashed")
 
 
 def listed(rng, lines):
@@ -57,7 +59,7 @@ def test_useless_tunings_are_left(tmp_path):
         outputs, answers = lines(words, probabilities, rests), draw(rng, words, probabilities, rests)
         for name, texts in (("out", outputs), ("expected", answers)):
             (tmp_path / f"dev-0/{name}.tsv").write_text("".join(f"{line}\n" for line in texts))
-        tuning = tune(evaluate(tmp_path, "dev-0", metrics="PerplexityHashed"), temperature=True)
+        tuning = tune(evaluate(tmp_path, "dev-0", metric="PerplexityHashed"), temperature=True)
         taken += bool(tuning.taken)
         useful += any(trial.score < tuning.score for trial in tuning.trials)
     print(f"\n{TRIALS} outputs right as they are: {taken} tuned; by the mean alone {useful}")

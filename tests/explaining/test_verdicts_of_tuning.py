@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from geval_py import evaluate, tune
+from geval_py import evaluate
 from geval_py.explaining.cross_validation import Change
 from geval_py.explaining.guesses import read_guesses
+from geval_py.explaining.tuning import tune
 from geval_py.scoring.recipes import Parameters
 
 LISTED = 8
@@ -24,7 +25,9 @@ def test_verdicts(high, taken, verdict):
 
 
 def test_ten_numbers_by_line_need_a_smaller_p():
-    tuning = tune(evaluate("challenges/gazette", "dev-0", out="bigram"), words=0, temperature=True, documents=False)
+    tuning = tune(
+        evaluate("challenges/gazette", "dev-0", output="bigram"), words=0, temperature=True, documents=False
+    )
     by_line = tuning.trials[-1]
     assert by_line.names == ("by-line",)
     assert 0.01 < by_line.change.p_value < 0.05

@@ -80,4 +80,4 @@ def test_scores_on_gazette(name, score, tmp_path):
     challenge = Challenge.open(GAZETTE)
     output = tmp_path / "out.tsv"
     write_output(output, predict(name, challenge["dev-0"], train=challenge["train"]))
-    assert evaluate(GAZETTE, "dev-0", out=str(output)).score == pytest.approx(score, abs=0.01)
+    assert evaluate(GAZETTE, "dev-0", output=str(output)).score == pytest.approx(score, abs=0.01)

@@ -14,10 +14,11 @@ from kenlm_golden import TEXTS
 from profiles import examples
 from test_kenlm import corpus_of, estimated
 
-from geval_py import Item, parse_line, predict
+from geval_py import parse_line, predict
 from geval_py.errors import MalformedLineError, ModelError, UsageError
 from geval_py.modelling.estimation import Estimation, estimate
 from geval_py.modelling.ngram_model import LanguageModel, NgramModel
+from geval_py.reading.items import Item
 
 BINARY = Path(__file__).parents[1] / "data" / "kenlm-binary"
 WORD = st.sampled_from("abcdefg")

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from tiny_models import PIECES, Markov, word_probability
 
-from geval_py import Item, ModelError, NextTokens, UsageError, predict
+from geval_py import UsageError, predict
+from geval_py.errors import ModelError
 from geval_py.modelling import predicting, word_search
-from geval_py.modelling.word_search import WHITE, CheckedModel, TokenContext, WordSearch
+from geval_py.modelling.word_search import WHITE, CheckedModel, NextTokens, TokenContext, WordSearch
+from geval_py.reading.items import Item
 
 SEEDS = range(3)
 

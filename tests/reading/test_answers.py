@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from geval_py.reading.sources import absolute, state_at
 
 from geval_py import Challenge, evaluate
 from geval_py.cli import main
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
 from geval_py.reading import parquet
+from geval_py.reading.files import absolute, state_at
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.splits import find_answers
 
@@ -70,7 +70,7 @@ def test_a_challenge_with_other_answers(write, tmp_path, monkeypatch, capsys):
             (tmp_path / name / out).write_text(OUT)
     (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"{word}\n" for word in WORDS))
     write(tmp_path / "dev-1")
-    of_tsv, of_other = (evaluate(tmp_path, name, out="out-a.tsv") for name in ("dev-0", "dev-1"))
+    of_tsv, of_other = (evaluate(tmp_path, name, output="out-a.tsv") for name in ("dev-0", "dev-1"))
     assert of_tsv.scores == of_other.scores
     assert of_tsv.lines().equals(of_other.lines())
     assert [item.expected for item in Challenge.open(tmp_path)["dev-1"]] == WORDS

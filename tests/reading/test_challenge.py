@@ -7,8 +7,6 @@ import gzip
 import lzma
 
 import pytest
-from geval_py.reading.sources import find_file
-from geval_py.suite import evaluate_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,8 +18,10 @@ from geval_py.errors import (
     UnreadableFileError,
     UsageError,
 )
+from geval_py.evaluation import evaluate_all
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import Task
+from geval_py.reading.files import find_file
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import locate, read_header, read_vocabulary
 from geval_py.text import natural_order
@@ -108,8 +108,8 @@ def test_find_file(names, found, tmp_path, monkeypatch):
 AMBIGUOUS = {
     "in": lambda: locate(dev0(needs_items=True)),
     "expected": lambda: locate(dev0()),
-    "out": lambda: evaluate_all(".", "dev-0", metrics="LikelihoodHashed"),
-    "out-a=1": lambda: evaluate_all(".", "dev-0", metrics="LikelihoodHashed"),
+    "out": lambda: evaluate_all(".", "dev-0", metric="LikelihoodHashed"),
+    "out-a=1": lambda: evaluate_all(".", "dev-0", metric="LikelihoodHashed"),
 }
 
 

@@ -15,15 +15,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from geval_py.reading.sources import FORMAT_ENDINGS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from geval_py import evaluate, read_output
+from geval_py import evaluate, read_output, score_file
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
-from geval_py.reading import sources
+from geval_py.reading import files
+from geval_py.reading.files import FORMAT_ENDINGS
 from geval_py.reading.formats import FORMATS
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
@@ -101,7 +101,7 @@ def challenge(folder):
 def test_scores_are_those_of_the_tsv(ending, tmp_path):
     test = challenge(tmp_path)
     convert(str(test / "out-f=.tsv"), str(test / f"out-f=x{ending}"))
-    of_tsv, of_other = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", f"x{ending}"))
+    of_tsv, of_other = (evaluate(tmp_path, "dev-0", output=f"out-f={name}") for name in (".tsv", f"x{ending}"))
     assert of_tsv.scores == of_other.scores
     assert of_other.output.parameters == {"f": "x"}
     tables = [one.lines().assign(output=lambda table: table["output"].map(parse_line)) for one in (of_tsv, of_other)]
@@ -247,13 +247,13 @@ def test_ids_of_csv(text, note, tmp_path, capsys, monkeypatch):
     assert warning in capsys.readouterr().err
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        evaluate(("out.csv", "expected.tsv"), metrics="LogLossHashed")
+        score_file("out.csv", "expected.tsv", metric="LogLossHashed")
     assert [str(one.message) for one in caught] == [message][: bool(note)]
     first, last = text.splitlines()[1].split(",")[0], text.splitlines()[-1].split(",")[0]
     if text.lower().startswith("id"):
         answers = [{"id": last, "expected": "b"}, {"id": first, "expected": "a"}]
         (tmp_path / "ids.json").write_text(json.dumps(answers))
-        evaluation = evaluate(("out.csv", "ids.json"), metrics="LogLoss", vocabulary=["a", "b"])
+        evaluation = score_file("out.csv", "ids.json", metric="LogLoss", vocabulary=["a", "b"])
         assert [item.output.split()[0] for item in evaluation.read_items()] == ["a:0.5", "a:0.75"]
         assert printed("ids.json").err == ""
         (tmp_path / "ids.json").write_text(json.dumps([{"id": "0", "expected": "a"}, {"id": "1", "expected": "b"}]))
@@ -449,14 +449,14 @@ def test_json_lines_in_parts_and_changed_files(tmp_path):
     rows = (test / "whole.jsonl").read_text().splitlines(keepends=True)
     for number, row in enumerate(rows):
         (test / f"out-f=x-{number}-of-3.jsonl").write_text(row)
-    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", "x.jsonl"))
+    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", output=f"out-f={name}") for name in (".tsv", "x.jsonl"))
     assert of_tsv.scores == of_parts.scores
     assert of_tsv.lines().equals(of_parts.lines())
     path = output_at(str(test / "whole.jsonl")).path
-    before = sources.state_at(path)
+    before = files.state_at(path)
     assert pickle.loads(pickle.dumps(path)).state == before
     (test / "whole.jsonl").write_text(rows[0])
-    assert sources.state_at(path) != before
+    assert files.state_at(path) != before
 
 
 def sample(number=0, choices=(" yes", " no"), logs=("-0.5", "-1.25"), **more):
@@ -564,7 +564,7 @@ def test_outputs_and_answers_with_less_usual_endings(tmp_path):
     outputs = find_outputs(str(test))
     assert [one.name for one in outputs] == ["out-f=.tsv", "out-f=1.json", "out-f=1.ndjson", "out-f=1.pq"]
     for one in outputs[1:]:
-        assert (one.parameters, evaluate(tmp_path, "dev-0", out=one.name).scores) == ({"f": "1"}, of_tsv)
+        assert (one.parameters, evaluate(tmp_path, "dev-0", output=one.name).scores) == ({"f": "1"}, of_tsv)
 
 
 def test_samples_of_lm_evaluation_harness(tmp_path):

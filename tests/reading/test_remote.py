@@ -6,13 +6,13 @@ from pathlib import Path
 
 import fsspec
 import pytest
-from geval_py.reading.sources import find_file, is_remote, names_in
 from servers import s3_server, sftp_server
 
 import geval_py
 from geval_py.errors import MissingFileError, PartsError, UnreadableFileError, UsageError
 from geval_py.reading import remote
 from geval_py.reading.challenge import Challenge
+from geval_py.reading.files import find_file, is_remote, names_in
 from geval_py.reading.lines import LineReader, read_lines
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -49,8 +49,8 @@ def write_challenge(write, top):
 
 def check_challenge(top, geval):
     """All that reads files: the same numbers, signature and lines as of the challenge on this machine."""
-    here = geval_py.evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv")
-    there = geval_py.evaluate(top, "dev-0", out="bigram")
+    here = geval_py.evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
+    there = geval_py.evaluate(top, "dev-0", output="bigram")
     assert here == there
     assert list(here.read_items()) == list(there.read_items())
     assert there.output.name == "out-model=bigram.tsv"
@@ -76,7 +76,7 @@ def test_a_challenge_on_an_s3_server(geval, monkeypatch, tmp_path):
         write_challenge(system.pipe_file, "runs/challenge")
         check_challenge("s3://runs/challenge", geval)
         with pytest.raises(MissingFileError) as caught:
-            geval_py.evaluate("s3://runs/challenge", "dev-0", out="s3://runs/nothing.tsv")
+            geval_py.evaluate("s3://runs/challenge", "dev-0", output="s3://runs/nothing.tsv")
         assert str(caught.value).startswith("No file with the test results: `s3://runs/nothing.tsv`")
 
 

@@ -9,13 +9,13 @@ import json
 import pickle
 
 import pytest
-from geval_py.reading.sources import absolute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import Challenge, evaluate
 from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
+from geval_py.reading.files import absolute
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.selector import SPACE, selected_file
 
@@ -177,7 +177,7 @@ def test_commands_use_the_selector_of_config_txt(challenge, geval):
     assert "out-b.jsonl  1.00" in geval("compare", "-t", "test-A")[1]
     assert geval("report", "-t", "test-A", "--html", "page.html")[0] == 0
     assert geval("-o", "out-b.jsonl", "--diff", "out.jsonl")[1].startswith("0.5\tfirst\t")
-    assert evaluate(Challenge.open("."), "test-A", out="out.jsonl").score == pytest.approx(4 / 7)
+    assert evaluate(Challenge.open("."), "test-A", output="out.jsonl").score == pytest.approx(4 / 7)
     signatures = {
         geval("-o", "out.jsonl", "--format", "json", "--selector", keys)[1] for keys in ("root/items", "root/foo")
     }

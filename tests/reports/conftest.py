@@ -42,7 +42,7 @@ def made(sayings):
 
     @functools.cache
     def make(metric, *names):
-        first, *others = [evaluate(sayings, "dev-0", out=f"out-{name}.tsv", metrics=metric) for name in names]
+        first, *others = [evaluate(sayings, "dev-0", output=f"out-{name}.tsv", metric=metric) for name in names]
         return Report(first, others)
 
     return make

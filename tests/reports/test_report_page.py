@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from geval_py import evaluate, evaluate_all
+from geval_py import evaluate, evaluate_all, score
 from geval_py.cli import main
 from geval_py.reports.page import charts, page
 from geval_py.reports.report import Report
@@ -111,14 +111,14 @@ def test_the_worst_lines_come_first(gazette):
 
 def test_an_output_of_rests_alone_and_of_infinite_losses():
     for line in (":1", "x:1 :0"):
-        text = page(Report(evaluate([line] * 150, ["a", "b", "c"] * 50, metrics="PerplexityHashed8")), "none")
+        text = page(Report(evaluate([line] * 150, ["a", "b", "c"] * 50, metric="PerplexityHashed8")), "none")
         assert ">NaN" not in text
         assert ": NaN" not in text
         assert ("lines have an infinite loss" in text) == (line != ":1")
 
 
 def test_a_single_line():
-    text = page(Report(evaluate(["a:0.5 :0.5"], ["a"], metrics="LogLossHashed")), "one")
+    text = page(Report(score(["a:0.5 :0.5"], ["a"], metric="LogLossHashed")), "one")
     assert "1 line</p>" in text
     assert "All lines, the worst first" in text
 
@@ -128,7 +128,7 @@ LONG_METRICS = [pytest.param(metric, marks=pytest.mark.long) for metric in ("Cro
 
 @pytest.mark.parametrize("metric", ["Perplexity", "LikelihoodHashed", *LONG_METRICS])
 def test_other_metrics(metric):
-    evaluation = evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv", metrics=metric)
+    evaluation = evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv", metric=metric)
     text = page(Report(evaluation), "Gazette")
     assert ('id="luck"' in text) == ("Hashed" in metric)
     assert ('id="help"' in text) == (metric in ("LikelihoodHashed", "CrossEntropyHashed"))
@@ -139,7 +139,7 @@ def test_where_documents_matter_the_interval_is_by_document():
     rows = [(document, document % 2 and n % 2) for document in range(12) for n in range(25)]
     lines = [f"word{n}:0.9 :0.1" if known else "other:0.5 :0.5" for n, (_, known) in enumerate(rows)]
     inputs, words = [f"d{document}\tx\ty" for document, _ in rows], [f"word{n}" for n in range(300)]
-    found = Report(evaluate(lines, words, metrics="PerplexityHashed", inputs=inputs))
+    found = Report(score(lines, words, metric="PerplexityHashed", inputs=inputs))
     assert re.fullmatch(
         r"lines with the same value in column 1 have similar losses: intervals are computed by document .*",
         *found.notes,

@@ -18,12 +18,12 @@ GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
 
 def test_the_unigram_is_scored_as_an_output_would_be():
-    report = Report(evaluate(GAZETTE, "dev-0", out="unigram"))
+    report = Report(evaluate(GAZETTE, "dev-0", output="unigram"))
     counts = report.words_of_train
     total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
     line = " ".join(f"{word}:{count / total * (1 - once / total)!r}" for word, count in counts.items())
     answers = (GAZETTE / "dev-0/expected.tsv").read_text().splitlines()
-    scored = evaluate([f"{line} :{once / total!r}"] * len(answers), answers, metrics="PerplexityHashed")
+    scored = evaluate([f"{line} :{once / total!r}"] * len(answers), answers, metric="PerplexityHashed")
     assert report.unigram == pytest.approx(scored.score, rel=1e-9)
 
 
@@ -62,7 +62,7 @@ AGAINST_REFERENCES = {
 
 @pytest.mark.parametrize(("out", "metric"), AGAINST_REFERENCES)
 def test_the_first_sentence_compares_with_what_knows_little(out, metric):
-    text = page(Report(evaluate(GAZETTE, "dev-0", out=out, metrics=metric)), "Gazette")
+    text = page(Report(evaluate(GAZETTE, "dev-0", output=out, metric=metric)), "Gazette")
     sentence = re.search(r"<li>(.*)</li>|</main>", text)[1]
     if AGAINST_REFERENCES[out, metric] is None:
         assert not sentence.startswith(metric)
@@ -75,14 +75,14 @@ def test_the_first_sentence_compares_with_what_knows_little(out, metric):
     [("a:1 :0", "∞: worse than"), (":1", "1,024: about as good as"), ("a:0.9 :0.1", "10,240: 10.0 times worse than")],
 )
 def test_an_output_that_is_no_better_than_one_that_knows_nothing(line, sentence):
-    text = page(Report(evaluate([line] * 9, ["b"] * 9, metrics="PerplexityHashed")), "none")
+    text = page(Report(evaluate([line] * 9, ["b"] * 9, metric="PerplexityHashed")), "none")
     assert f"<li>PerplexityHashed {sentence} {NOTHING} (1,024).</li>" in text
 
 
 @pytest.mark.parametrize("metric", ["LikelihoodHashed", "LogLossHashed", "CrossEntropyHashed"])
 def test_figures_of_groups_are_perplexities_whatever_the_unit(metric):
     own, other = (
-        Report(evaluate(GAZETTE, "dev-0", out="unigram", metrics=name)) for name in (metric, "PerplexityHashed")
+        Report(evaluate(GAZETTE, "dev-0", output="unigram", metric=name)) for name in (metric, "PerplexityHashed")
     )
     grouping = group_by_range(map(len, other.expected), LENGTHS)
     figures = [[(row.value, row.low, row.high) for row in report.rows(grouping)] for report in (own, other)]
@@ -90,7 +90,7 @@ def test_figures_of_groups_are_perplexities_whatever_the_unit(metric):
 
 
 def test_infinite_losses_are_counted_and_left_out_of_figures():
-    report = Report(evaluate(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metrics="LogLossHashed"))
+    report = Report(evaluate(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metric="LogLossHashed"))
     (row,) = report.rows(group_by_range([1] * 4, LENGTHS))
     assert (row.lines, row.value) == (4, pytest.approx(math.exp(np.mean(report.finite))))
 

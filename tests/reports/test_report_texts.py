@@ -8,7 +8,8 @@ import pytest
 from scorers import perfect_line
 from translations import LINES
 
-from geval_py import calibration, evaluate
+from geval_py import evaluate, score
+from geval_py.explaining.calibration import calibration
 from geval_py.explaining.significance import MIN_LINES, Interval
 from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, ChartRow
@@ -55,7 +56,7 @@ def test_the_score_of_a_group_is_that_of_its_lines(sayings, made):
     report = made("BLEU", "middling")
     rows = report.rows(dict(report.columns())["Document"])
     assert [(row.label, row.lines) for row in rows] == [("d0", 20), ("d1", 20), ("d2", 20)]
-    alone = evaluate(sayings, "dev-0", out="out-middling.tsv", metrics="BLEU:f<in<Document>:d1>").score
+    alone = evaluate(sayings, "dev-0", output="out-middling.tsv", metric="BLEU:f<in<Document>:d1>").score
     assert rows[1].value == alone
     assert rows[1].low <= alone <= rows[1].high
 
@@ -67,7 +68,7 @@ def test_what_is_best_and_worst_is_said(page_of):
 
 
 def test_no_best_score_is_said_where_there_is_none():
-    report = Report(evaluate(["0.5", "0.9", "0.1"], ["1", "3", "8"], metrics="Improvement@0.5"))
+    report = Report(score(["0.5", "0.9", "0.1"], ["1", "3", "8"], metric="Improvement@0.5"))
     text = page(report, "Improvement")
     assert sentences(text, "quality")[-1].endswith("Of Improvement@0.5, higher is better.")
     assert sentences(text, "spread")[0].startswith("The mean of the lines is 0.")
@@ -83,7 +84,7 @@ def test_every_metric_has_a_page_without_empty_panels(tmp_path, metric):
     from geval_py.cli import main
 
     assert main(["--init", "--expected-directory", str(tmp_path / "new"), "--metric", metric]) == 0
-    report = Report(evaluate(tmp_path / "new", "test-A", out=str(perfect(tmp_path / "new", METRICS[metric]))))
+    report = Report(evaluate(tmp_path / "new", "test-A", output=str(perfect(tmp_path / "new", METRICS[metric]))))
     text = page(report, metric)
     assert {"quality"} <= set(panels_of(text))
     assert ("spread" in panels_of(text)) == (len(report.finite) > 0) == ("culprits" in panels_of(text))
@@ -107,7 +108,7 @@ def test_at_most_eight_columns_have_a_panel():
     """The first of those that divide the lines."""
     rows = ["\t".join(["same", *(f"{'ab'[n // 30]}{column}" for column in range(9))]) for n in range(60)]
     for metric, line in (("Accuracy", "x"), ("LogLossHashed", "x:0.5 y:0.25 :0.25")):
-        report = Report(evaluate([line] * 60, ["x", "y"] * 30, metrics=metric, inputs=rows))
+        report = Report(score([line] * 60, ["x", "y"] * 30, metric=metric, inputs=rows))
         assert [name for name, _ in report.columns()] == [f"column {n}" for n in range(2, 10)]
 
 
@@ -116,7 +117,7 @@ def test_at_most_eight_columns_have_a_panel():
     ("LogLossHashed:f<in<1>:a>", 200, False),
 ])  # fmt: skip
 def test_what_can_be_tuned(metric, lines, can_be):
-    evaluation = evaluate(["x:0.5 :0.5"] * lines, ["x"] * lines, metrics=metric, inputs=["a b"] * lines)
+    evaluation = score(["x:0.5 :0.5"] * lines, ["x"] * lines, metric=metric, inputs=["a b"] * lines)
     assert Report(evaluation).can_be_tuned == can_be
 
 
@@ -189,32 +190,32 @@ def test_how_an_interval_was_computed(interval, text):
 
 
 def test_infinite_losses_and_words_that_explain_nothing_are_said():
-    report = Report(evaluate(["x:0.5 :0.5"] * 28 + ["y:1"] * 2, ["x"] * 30, metrics="LogLossHashed"))
+    report = Report(evaluate(["x:0.5 :0.5"] * 28 + ["y:1"] * 2, ["x"] * 30, metric="LogLossHashed"))
     assert (report.comparison, panels.help_panel(report)) == (None, None)
     text = page(report, "x")
     assert sentences(text, "spread")[0].endswith(" The drawing leaves out 2 lines with an infinite loss.")
-    text = page(Report(evaluate(["x:0.5 :0.5"] * 30, ["x"] * 30, metrics="LogLossHashed")), "x")
+    text = page(Report(evaluate(["x:0.5 :0.5"] * 30, ["x"] * 30, metric="LogLossHashed")), "x")
     assert "infinite" not in sentences(text, "spread")[0]
     assert sentences(text, "culprits")[0] == "No word or shape of a word is significantly more common in bad lines."
 
 
 @pytest.mark.parametrize(("share", "how"), [(0.9, "it is overconfident"), (0.2, "it is underconfident")])
 def test_how_sure_an_output_should_be_is_said(share, how):
-    evaluation = evaluate([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metrics="LogLossHashed")
+    evaluation = evaluate([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metric="LogLossHashed")
     assert panels.calibration_panels(calibration(evaluation))["honest"].finding.endswith(f": {how}.")
 
 
 def test_buckets_have_no_luck():
     """They hold for one seed of the hash."""
     for line, is_known in (("x:0.5 :0.5", True), ("-1 -1", False)):
-        report = Report(evaluate(["x:0.5 :0.5"] * 29 + [line], ["x"] * 30, metrics="LogLossHashed1"))
+        report = Report(evaluate(["x:0.5 :0.5"] * 29 + [line], ["x"] * 30, metric="LogLossHashed1"))
         assert (panels.luck_panel(report) is not None) == is_known
 
 
 def test_strangers_texts_are_harmless():
     hostile = "</script><img/src=x/onerror=alert(1)>"
     lines = [f"{hostile} a b c\u202e"] * 12 + ["a b c d"] * 12
-    text = page(Report(evaluate(lines, lines, metrics="BLEU")), hostile)
+    text = page(Report(evaluate(lines, lines, metric="BLEU")), hostile)
     assert "<img" not in text
     assert "\u202e" not in text
 
@@ -223,7 +224,7 @@ def test_an_infinitely_bad_score_is_sorted_as_the_worst():
     """The page's script sorts by numbers, as JavaScript writes them."""
     outputs = ["a:0.9 b:0.1 c:0", "a:0.5 b:0.5 c:0", "a:0.5 b:0.5 c:0"]
     prior = ["x\ta:0.5 b:0.25 c:0.25"] * 3
-    text = page(Report(evaluate(outputs, ["a", "b", "c"], metrics="LogSkillScore", inputs=prior)), "x")
+    text = page(Report(score(outputs, ["a", "b", "c"], metric="LogSkillScore", inputs=prior)), "x")
     assert re.findall(r'data-key="([^"]+)"', text) == ["-Infinity", "0.5", "0.84799690655495"]
     assert ">−∞<" in text
 
@@ -233,7 +234,7 @@ def test_features_of_bad_lines_are_shown_with_their_costs():
     words = ["bad" if n % 4 == 0 else "good" for n in range(400)]
     shares = [math.exp(-(6.0 if word == "bad" else 2.0) - n / 1e4) for n, word in enumerate(words)]
     lines = [f"{word}:{share!r} x:{1 - share!r}" for word, share in zip(words, shares, strict=True)]
-    report = Report(evaluate(lines, words, metrics="LogLossHashed"))
+    report = Report(evaluate(lines, words, metric="LogLossHashed"))
     assert report.features.names[0] == "exp:bad"
     assert report.features.columns["count"][0] == 100
     assert report.features.columns["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_py import Scorer, UsageError, evaluate, format_line, hashed_log_losses, perplexity, write_output
+from geval_py import UsageError, evaluate, format_line, score, write_output
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring import arrays
+from geval_py.scoring.arrays import Scorer, perplexity
 from geval_py.scoring.kernel import backends, packed_words
 from geval_py.scoring.kernel.packed_words import Unit
+from geval_py.scoring.metrics.hashed import hashed_log_losses
 
 WORDS = ("the", "a", "of", "żółć", "水", ":", "a:b", "unbelievable", "word", "words", "12345678", "\t")
 MANY = tuple(f"{chr(97 + n % 26) * (n % 11 + 1)}{n}" for n in range(300))
@@ -297,7 +299,7 @@ def test_a_word_that_is_there_twice_has_the_sum_of_both(how):
         found, wanted = (scorer.losses(row, [word], **how)[0] for scorer, row in zip(scorers, rows, strict=True))
         assert found == pytest.approx(wanted, rel=1e-12)
     found = [
-        evaluate(scorer.predictions(row, **how), ["the"], metrics="LogLoss", vocabulary=["the", "a"]).score
+        score(scorer.predictions(row, **how), ["the"], metric="LogLoss", vocabulary=["the", "a"]).score
         for scorer, row in zip(scorers, rows, strict=True)
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-12)
@@ -327,7 +329,7 @@ def test_rows_may_be_sequences():
     assert_same(scorer.losses((ids, rows), expected).ravel(), flat.tolist())
     rests = np.full((2, 4), 0.1)
     assert scorer.losses(rows, expected, rest=rests).tolist() == scorer.losses(rows, expected, rest=0.1).tolist()
-    score = evaluate(scorer.predictions(rows), expected, metrics="PerplexityHashed").score
+    score = evaluate(scorer.predictions(rows), expected, metric="PerplexityHashed").score
     assert scorer.score(rows, expected) == score
     assert scorer.score(rows, expected) == math.exp(math.fsum(flat) / 8)
     with pytest.raises(UsageError, match=r"^there is no row to score$"):
@@ -374,7 +376,7 @@ def test_tables_are_predictions(tmp_path):
     write_output(tmp_path / "out.tsv", table, vocabulary=["a", "the"])
     assert (tmp_path / "out.tsv").read_text() == "a:0.25 the:0.5 :0.25\na:0.5 the:0.125 :0.375\n"
     score = Scorer(["the", "a"]).score(table, ["the", "a"])
-    assert evaluate(table, ["the", "a"], metrics="PerplexityHashed").score == pytest.approx(score)
+    assert score(table, ["the", "a"], metric="PerplexityHashed").score == pytest.approx(score)
 
 
 def test_an_id_that_is_no_place_of_a_word():

@@ -10,8 +10,8 @@ import pytest
 from geval_py.errors import CorruptFileError, EmptyFileError, GevalError, LineCountError, MalformedLineError
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks
-from geval_py.scoring.blocks import Threads, in_order, map_blocks
-from geval_py.scoring.evaluate import score_blocks
+from geval_py.scoring.blocks import in_order, map_blocks
+from geval_py.scoring.evaluate import score_block
 from geval_py.scoring.metrics import column_of, find_metric
 
 HASHED = column_of(find_metric("LogLossHashed"), frozenset())
@@ -41,12 +41,12 @@ def files(tmp_path, monkeypatch):
 
     yield run
     for reader in opened:
-        reader.source.close()
+        reader.__exit__()
 
 
 def mapped(readers, work, threads, **how):
     output, expected = (*readers, None)[:2]
-    return map_blocks(output, expected, lambda parts: work(*parts), Threads(threads), **how)
+    return map_blocks(output, expected, work, threads=threads, **how)
 
 
 BLOCKS = {
@@ -114,9 +114,9 @@ ERRORS = {
 @EACH_NUMBER_OF_THREADS
 @pytest.mark.parametrize(("output", "expected", "error", "line"), ERRORS.values(), ids=ERRORS)
 def test_errors_come_in_the_order_of_lines(output, expected, error, line, threads, files):
-    work = partial(score_blocks, {HASHED: ()}, "expected.tsv", False)
+    work = partial(score_block, {HASHED: ()}, "expected.tsv", "out.tsv", False)
     with pytest.raises(error) as caught:
-        list(map_blocks(*files(output, expected), work, Threads(threads), matched=True))
+        list(map_blocks(*files(output, expected), work, threads=threads, matched=True))
     found = caught.value.line if error is MalformedLineError else caught.value.lines
     assert found == line
 

@@ -1,13 +1,10 @@
 """A cluster inside of this process scores as one thread: the quick sibling of the trials in test_cluster.py."""
 
-import gzip
 import os
 import warnings
-from copy import copy
 
 import pytest
 from dask_clusters import cut
-from geval_py.reading.sources import find_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -15,8 +12,7 @@ from random_outputs import differences, files, long_files, result, split_of, wri
 
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.config import Task
-from geval_py.scoring.blocks import Threads
-from geval_py.scoring.cluster import Cluster
+from geval_py.scoring import cluster as clusters
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 METRICS = ("LogLossHashed1", "LikelihoodHashed:l")  # of few buckets: the seeds count
@@ -35,35 +31,19 @@ def cluster():
         ) as workers,
         distributed.Client(workers, set_as_default=False) as client,
     ):
-        yield Cluster(client)
-
-
-def with_threads(cluster, threads):
-    cluster = copy(cluster)
-    cluster.threads = threads
-    return cluster
+        yield client
 
 
 @settings(deadline=None, derandomize=True, max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
-@given(
-    output=st.one_of(files, long_files),
-    difference=differences,
-    pieces=st.integers(1, 8),
-    of_share=st.integers(1, 9),
-    lines=st.integers(1, 40),
-    workers=st.integers(1, 50),
-)
-def test_a_cluster_scores_as_one_thread(
-    output, difference, pieces, of_share, lines, workers, cluster, tmp_path_factory
-):
+@given(output=st.one_of(files, long_files), difference=differences, ranges=st.integers(1, 20))
+def test_scores_as_one_thread(output, difference, ranges, cluster, tmp_path_factory):
     """The same signature, losses and texts, to the last bit, or the same error."""
     folder = tmp_path_factory.mktemp("cluster")  # after an error workers may still be reading the one before
     split = write(folder, output, difference)
-    want = result(split, METRICS, workers=Threads(1))
-    size = max(len(output) // pieces, 1)
+    want = result(split, METRICS, threads=1)
     with pytest.MonkeyPatch.context() as patch:
-        cut(patch, size, of_share, lines)
-        assert result(split, METRICS, workers=with_threads(cluster, workers)) == want
+        cut(patch, max(len(output) // ranges, 1))
+        assert result(split, METRICS, cluster=cluster) == want
 
 
 LINES = [b"a:0.5 :0.5\n", b":1\n", b"the:0.25 a:0.5 :0.25\n"] * 70
@@ -75,47 +55,20 @@ def written(folder, text, lines=210):
     return split_of(folder)
 
 
-@pytest.mark.parametrize("workers", [1, 7, 10_000])
 @pytest.mark.parametrize(
     "text",
     [b"", b"\n", b"".join(LINES[:10]), b"".join(LINES[:10]).rstrip(b"\n"), b"".join(LINES[:9]) + b"broken\n"],
     ids=["empty", "a line end", "lines", "no last line end", "malformed at the end"],
 )
-def test_few_lines_and_many_workers(text, workers, cluster, tmp_path, monkeypatch):
+def test_scores_few_lines_as_one_thread(text, cluster, tmp_path, monkeypatch):
     split = written(tmp_path, text, 10)
-    want = result(split, METRICS, workers=Threads(1))
-    assert result(split, METRICS, workers=with_threads(cluster, workers)) == want
-    cut(monkeypatch, 7, 3)
-    assert result(split, METRICS, workers=with_threads(cluster, workers)) == want
+    want = result(split, METRICS, threads=1)
+    assert result(split, METRICS, cluster=cluster) == want
+    cut(monkeypatch, 7)
+    assert result(split, METRICS, cluster=cluster) == want
 
 
-@pytest.mark.parametrize("workers", [1, 2, 50])
-def test_a_share_is_two_tasks_that_are_sent_in_batches(workers, cluster, tmp_path, monkeypatch):
-    """However many ranges and parts it has; a task that scores has hardly more than MAX_LINES."""
-    sent, batches = [], []
-    send = cluster.client.map
-
-    def sending(call, tasks, *more, **how):
-        sent.extend(task.func.__name__ for task in tasks)
-        batches.append(len(tasks))
-        return send(call, tasks, *more, **how)
-
-    monkeypatch.setattr(cluster.client, "map", sending)
-    split = written(tmp_path, b"".join(LINES))
-    cut(monkeypatch, 40, 10_000)
-    evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=cluster)
-    assert sorted(sent) == ["count", "work_on"]
-    sent.clear()
-    batches.clear()
-    shares = -(-(tmp_path / "out.tsv").stat().st_size // 400)
-    cut(monkeypatch, 40, 10)
-    several = with_threads(cluster, workers)
-    evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), workers=several)
-    assert sorted(sent) == ["count"] * shares + ["work_on"] * shares
-    assert set(batches[:-1]) == {1 if workers < 9 else 7}  # of 50 workers
-
-
-def test_no_warning_of_many_expected_words(cluster, tmp_path):
+def test_gives_no_warning_of_many_expected_words(cluster, tmp_path):
     """Dask would warn of more than 10 MB."""
     import dask
 
@@ -123,51 +76,55 @@ def test_no_warning_of_many_expected_words(cluster, tmp_path):
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 B"}), warnings.catch_warnings():
         warnings.simplefilter("error")
         schemes = select_schemes(Task(metrics=METRICS))
-        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), workers=cluster)
+        found = evaluate_output(split, split.outputs[0], schemes, frozenset(), cluster=cluster)
     assert len(found.line_losses) == len(LINES)
 
 
-@pytest.mark.parametrize("place", [0, 5])
-@pytest.mark.parametrize("of_share", [1, 4])
+@pytest.mark.parametrize("place", [0, 3])
 @pytest.mark.parametrize("size", [0, 700])
-def test_a_file_is_truncated_between_the_rounds(size, of_share, place, cluster, tmp_path, monkeypatch):
+def test_names_a_file_that_is_truncated_after_it_was_counted(size, place, cluster, tmp_path, monkeypatch):
     split = written(tmp_path, b"".join(LINES))
-    cut(monkeypatch, 300, of_share)
-    counted = Cluster._counted
+    cut(monkeypatch, 300)
+    numbered = clusters.numbered
 
-    def truncating(self, outputs):
-        for number, lines in enumerate(counted(self, outputs)):
+    def truncating(*arguments, **keywords):
+        for number, block in enumerate(numbered(*arguments, **keywords)):
             if number == place:
                 os.truncate(tmp_path / "out.tsv", size)
-            yield lines
+            yield block
 
-    monkeypatch.setattr(Cluster, "_counted", truncating)
-    kind, message, *_ = result(split, METRICS, workers=cluster)
+    monkeypatch.setattr(clusters, "numbered", truncating)
+    kind, message, *_ = result(split, METRICS, cluster=cluster)
     assert (kind, message) == (
         UnreadableFileError,
         f"Cannot read `{tmp_path}/out.tsv`: it was changed while it was read",
     )
 
 
-@pytest.mark.parametrize("malformed", [False, True])
-@pytest.mark.parametrize("damaged", [0, 2, 3, None])
-def test_a_damaged_part_in_the_middle_of_a_share(damaged, malformed, cluster, tmp_path, monkeypatch):
-    """What comes first in the order of lines is the error, though all parts are counted before one is scored.
+def test_scores_a_file_that_is_named_from_another_folder(cluster, tmp_path, monkeypatch):
+    """A worker gets the absolute path, and reports the path as it was named."""
+    written(tmp_path, b"".join(LINES))
+    monkeypatch.chdir(tmp_path)
+    split = split_of(tmp_path.relative_to(tmp_path))
+    want = result(split, METRICS, threads=1)
+    monkeypatch.setattr(clusters, "MIN_RANGE_BYTES", 100)
+    assert result(split, METRICS, cluster=cluster) == want
 
-    Some parts are compressed, each of which is one piece, and is unpacked again when it is scored, in blocks.
-    """
-    monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", 50)
-    for part in range(4):
-        some = LINES[part * 50 : (part + 1) * 50 if part < 3 else None]
-        if malformed and part == 1:
-            some = [*some[:7], b"broken\n", *some[8:]]
-        packed = gzip.compress(b"".join(some))
-        if part == 1:
-            (tmp_path / "out-1-of-4.tsv").write_bytes(b"".join(some))
-        else:
-            (tmp_path / f"out-{part}-of-4.tsv.gz").write_bytes(packed[:-20] if part == damaged else packed)
-    (tmp_path / "expected.tsv").write_bytes(b"a\n" * len(LINES))
-    split = split_of(tmp_path, os.path.basename(find_file(str(tmp_path / "out.tsv"))))
-    want = result(split, METRICS, workers=Threads(1))
-    assert result(split, METRICS, workers=cluster) == want
-    assert ("broken" in str(want)) == (malformed and damaged != 0)
+
+UNREADABLE = {
+    "out.tsv.gz": "unpack it",
+    "out.jsonl": "write it to a file of lines (geval convert)",
+}
+
+
+@pytest.mark.parametrize(("name", "advice"), UNREADABLE.items())
+def test_rejects_what_is_no_plain_file_of_lines(name, advice, cluster, tmp_path):
+    import gzip
+
+    from geval_py.errors import UsageError
+
+    rows = b'{"words": ["a", ""], "probabilities": [0.5, 0.5]}\n' if name.endswith("l") else gzip.compress(b"a:1\n")
+    (tmp_path / name).write_bytes(rows)
+    (tmp_path / "expected.tsv").write_bytes(b"a\n")
+    message = f"the workers of a cluster cannot read `{tmp_path}/{name}`: {advice}"
+    assert result(split_of(tmp_path, name), METRICS, cluster=cluster) == (UsageError, message, None)

@@ -45,14 +45,14 @@ def test_the_table_of_lines(challenge):
 
 
 def test_the_table_when_texts_were_not_kept(challenge):
-    result = evaluate(challenge, "dev-0", keep_texts=False)
+    result = evaluate(challenge, "dev-0")
     with pytest.raises(geval_py.UsageError, match=r"^the texts were not kept: evaluate\(…, keep_texts=True\)$"):
         result.to_frame()
 
 
 def test_an_input_with_another_number_of_lines(challenge):
     (challenge / "dev-0/in.tsv").write_text("x\n")
-    with pytest.raises(geval_py.LineCountError) as caught:
+    with pytest.raises(geval_py.errors.LineCountError) as caught:
         evaluate(challenge, "dev-0").to_frame()
     path = challenge / "dev-0"
     assert str(caught.value) == (
@@ -85,7 +85,7 @@ def test_lines(arguments, lines, challenge):
 
 
 def test_the_worst_lines_where_higher_is_better(challenge):
-    result = evaluate(challenge, "dev-0", metrics="Likelihood")
+    result = evaluate(challenge, "dev-0", metric="Likelihood")
     assert list(result.lines(sort="worst")["score"]) == [0.25, 0.5, 0.5]
     assert list(result.lines(sort="best")["line"]) == [1, 3, 2]
 
@@ -123,7 +123,7 @@ def test_the_features_of_the_best_lines(challenge):
     frame = evaluate(challenge, "dev-0").worst_features(best=True)
     assert frame["feature"].iloc[0] == "out:0.5"
     assert set(frame["feature"]) == set(evaluate(challenge, "dev-0").worst_features()["feature"])
-    higher = evaluate(challenge, "dev-0", metrics="Likelihood")
+    higher = evaluate(challenge, "dev-0", metric="Likelihood")
     assert higher.worst_features()["feature"].iloc[0] == "exp:b"
     assert higher.worst_features(best=True)["feature"].iloc[0] == "out:0.5"
 
@@ -145,8 +145,8 @@ def test_the_options_of_worst_features(challenge):
 
 def test_what_goes_with_being_worse_than_another(challenge):
     (challenge / "dev-0/other").write_text("a:1\na:0.5 b:0.5\nc:0.5 d:0.5\n")
-    result = evaluate(challenge, "dev-0", out="out.tsv")
-    other = evaluate(challenge, "dev-0", out="other")
+    result = evaluate(challenge, "dev-0", output="out.tsv")
+    other = evaluate(challenge, "dev-0", output="other")
     assert result.score_differences(other) == pytest.approx([1, 2, 0])
     assert other.score_differences(result) == pytest.approx([-1, -2, 0])
     frame = result.worst_features(other=other)
@@ -158,8 +158,8 @@ def test_differences_of_infinite_scores(challenge):
     """NaN where both are infinite."""
     (challenge / "dev-0/out.tsv").write_text("b:1\nb:1\nb:1\n")
     (challenge / "dev-0/other").write_text("b:1\nc:1\nc:1\n")
-    result = evaluate(challenge, "dev-0", out="out.tsv")
-    other = evaluate(challenge, "dev-0", out="other")
+    result = evaluate(challenge, "dev-0", output="out.tsv")
+    other = evaluate(challenge, "dev-0", output="other")
     assert result.score_differences(other) == pytest.approx([math.nan, -math.inf, math.inf], nan_ok=True)
     frame = result.worst_features(other=other)
     assert "exp:a" not in set(frame["feature"])
@@ -171,13 +171,13 @@ def test_differences_to_an_output_of_other_lines(challenge):
     for name in ("in.tsv", "expected.tsv", "out.tsv"):
         (challenge / "dev-1" / name).write_text((challenge / "dev-0" / name).read_text() * 2)
     result, other = evaluate(challenge, "dev-0"), evaluate(challenge, "dev-1")
-    with pytest.raises(geval_py.LineCountError) as caught:
+    with pytest.raises(geval_py.errors.LineCountError) as caught:
         result.score_differences(other)
     assert str(caught.value) == (
         f"Too many lines in the output file: `{challenge}/dev-1/out.tsv` has 6, `{challenge}/dev-0/out.tsv` has 3"
     )
     with pytest.raises(geval_py.UsageError) as caught:
-        result.score_differences(evaluate(challenge, "dev-0", metrics="Perplexity:f<exp:a>"))
+        result.score_differences(evaluate(challenge, "dev-0", metric="Perplexity:f<exp:a>"))
     path = f"`{challenge}/dev-0/out.tsv`"
     assert str(caught.value) == (
         f"the metric's filter selects other lines of {path} and {path}: filter by input or answer"
@@ -198,7 +198,7 @@ def test_signature(challenge):
 
 
 def test_to_dict(challenge):
-    result = evaluate(challenge, "dev-0", metrics="LikelihoodHashed8")
+    result = evaluate(challenge, "dev-0", metric="LikelihoodHashed8")
     assert result.to_dict() == {
         "file": "out.tsv",
         "parameters": {},
@@ -222,5 +222,5 @@ def test_several_outputs_need_a_choice(challenge):
     with pytest.raises(geval_py.UsageError) as caught:
         evaluate(challenge, "dev-0")
     assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with out=…"
-    chosen = evaluate(Challenge.open(challenge), "dev-0", out="out-x=1.tsv")
+    chosen = evaluate(Challenge.open(challenge), "dev-0", output="out-x=1.tsv")
     assert chosen.output.parameters == {"x": "1"}

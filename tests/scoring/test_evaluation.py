@@ -36,20 +36,20 @@ def challenge(tmp_path):
     ids=["two metrics", "one metric", "a hostile name"],
 )
 def test_printed_it_is_a_line_a_score(metrics, text, challenge):
-    assert str(evaluate(challenge, "dev-0", out="one", metrics=metrics)) == text
+    assert str(evaluate(challenge, "dev-0", output="one", metric=metrics)) == text
 
 
 def test_printed_a_score_has_all_its_digits(challenge):
-    result = evaluate(challenge, "dev-0", out="two", metrics="LogLossHashed")
+    result = evaluate(challenge, "dev-0", output="two", metric="LogLossHashed")
     assert float(str(result).split()[1]) == result.score == pytest.approx(math.log(1024) / 3)
 
 
 def test_evaluations_are_equal_by_signature(challenge):
-    one, two, copied = (evaluate(challenge, "dev-0", out=name) for name in ("one", "two", "copy"))
-    assert one == evaluate(challenge, "dev-0", out="one", keep_texts=False)
+    one, two, copied = (evaluate(challenge, "dev-0", output=name) for name in ("one", "two", "copy"))
+    assert one == evaluate(challenge, "dev-0", output="one")
     assert one == copied  # the same lines under another name
     assert one != two
-    assert one != evaluate(challenge, "dev-0", out="one", metrics="LogLossHashed8")
+    assert one != evaluate(challenge, "dev-0", output="one", metric="LogLossHashed8")
     assert one != one.signature
     assert len({one, two, copied}) == 2
 
@@ -73,7 +73,7 @@ def test_evaluations_without_a_signature_are_equal_by_identity(challenge):
     "metrics", ["PerplexityHashed", "LogLoss:l", "Accuracy:f<in<1>:x>", "MacroAvg/Likelihood:s<^.*><1>"]
 )
 def test_a_copy_is_equal_and_does_the_same(copied, metrics, challenge):
-    result = evaluate(challenge, "dev-0", out="two", metrics=metrics)
+    result = evaluate(challenge, "dev-0", output="two", metric=metrics)
     other = copied(result)
     assert other == result
     assert hash(other) == hash(result)
@@ -87,7 +87,7 @@ def test_a_copy_is_equal_and_does_the_same(copied, metrics, challenge):
     [("out-two.tsv", "'out-two.tsv'"), (PurePosixPath("out-two.tsv"), "PurePosixPath('out-two.tsv')"), ([], "[]")],
 )
 def test_only_an_evaluation_is_compared(other, shown, challenge):
-    result = evaluate(challenge, "dev-0", out="one")
+    result = evaluate(challenge, "dev-0", output="one")
     with pytest.raises(UsageError) as caught:
         result.worst_features(other=other)
     assert str(caught.value) == f"an evaluation is wanted, as evaluate(…) gives it, not {shown}"

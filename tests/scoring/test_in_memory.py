@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import geval_py
-from geval_py import Evaluation, MalformedLineError, Scorer, UsageError, compare, evaluate, format_line, metric
+from geval_py import Evaluation, MalformedLineError, UsageError, compare, evaluate, format_line, score
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
+from geval_py.scoring.arrays import Scorer
+from geval_py.scoring.in_memory import metric
 
 WORDS = ["the", "a", "of", "żółć", "cat", "dog"]
 HASHED = "PerplexityHashed"
@@ -59,9 +61,7 @@ PREDICTED = {
 
 @pytest.mark.parametrize("kind", PREDICTED)
 def test_lists_score_as_files(challenge, kind):
-    found = evaluate(
-        iter(TEXTS) if kind == "an iterator" else PREDICTED[kind], EXPECTED, metrics=HASHED, inputs=INPUTS
-    )
+    found = score(iter(TEXTS) if kind == "an iterator" else PREDICTED[kind], EXPECTED, metric=HASHED, inputs=INPUTS)
     wanted = evaluate(challenge, "dev-0")
     assert isinstance(found, Evaluation)
     assert math.isclose(found.score, wanted.score, rel_tol=1e-12)
@@ -79,8 +79,8 @@ def test_lists_score_as_files(challenge, kind):
 
 def test_what_explains_a_score_reads_lists_and_arrays_again(challenge):
     wanted = evaluate(challenge, "dev-0")
-    of_lists = evaluate(PREDICTIONS, EXPECTED, metrics=HASHED, inputs=INPUTS, out="lists")
-    of_arrays = evaluate(PREDICTED["arrays"], EXPECTED, metrics=HASHED, inputs=INPUTS, out="arrays")
+    of_lists = score(PREDICTIONS, EXPECTED, metric=HASHED, inputs=INPUTS, name="lists")
+    of_arrays = score(PREDICTED["arrays"], EXPECTED, metric=HASHED, inputs=INPUTS, name="arrays")
     for found in (of_lists, of_arrays):
         assert geval_py.calibration(found).claim.perplexity == pytest.approx(
             geval_py.calibration(wanted).claim.perplexity
@@ -100,7 +100,7 @@ def test_what_explains_a_score_reads_lists_and_arrays_again(challenge):
 
 def test_evaluations_with_other_answers_are_not_compared():
     both = [
-        evaluate(["a:1", "b:1"], answers, metrics=HASHED, out=name)
+        score(["a:1", "b:1"], answers, metric=HASHED, name=name)
         for name, answers in [("x", ["a", "b"]), ("y", ["a", "c"])]
     ]
     with pytest.raises(UsageError) as caught:
@@ -111,23 +111,23 @@ def test_evaluations_with_other_answers_are_not_compared():
 def test_several_metrics_of_arrays():
     names = ["LikelihoodHashed8", HASHED, "LogLossHashed8"]
     predictions = PREDICTED["arrays"]
-    found = evaluate(predictions, EXPECTED, metrics=names)
-    wanted = evaluate(list(predictions), EXPECTED, metrics=names)
+    found = evaluate(predictions, EXPECTED, metric=names)
+    wanted = evaluate(list(predictions), EXPECTED, metric=names)
     assert [score.name for score in found.scores] == names
     for one, other in zip(found.scores, wanted.scores, strict=True):
         assert math.isclose(one.value, other.value, rel_tol=1e-12)
         assert math.isclose(one.statistics.bound, other.statistics.bound, rel_tol=1e-12)
     assert found.signature is None  # it would take longer than scoring
     assert found != wanted
-    mixed = evaluate(predictions, EXPECTED, metrics=["Accuracy", "LogLoss"], vocabulary=WORDS)
+    mixed = score(predictions, EXPECTED, metric=["Accuracy", "LogLoss"], vocabulary=WORDS)
     assert [score.value for score in mixed.scores] == [
         score.value
-        for score in evaluate(list(predictions), EXPECTED, metrics=["Accuracy", "LogLoss"], vocabulary=WORDS).scores
+        for score in score(list(predictions), EXPECTED, metric=["Accuracy", "LogLoss"], vocabulary=WORDS).scores
     ]
 
 
 def test_expected_ids_of_arrays():
-    found = evaluate(PREDICTED["arrays"], np.array([WORDS.index(word) for word in EXPECTED]), metrics=HASHED)
+    found = evaluate(PREDICTED["arrays"], np.array([WORDS.index(word) for word in EXPECTED]), metric=HASHED)
     assert found.score == evaluate(PREDICTED["arrays"], EXPECTED).score  # the metric is the scorer's
     assert found.lines()["expected"].tolist() == EXPECTED
 
@@ -142,20 +142,20 @@ def test_expected_ids_of_arrays():
     ],
 )
 def test_other_metrics(name, predictions, expected, value):
-    assert evaluate(predictions, expected, metrics=name).score == pytest.approx(value)
+    assert evaluate(predictions, expected, metric=name).score == pytest.approx(value)
 
 
 def test_inputs_of_all_kinds():
     rows = [{"Left": "a\tb\n", "Doc": 1}, {"Doc": "x"}]
     for inputs in (rows, pd.DataFrame(rows).fillna("")):
-        frame = evaluate(["a:1", "b:1"], ["a", "b"], metrics=HASHED, inputs=inputs).lines()
+        frame = score(["a:1", "b:1"], ["a", "b"], metric=HASHED, inputs=inputs).lines()
         assert frame[["Left", "Doc"]].values.tolist() == [["a\\tb\\n", "1"], ["", "x"]]
-    frame = evaluate(["a:1", "b:1"], ["a", "b"], metrics=HASHED, inputs=["l\tr", "m"]).lines()
+    frame = score(["a:1", "b:1"], ["a", "b"], metric=HASHED, inputs=["l\tr", "m"]).lines()
     assert frame[["1", "2"]].fillna("").values.tolist() == [["l", "r"], ["m", ""]]
 
 
 def test_a_row_like_the_header_is_a_row():
-    frame = evaluate(["a:1", "b:1"], ["a", "b"], metrics=HASHED, inputs=[{"Left": "Left"}, {"Left": "x"}]).lines()
+    frame = score(["a:1", "b:1"], ["a", "b"], metric=HASHED, inputs=[{"Left": "Left"}, {"Left": "x"}]).lines()
     assert frame["Left"].tolist() == ["Left", "x"]
 
 
@@ -167,17 +167,17 @@ def test_lists_are_not_files_of_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
     for name in ("expected", "predictions", "inputs"):
         (tmp_path / "here" / name).write_text("no line\n")
-    found = evaluate(PREDICTIONS, EXPECTED, metrics=[HASHED, "LogLoss"], inputs=INPUTS)
-    assert found.score == evaluate(TEXTS, EXPECTED, metrics=HASHED).score
+    found = score(PREDICTIONS, EXPECTED, metric=[HASHED, "LogLoss"], inputs=INPUTS)
+    assert found.score == evaluate(TEXTS, EXPECTED, metric=HASHED).score
     assert not any("nu" in trial.names for trial in geval_py.tune(found).trials)
 
 
 def test_a_text_may_look_like_a_compressed_file():
-    assert evaluate(["BZh91AY&SY:1", "\x1f\x8b:1"], ["a", "b"], metrics=HASHED).file_lines == 2
+    assert score(["BZh91AY&SY:1", "\x1f\x8b:1"], ["a", "b"], metric=HASHED).file_lines == 2
 
 
 def test_an_evaluation_of_lists_can_be_pickled():
-    found = pickle.loads(pickle.dumps(evaluate(TEXTS, EXPECTED, metrics=HASHED, inputs=INPUTS)))
+    found = pickle.loads(pickle.dumps(score(TEXTS, EXPECTED, metric=HASHED, inputs=INPUTS)))
     assert found.lines()["output"].tolist() == TEXTS
     assert geval_py.luck(found, seeds=2).score == found.score
 
@@ -211,7 +211,7 @@ def test_errors(arguments, how, kind, message):
 @pytest.mark.parametrize("numbers", [TABLE[:2], TABLE[:2].tolist(), TABLE[:2].astype("float32")])
 def test_arrays_without_a_vocabulary_are_told_the_way(numbers):
     with pytest.raises(UsageError) as caught:
-        evaluate(numbers, EXPECTED[:2], metrics=HASHED)
+        evaluate(numbers, EXPECTED[:2], metric=HASHED)
     assert str(caught.value).splitlines()[1:] == [
         "  numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
     ]
@@ -219,12 +219,12 @@ def test_arrays_without_a_vocabulary_are_told_the_way(numbers):
 
 def test_a_filter_by_the_input_without_inputs():
     with pytest.raises(UsageError) as caught:
-        evaluate(TEXTS, EXPECTED, metrics=f"{HASHED}:f<in<1>:x>")
+        evaluate(TEXTS, EXPECTED, metric=f"{HASHED}:f<in<1>:x>")
     assert str(caught.value) == "a feature of the input was asked for, and there is no input: give inputs=…"
 
 
 def test_a_flat_dictionary_of_scores():
-    found = evaluate(PREDICTIONS, EXPECTED, metrics=[HASHED, "Accuracy"], inputs=INPUTS)
+    found = score(PREDICTIONS, EXPECTED, metric=[HASHED, "Accuracy"], inputs=INPUTS)
     scores = found.scores_dict(documents=False)
     assert [*scores] == [HASHED, "Accuracy", f"{HASHED}_low", f"{HASHED}_high", "Accuracy_low", "Accuracy_high"]
     interval = found.interval(documents=False)
@@ -244,7 +244,7 @@ def test_a_flat_dictionary_of_scores():
 @given(st.lists(st.integers(1, len(TEXTS) - 1), unique=True).map(sorted), st.booleans(), st.randoms())
 def test_batches_give_the_digits_of_the_whole(cuts, arrays, draw):
     """In any order, from any number of accumulators, some of which have nothing."""
-    wanted = evaluate(PREDICTED["arrays"] if arrays else TEXTS, EXPECTED, metrics=HASHED).score
+    wanted = evaluate(PREDICTED["arrays"] if arrays else TEXTS, EXPECTED, metric=HASHED).score
     parts = list(pairwise([0, *cuts, len(TEXTS)]))
     draw.shuffle(parts)
     several = [metric(HASHED) for _ in range(3)]
@@ -263,7 +263,7 @@ def test_shuffled_lines_give_the_digits_of_the_whole(name):
     numbers = name == "Pearson"
     predictions = [float(n % 7) + n / 100 for n in range(40)] if numbers else TEXTS[:40]
     expected = [str(n % 5) for n in range(40)] if numbers else EXPECTED[:40]
-    wanted = evaluate(predictions, expected, metrics=name, vocabulary=WORDS).score
+    wanted = score(predictions, expected, metric=name, vocabulary=WORDS).score
     places = list(range(40))
     random.Random(4).shuffle(places)
     found = metric(name, vocabulary=WORDS)
@@ -277,11 +277,11 @@ def test_lines_go_on_where_they_ended():
     found = metric(HASHED)
     found.update(TEXTS[:50], EXPECTED[:50])
     found.update(TEXTS[50:], EXPECTED[50:])
-    assert found.compute() == evaluate(TEXTS, EXPECTED, metrics=HASHED).score
+    assert found.compute() == evaluate(TEXTS, EXPECTED, metric=HASHED).score
     found.reset()
     assert len(found) == 0
     found.update(TEXTS, EXPECTED)
-    assert found.compute() == evaluate(TEXTS, EXPECTED, metrics=HASHED).score
+    assert found.compute() == evaluate(TEXTS, EXPECTED, metric=HASHED).score
 
 
 def test_an_update_that_fails_adds_nothing():
@@ -293,7 +293,7 @@ def test_an_update_that_fails_adds_nothing():
     assert len(found) == 2
     found.update([], [])
     found.update(TEXTS[2:], EXPECTED[2:])
-    assert found.compute() == evaluate(TEXTS, EXPECTED, metrics=HASHED).score
+    assert found.compute() == evaluate(TEXTS, EXPECTED, metric=HASHED).score
 
 
 def of(name, *update, **how):

@@ -5,10 +5,10 @@ from array import array
 from itertools import accumulate
 
 import pytest
-from geval_py.reading.sources import ListedRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from geval_py.reading.files import ListedRows
 from geval_py.reading.wordprobs import are_probabilities
 from geval_py.scoring.kernel import backends, listed_rows
 

@@ -417,14 +417,14 @@ def test_a_fault_of_the_input_names_its_file_and_line(tmp_path):
     for name, text in {"in": "x\ta b\nx\ta\n", "expected": "a\na\n", "out": "a:1\na:1\n"}.items():
         (tmp_path / f"{name}.tsv").write_text(text)
     with pytest.raises(MalformedLineError) as caught:
-        geval_py.evaluate((tmp_path / "out.tsv", tmp_path / "expected.tsv"), metrics="ChoiceAccuracy")
+        geval_py.score_file(tmp_path / "out.tsv", tmp_path / "expected.tsv", metric="ChoiceAccuracy")
     assert str(caught.value) == (
         "Line 2: Unexpected data [no choice of options]\n"
         f"  `{tmp_path}/in.tsv`, line 2, column 3: the last column has the options, at least 2, with spaces between "
         "them\n    x\\ta\n       ^"
     )
     with pytest.raises(MalformedLineError) as caught:
-        geval_py.evaluate([{"a": 1.0}] * 2, ["a", "a"], metrics="ChoiceAccuracy", inputs=["x\ta b", "x\ta"])
+        geval_py.score([{"a": 1.0}] * 2, ["a", "a"], metric="ChoiceAccuracy", inputs=["x\ta b", "x\ta"])
     assert (caught.value.line, caught.value.path) == (2, "inputs")
 
 
@@ -462,8 +462,8 @@ def outcome(*of):
 def test_text_flags_change_outputs_answers_and_options():
     flags = "ChoiceAccuracy:l"
     of = [{"Lamp": 0.75, "tree": 0.25}], ["LAMP"]
-    assert geval_py.evaluate(*of, inputs=["x\tlamp Tree"], metrics=flags).score == 1
-    assert geval_py.evaluate([{"LAMP": 0.5, "lamp": 0.25, "a": 0.25}], ["Lamp"], metrics="MRR:l").score == 1
+    assert geval_py.evaluate(*of, inputs=["x\tlamp Tree"], metric=flags).score == 1
+    assert geval_py.score([{"LAMP": 0.5, "lamp": 0.25, "a": 0.25}], ["Lamp"], metric="MRR:l").score == 1
 
 
 # Any order, and parts
@@ -511,7 +511,7 @@ def test_all_that_explains_works(metric):
     _, expected, inputs = perfect(metric)
     outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 :0.4"] * 4  # the last does not list the answer
     good, bad = (
-        geval_py.evaluate(lines, expected * 4, metrics=metric.name, inputs=inputs * 4, vocabulary=LABELS)
+        geval_py.score(lines, expected * 4, metric=metric.name, inputs=inputs * 4, vocabulary=LABELS)
         for lines in (outputs, outputs[1:] + outputs[:1])
     )
     assert len(list(good.worst_features())) > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py import GevalError, compare, evaluate, evaluate_all
+from geval_py import GevalError, compare, evaluate, evaluate_all, score_file
 
 OUTPUT, EXPECTED = "sub/mine.tsv", "sub/expected.tsv"
 
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 )
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_pair_is_scored_as_on_the_command_line(kind, metrics, folder, geval):
-    result = evaluate((kind(OUTPUT), kind(EXPECTED)), metrics=metrics)
+    result = score_file(kind(OUTPUT), kind(EXPECTED), metric=metrics)
     (folder / "config.txt").unlink()
     for path in folder.glob("test-A/**/*.tsv"):
         path.unlink()
@@ -45,36 +45,36 @@ def test_a_pair_is_scored_as_on_the_command_line(kind, metrics, folder, geval):
 
 
 def test_a_pair_has_the_input_beside_the_answers(folder):
-    frame = evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed").to_frame()
+    frame = score_file(OUTPUT, EXPECTED, metric="LogLossHashed").to_frame()
     assert [*frame["1"], *frame["2"]] == ["x", "y", "1", "2"]
     (folder / "sub/in.tsv").unlink()
-    assert "1" not in evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed").to_frame().columns
+    assert "1" not in score_file(OUTPUT, EXPECTED, metric="LogLossHashed").to_frame().columns
 
 
 def test_a_pair_is_of_no_test_set(folder, monkeypatch):
     """Its answers have their path as a name; beside standard input there is no file."""
     answers = io.TextIOWrapper(io.BytesIO(b"a\nb\n"))
     monkeypatch.setattr("sys.stdin", answers)
-    assert evaluate((OUTPUT, "-"), metrics="Accuracy").split.input is None
+    assert score_file(OUTPUT, "-", metric="Accuracy").split.input is None
     monkeypatch.chdir(folder / "sub")
-    assert evaluate(("mine.tsv", "expected.tsv"), metrics="Accuracy").split.name == "expected.tsv"
+    assert score_file("mine.tsv", "expected.tsv", metric="Accuracy").split.name == "expected.tsv"
 
 
 def test_a_pair_may_be_compressed(folder):
     import gzip
 
-    want = evaluate((OUTPUT, EXPECTED), metrics="LogLossHashed")
+    want = score_file(OUTPUT, EXPECTED, metric="LogLossHashed")
     for path in (folder / OUTPUT, folder / EXPECTED):
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert evaluate([OUTPUT, EXPECTED], metrics="LogLossHashed") == want
-    assert evaluate_all((OUTPUT, EXPECTED), metrics="LogLossHashed") == [want]
+    assert evaluate([OUTPUT, EXPECTED], metric="LogLossHashed") == want
+    assert evaluate_all((OUTPUT, EXPECTED), metric="LogLossHashed") == [want]
 
 
 def test_pairs_are_compared(folder):
     (folder / "sub/other.tsv").write_text("b:0.5 :0.5\nb:0.75 :0.25\n")
     pairs = [(OUTPUT, EXPECTED), ("sub/other.tsv", "./sub/expected.tsv")]
-    result = compare([evaluate(pair, metrics="LogLossHashed") for pair in pairs], samples=50)
+    result = compare([evaluate(pair, metric="LogLossHashed") for pair in pairs], samples=50)
     assert "of 2 lines of sub/expected.tsv; the baseline is mine.tsv" in str(result)
 
 

@@ -4,12 +4,12 @@ from array import array
 from itertools import accumulate
 
 import pytest
-from geval_py.reading.sources import ListedRows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import errors
+from geval_py.reading.files import ListedRows
 from geval_py.scoring.kernel import listed_rows, native, rewriting
 from geval_py.scoring.recipes import ByLine, Mixing, Parameters
 

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
-from geval_py import LineCountError, MalformedLineError, SchemeError, evaluate, hashed_log_losses
+from geval_py import MalformedLineError, evaluate
+from geval_py.errors import LineCountError, SchemeError
 from geval_py.scoring.kernel import backends as kernel
+from geval_py.scoring.metrics.hashed import hashed_log_losses
 from geval_py.scoring.selection import line_confidence
 
 YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
@@ -52,7 +54,7 @@ def losses_of(lines):
 
 def refused(challenge, metric, kind=SchemeError):
     with pytest.raises(kind) as caught:
-        evaluate(challenge, metrics=metric)
+        evaluate(challenge, metric=metric)
     return str(caught.value)
 
 
@@ -70,7 +72,7 @@ SELECTED = {
 def test_the_selected_lines(flags, lines, challenge, backend):
     """Only the lines that have the feature (``[`` ``]`` stand for ``<`` ``>`` inside; several: all of them). The
     numbers, which seed the hash, restart at 1 on the selected lines."""
-    result = evaluate(challenge, metrics=f"LogLossHashed4:{flags}")
+    result = evaluate(challenge, metric=f"LogLossHashed4:{flags}")
     losses = losses_of(lines)
     assert list(result.line_numbers) == lines
     assert list(result.line_losses) == losses
@@ -90,12 +92,12 @@ PREPARED = {
 @pytest.mark.parametrize(("flags", "lines"), PREPARED.values(), ids=PREPARED)
 def test_a_filter_sees_lines_as_all_text_flags_leave_them(flags, lines, challenge, backend):
     """GEval 1.42.2, --metric LogLossHashed:uf<exp:PARIS>: wherever ``f`` stands; the input as it is."""
-    result = evaluate(challenge, metrics=f"LogLossHashed4:{flags}")
+    result = evaluate(challenge, metric=f"LogLossHashed4:{flags}")
     assert list(result.line_numbers) == lines
     unfiltered = flags.partition("f<")[0] + flags.rpartition(">")[2]
     write(challenge / "test-A", "expected.tsv", [WORDS[n - 1] for n in lines])
     write(challenge / "test-A", "out.tsv", [OUTPUTS[n - 1] for n in lines])
-    assert result.line_losses == evaluate(challenge, metrics=f"LogLossHashed4:{unfiltered}").line_losses
+    assert result.line_losses == evaluate(challenge, metric=f"LogLossHashed4:{unfiltered}").line_losses
 
 
 # The most confident lines
@@ -130,7 +132,7 @@ IN_ORDER = [4, 5, 2, 1, 3, 6]  # by confidence: 1, 1, 0.9 ** 0.5, 0.5 ** 0.5, 0.
 def test_the_most_confident_lines(percentage, kept, challenge, backend):
     """GEval 1.42.2, --metric LogLossHashed:p<50>: the ceil(N n / 100) most confident items, reordered by confidence,
     so that seeds change; of equal ones, the first."""
-    result = evaluate(challenge, metrics=f"LogLossHashed4:p<{percentage}>")
+    result = evaluate(challenge, metric=f"LogLossHashed4:p<{percentage}>")
     lines = IN_ORDER[:kept]
     assert list(result.line_numbers) == lines
     losses = losses_of(lines)
@@ -150,7 +152,7 @@ def test_the_most_confident_of_some_lines(flags, lines, challenge, backend):
 
     Ours: GEval 1.42.2 counts one selected line too few where both are given.
     """
-    assert list(evaluate(challenge, metrics=f"LogLossHashed4:{flags}").line_numbers) == lines
+    assert list(evaluate(challenge, metric=f"LogLossHashed4:{flags}").line_numbers) == lines
 
 
 def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, backend):
@@ -163,7 +165,7 @@ def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, bac
     assert rows == [[repr(loss), *text] for loss, text in zip(losses, texts, strict=True)]
     rows = [line.split("\t") for line in geval("-l", "-a", "LogLossHashed4:s<0[.]9><0.1>p<50>")[1].splitlines()]
     assert [row[1:] for row in rows] == texts
-    frame = evaluate(challenge, metrics="LogLossHashed4:p<50>").to_frame()
+    frame = evaluate(challenge, metric="LogLossHashed4:p<50>").to_frame()
     assert list(frame["line"]) == lines
     assert list(frame["expected"]) == [WORDS[n - 1] for n in lines]
     assert list(frame["loss"]) == losses
@@ -172,7 +174,7 @@ def test_the_most_confident_lines_are_shown_in_their_order(challenge, geval, bac
 def test_confidence_needs_no_input(challenge, geval):
     """Ours: GEval 1.42.2 asks for the input."""
     (challenge / "test-A/in.tsv").unlink()
-    assert evaluate(challenge, metrics="Accuracy:p<50>").score == pytest.approx(1 / 3)
+    assert evaluate(challenge, metric="Accuracy:p<50>").score == pytest.approx(1 / 3)
 
 
 def test_the_name_of_a_metric_of_confident_lines(challenge, geval):
@@ -184,10 +186,10 @@ def test_the_name_of_a_metric_of_confident_lines(challenge, geval):
 def test_a_malformed_line_among_the_most_confident_names_its_number(challenge):
     write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of", OUTPUTS[5]])
     with pytest.raises(MalformedLineError) as caught:
-        evaluate(challenge, metrics="LogLossHashed:p<50>")
+        evaluate(challenge, metric="LogLossHashed:p<50>")
     assert caught.value.line == 5
     write(challenge / "test-A", "out.tsv", [*OUTPUTS[:4], "of:0.0 x", OUTPUTS[5]])
-    assert evaluate(challenge, metrics="LogLossHashed:p<50>").line_count == 3
+    assert evaluate(challenge, metric="LogLossHashed:p<50>").line_count == 3
 
 
 LINE = st.tuples(
@@ -210,16 +212,16 @@ def test_the_seeds_restart(tmp_path_factory, lines):
     if not wanted:
         assert refused(folder, "LogLossHashed2:f<exp:the>").startswith("No item has the feature `exp:the'")
         return
-    result = evaluate(folder, metrics="LogLossHashed2:f<exp:the>")
+    result = evaluate(folder, metric="LogLossHashed2:f<exp:the>")
     assert list(result.line_losses) == list(hashed_log_losses(wanted, ["the"] * len(wanted), bits=2))
 
 
 def test_several_blocks(challenge, backend, monkeypatch):
 
-    want = evaluate(challenge, metrics="LogLossHashed3:f<in[Year]:1601>f<exp:the>")
+    want = evaluate(challenge, metric="LogLossHashed3:f<in[Year]:1601>f<exp:the>")
     for size in (1, 7, 20):
         monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", size)
-        found = evaluate(challenge, metrics="LogLossHashed3:f<in[Year]:1601>f<exp:the>")
+        found = evaluate(challenge, metric="LogLossHashed3:f<in[Year]:1601>f<exp:the>")
         assert (found.line_numbers, found.line_losses) == (want.line_numbers, want.line_losses)
 
 
@@ -227,7 +229,7 @@ def test_texts_are_decoded_as_others_are(challenge, backend):
     """Every CR is dropped; undecodable bytes become U+FFFD."""
     (challenge / "test-A/out.tsv").write_bytes(b"x:1\n\xff:0.5 :0.5\r\n:1\n:1\n:1\n:1\n")
     (challenge / "test-A/expected.tsv").write_bytes(b"x\n\xff\r\nx\nx\nx\nx\n")
-    result = evaluate(challenge, metrics="LogLossHashed12:f<exp:\ufffd>")
+    result = evaluate(challenge, metric="LogLossHashed12:f<exp:\ufffd>")
     assert list(result.line_numbers) == [2]
     assert list(result.line_losses) == list(hashed_log_losses(["\ufffd:0.5 :0.5"], ["\ufffd"], bits=12))
 
@@ -238,11 +240,11 @@ def test_texts_are_decoded_as_others_are(challenge, backend):
 @pytest.mark.parametrize("broken", ["", "garbage", "the:0,5", ":1 ", "0.1 0.2 0.3", "a:1e999"])
 def test_a_line_that_is_not_selected_is_not_parsed(broken, challenge, backend):
     """Other lines are neither parsed nor counted."""
-    want = evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").score
+    want = evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").score
     write(challenge / "test-A", "out.tsv", [*OUTPUTS[:3], broken, *OUTPUTS[4:]])
-    assert evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").score == want
+    assert evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").score == want
     with pytest.raises(MalformedLineError):
-        evaluate(challenge, metrics=["LogLossHashed:f<in[Year]:1601>", "LogLossHashed"])
+        evaluate(challenge, metric=["LogLossHashed:f<in[Year]:1601>", "LogLossHashed"])
 
 
 def test_a_malformed_line_that_is_selected_names_its_number_in_the_file(challenge, geval, backend):
@@ -261,7 +263,7 @@ def test_an_expected_line_at_fault_is_named(challenge):
     write(challenge / "test-A", "out.tsv", ["1", "1", "1", "1", "0.5", "1"])
     write(challenge / "test-A", "expected.tsv", ["1", "0", "1", "0", "no number", "1"])
     with pytest.raises(MalformedLineError) as caught:
-        evaluate(challenge, metrics="MacroAvg/Likelihood:f<in[Year]:1601>")
+        evaluate(challenge, metric="MacroAvg/Likelihood:f<in[Year]:1601>")
     assert (caught.value.line, caught.value.role) == (5, "expected")
     assert caught.value.path == f"{challenge}/test-A/expected.tsv"
 
@@ -330,7 +332,7 @@ def test_an_input_of_another_length(lines, few, challenge, backend):
 
 def test_an_input_of_another_length_does_not_matter_to_a_filter_on_words(challenge):
     write(challenge / "test-A", "in.tsv", ["f\t1601"])
-    assert evaluate(challenge, metrics="LogLossHashed:f<exp:the>").line_count == 3
+    assert evaluate(challenge, metric="LogLossHashed:f<exp:the>").line_count == 3
 
 
 def test_an_output_of_another_length_is_told_first(challenge):
@@ -343,12 +345,12 @@ def test_an_output_of_another_length_is_told_first(challenge):
 
 def test_a_line_that_lacks_the_column(challenge):
     write(challenge / "test-A", "in.tsv", ["f\t1601", "f", "", "f\t1601", "f", "f\t"])
-    assert list(evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 4]
+    assert list(evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 4]
 
 
 def test_an_input_with_its_header_line(challenge):
     write(challenge / "test-A", "in.tsv", ["Id\tYear", *(f"f\t{year}" for year in YEARS)])
-    assert list(evaluate(challenge, metrics="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 3, 5]
+    assert list(evaluate(challenge, metric="LogLossHashed:f<in[Year]:1601>").line_numbers) == [1, 3, 5]
 
 
 # Several metrics in one run
@@ -364,12 +366,12 @@ def test_metrics_with_different_filters(challenge, geval, backend):
         "LogLossHashed4:N<the>f<exp:the>",
         "LogLossHashed5:N<the>f<exp:the>",
     ]
-    alone = [evaluate(challenge, metrics=scheme).score for scheme in schemes]
-    together = evaluate(challenge, metrics=schemes)
+    alone = [evaluate(challenge, metric=scheme).score for scheme in schemes]
+    together = evaluate(challenge, metric=schemes)
     assert [score.value for score in together.scores] == alone
     assert together.line_numbers is None
     assert together.line_count == 6
-    backwards = evaluate(challenge, metrics=schemes[::-1])
+    backwards = evaluate(challenge, metric=schemes[::-1])
     assert [score.value for score in backwards.scores] == alone[::-1]
     assert list(backwards.line_numbers) == [1, 3, 4]
     words = [word for scheme in schemes for word in ("-a", scheme)]
@@ -381,16 +383,16 @@ def test_metrics_with_different_filters(challenge, geval, backend):
 def test_words_outside_the_vocabulary_are_those_of_the_selected_lines(challenge):
     (challenge / "train").mkdir()
     write(challenge / "train", "expected.tsv", ["the", "a"])
-    assert evaluate(challenge, metrics="LogLoss").out_of_vocabulary == 1
-    assert evaluate(challenge, metrics="LogLoss:f<in[Year]:1601>").out_of_vocabulary == 1
-    assert evaluate(challenge, metrics="LogLoss:f<in[Year]:1702>").out_of_vocabulary == 0
+    assert evaluate(challenge, metric="LogLoss").out_of_vocabulary == 1
+    assert evaluate(challenge, metric="LogLoss:f<in[Year]:1601>").out_of_vocabulary == 1
+    assert evaluate(challenge, metric="LogLoss:f<in[Year]:1702>").out_of_vocabulary == 0
 
 
 # What an evaluation says of its lines
 
 
 def test_items_table_and_numbers_agree(challenge):
-    result = evaluate(challenge, metrics=["PerplexityHashed:f<in[Year]:1601>", "LogLossHashed"])
+    result = evaluate(challenge, metric=["PerplexityHashed:f<in[Year]:1601>", "LogLossHashed"])
     items = list(result.read_items())
     assert items == [(f"f-{n - 1}\t1601\tsome text", WORDS[n - 1], OUTPUTS[n - 1]) for n in (1, 3, 5)]
     frame = result.to_frame()
@@ -405,7 +407,7 @@ def test_items_table_and_numbers_agree(challenge):
 
 
 def test_lines_and_features_of_a_filtered_metric(challenge):
-    result = evaluate(challenge, metrics="PerplexityHashed:f<in[Year]:1601>")
+    result = evaluate(challenge, metric="PerplexityHashed:f<in[Year]:1601>")
     assert list(result.lines(filter="exp:of")["line"]) == [5]
     assert list(result.lines(sort="worst")["line"]) == [3, 5, 1]
     assert set(result.worst_features()["feature"]) >= {"exp:of", "in<Id>:f-4"}
@@ -414,7 +416,7 @@ def test_lines_and_features_of_a_filtered_metric(challenge):
 
 def test_the_signature_names_the_input_that_was_read(challenge):
     def signature(metric):
-        return dict(part.split(":", 1) for part in str(evaluate(challenge, metrics=metric).signature).split("|"))
+        return dict(part.split(":", 1) for part in str(evaluate(challenge, metric=metric).signature).split("|"))
 
     digest = hashlib.sha256((challenge / "test-A/in.tsv").read_bytes()).hexdigest()
     early = signature("LogLossHashed:f<in[Year]:1601>")

@@ -83,7 +83,7 @@ def look(place, submission, settings):
 def test_what_is_received_and_scored(look):
     """The scores, the signatures and the interval are those of geval."""
     findings = look({OUT: BIGRAM, "dev-0/out-model=unigram.tsv.zst": _zst(b":1\n" * 212)})
-    expected = [evaluate(GAZETTE, "dev-0", out="out-model=bigram.tsv", metrics=metric) for metric in METRICS]
+    expected = [evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv", metric=metric) for metric in METRICS]
     main, other = findings.scored[:2]
     assert [one.score for one in findings.scored[:2]] == [evaluation.score for evaluation in expected]
     assert [one.signature for one in findings.scored[:2]] == [str(evaluation.signature) for evaluation in expected]

@@ -83,7 +83,7 @@ def entries(story):
 def compared(story):
     """Compare the outputs of a board as ``geval compare`` does, without --documents."""
     paths = sorted((story.folder / "uploads").glob("*/test-A/out.tsv"))
-    results = [evaluate(story.folder / "answers", "test-A", out=path) for path in paths]
+    results = [evaluate(story.folder / "answers", "test-A", output=path) for path in paths]
     return compare(results, documents=None if "--documents" in config_of(story) else False)
 
 

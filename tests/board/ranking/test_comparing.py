@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rows import START, Rows
 
-from geval_py import evaluate
+from geval_py import score_file
 from geval_py.board.database.schema import comparisons, evaluations
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
@@ -46,7 +46,7 @@ def test_another_metric_is_tested_on_itself(tmp_path, metric):
     board_rows = Rows(tmp_path, metric=metric, samples="200")
     statistics = []
     for number, name in enumerate(("one", "other"), 1):
-        score = evaluate((tmp_path / f"{name}.tsv", tmp_path / "expected.tsv"), metrics=metric).scores[0]
+        score = score_file(tmp_path / f"{name}.tsv", tmp_path / "expected.tsv", metric=metric).scores[0]
         statistics.append(score.statistics)
         board_rows.submit(name, score.value)
         stored = {"losses": pack(score.statistics.columns), "lines": 40}

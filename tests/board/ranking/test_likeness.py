@@ -9,7 +9,7 @@ import pytest
 from gazette import SOURCE
 from rows import Rows
 
-from geval_py import Challenge, evaluate
+from geval_py import Challenge, score_file
 from geval_py.board.ranking import likeness
 from geval_py.board.ranking.likeness import Likeness, likenesses
 from geval_py.cli import main
@@ -45,7 +45,7 @@ class Gazette:
     def losses(self, output):
         path = self.folder / "out.tsv"
         path.write_text("".join(" ".join(f"{word}:{p:.6g}" for word, p in line) + "\n" for line in output))
-        (score,) = evaluate((path, self.expected), metrics="PerplexityHashed").scores
+        (score,) = score_file(path, self.expected, metric="PerplexityHashed").scores
         return score.statistics.columns[0].tolist()
 
 

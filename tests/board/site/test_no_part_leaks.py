@@ -163,5 +163,5 @@ def test_the_score_of_a_part_is_that_of_its_lines_alone(tmp_path, at):
             ("PerplexityHashed", table["entries"][0]["score"]),
             ("LikelihoodHashed", table["entries"][0]["others"]["LikelihoodHashed"]),
         ):
-            scored = evaluate(marked, TEST, out=out / TEST / "out.tsv", metrics=f"{metric}:f<in<1>:this>")
+            scored = evaluate(marked, TEST, output=out / TEST / "out.tsv", metric=f"{metric}:f<in<1>:this>")
             assert shown == float(f"{scored.score:.14e}")
