@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain, compress, islice
+from itertools import islice
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
 from geval_py.cli.terminal import ProgressBar, note
@@ -143,33 +143,28 @@ def show_lines(task: Task, settings: Settings) -> None:
     Of two outputs, only lines where they and their scores differ: by how much, the texts, the other's output, this.
     """
     evaluations = _evaluated(task, settings, settings.diff)
-    evaluation, *others = evaluations
-    rows: Iterable[line_by_line.ScoredLine] = line_by_line.read_lines(*evaluations)
+    evaluation = evaluations[0]
+    item_filter = greatest_first = None
     if settings.filters:
         fields = Fields(evaluation.split.in_header)
-        rows = compress(rows, evaluation.select(parse_filter(settings.filters, fields, kinds_of(task, settings))))
-    if others:
-        rows = (row for row in rows if row.differs)
-    top, below, greatest_first = _top(settings), "", None
+        item_filter = parse_filter(settings.filters, fields, kinds_of(task, settings))
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
-        if top is not None or settings.format != "text":  # else they are sorted as texts, which takes less time
-            figure = "difference" if others else "score"
-            rows = line_by_line.sort_lines(rows, figure, greatest_first=greatest_first)
-    if top is not None:
-        rest = iter(rows)
-        rows = list(islice(rest, top))
-        below = _more(settings, len(rows) + sum(1 for _ in rest), "lines") if settings.top is None else ""
-    lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else iter(rows)
-    first = list(islice(lines, 1))
-    if not first and settings.top != 0:
+    places = line_by_line.places_of_lines(*evaluations, item_filter=item_filter, greatest_first=greatest_first)
+    total, top = evaluation.line_count if places is None else len(places), _top(settings)
+    below = _more(settings, total, "lines") if settings.top is None else ""
+    chosen = None if places is None else places[:top]
+    other = next(iter(evaluations[1:]), None)
+    rows = line_by_line.read_lines(evaluation, other, chosen)
+    rows = islice(rows, top)
+    lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else rows
+    if not total and settings.top != 0:
         note("no line differs in both its output and its score")
     listing = line_by_line.LineListing(
         evaluations=evaluations,
-        lines=chain(first, lines),
+        lines=lines,
         for_terminal=_escapes(settings),
         below=below,
-        greatest_first=greatest_first,
     )
     if settings.mark_worst_features:
         if settings.format != "text":

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat, tee
-from operator import attrgetter, itemgetter
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from geval_py.errors import MalformedLineError, UsageError
+from geval_py.explaining.significance import Integers
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.scores import Evaluation, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK
-from geval_py.tables.sorting import sort_texts
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
@@ -48,34 +49,59 @@ class ScoredLine(NamedTuple):
     other_loss: float | None = None
     other_output: str = ""
 
-    @property
-    def differs(self) -> bool:
-        """Whether both the output and the score differ; as in GEval, lines without a score differ in it."""
-        scores_differ = self.difference != 0 and self.score != self.other_score
-        return scores_differ and self.output != self.other_output
+
+def places_of_lines(
+    evaluation: Evaluation,
+    other: Evaluation | None = None,
+    *,
+    item_filter: features.ItemFilter | None = None,
+    greatest_first: bool | None = None,
+) -> Integers | None:
+    """Return the places of the lines to show among the scored lines, in order; None: all of them, as they are.
+
+    Those that a filter selects, and beside another output those that differ. With ``greatest_first`` they are sorted
+    by the score or the difference, either way; equals in order, and NaN last.
+    """
+    if item_filter is None and other is None and greatest_first is None:
+        return None
+    places = np.arange(evaluation.line_count)
+    if item_filter is not None:
+        places = places[evaluation.select(item_filter)]
+    values = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
+    if other is not None:  # as in GEval, lines without a score differ in it
+        pairs = zip(evaluation.scored_outputs(), other.scored_outputs(), strict=True)
+        differ = np.fromiter((one != another for one, another in pairs), np.bool_, len(values))
+        differ &= (values != 0) & (np.array(evaluation.line_scores()) != np.array(other.line_scores()))
+        places = places[differ[places]]
+    if greatest_first is None:
+        return places
+    return places[np.argsort(-values[places] if greatest_first else values[places], kind="stable")]
 
 
-def read_lines(evaluation: Evaluation, other: Evaluation | None = None) -> Iterator[ScoredLine]:
-    """Yield the scored lines in order, beside those of another output if one is given.
+def read_lines(
+    evaluation: Evaluation, other: Evaluation | None = None, places: Integers | None = None
+) -> Iterator[ScoredLine]:
+    """Yield the scored lines, all or those at some places, beside those of another output if one is given.
 
     Raises as :meth:`Evaluation.read_items` and :meth:`Evaluation.check_same_lines`.
     """
+    chosen: Sequence[int] = range(evaluation.line_count)
+    sides, others = evaluation.scored_sides(), None if other is None else other.scored_outputs()
+    if places is not None:
+        chosen = places.tolist()
+        sides, others = evaluation.sides_at(chosen), None if other is None else other.outputs_at(chosen)
+
+    def at(values: Sequence[Any]) -> Iterator[Any]:
+        return map(values.__getitem__, chosen)
+
+    def figures(one: Evaluation) -> tuple[Iterator[Any], Iterator[Any]]:
+        return at(one.line_scores()), at(one.line_losses) if one.scores[0].metric.measure.of_losses else repeat(None)
+
     numbers = evaluation.line_numbers or range(1, evaluation.line_count + 1)
-    own = (numbers, *_figures(evaluation), *evaluation.scored_sides())
-    if other is None:
+    own = (at(numbers), *figures(evaluation), *sides)
+    if other is None or others is None:
         return map(ScoredLine, *own)
-    return map(ScoredLine, *own, evaluation.score_differences(other), *_figures(other), other.scored_outputs())
-
-
-def _figures(one: Evaluation) -> tuple[Iterable[float], Iterable[float | None]]:
-    """Return the score and the loss of each line."""
-    return one.line_scores(), one.line_losses if one.scores[0].metric.measure.of_losses else repeat(None)
-
-
-def sort_lines(lines: Iterable[ScoredLine], by: str, *, greatest_first: bool) -> Iterator[ScoredLine]:
-    """Yield lines by a field, ``score`` or ``difference``; equals in order, and NaN last."""
-    keyed = ((getattr(line, by), f"{json.dumps(line)}\n") for line in lines)
-    return map(ScoredLine._make, map(json.loads, sort_texts(keyed, greatest_first=greatest_first)))
+    return map(ScoredLine, *own, at(evaluation.score_differences(other)), *figures(other), others)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +133,12 @@ class LineListing(EvaluationListing):
     """Lines of an evaluation, a row each, in any order, alone or beside those of a second one.
 
     Alone: score, input, expected, output; else: difference, input, expected, other output, output. With a ``marker``,
-    words are marked. With ``greatest_first``, text for a pipe is sorted by the first column, either way.
+    words are marked.
     """
 
     name = "lines"
     lines: Iterable[ScoredLine]
     marker: Marker | None = None
-    greatest_first: bool | None = None
 
     def table(self) -> Table:
         write = escapes.terminal_text if self.for_terminal and self.marker is None else str
@@ -132,12 +157,7 @@ class LineListing(EvaluationListing):
         distributions, whole texts stand in place of the context and the guesses.
         """
         if width is None:
-            table = self.table()
-            if self.greatest_first is None:
-                return table.tabs()
-            rows, table.rows = tee(table.rows)
-            keyed = zip(map(itemgetter(0), rows), table.tabs(), strict=True)
-            return sort_texts(keyed, greatest_first=self.greatest_first)
+            return self.table().tabs()
         evaluation, has_other = self.evaluations[0], len(self.evaluations) > 1
         metric, header = evaluation.scores[0].metric, evaluation.split.in_header
         of_words, fields = metric.is_of_words or metric.has_entries, features.Fields(header)

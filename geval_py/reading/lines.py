@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import compress
@@ -371,18 +372,17 @@ class LinesByPlace:
             with reader:
                 reader = LineReader(File.of_pieces(reader.path, iter(reader.block, b"")))
         offset = reader.offset
-        ends = [np.array([offset])]
+        ends = [np.array([offset], np.int64)]
         while block := reader.block():
             ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == LF) + (offset + 1))
             offset += len(block)
         self._read_at: Any = reader.read_at
-        self._reader, self._ends = reader, np.concatenate(ends)  # the reader has the file open
+        self._reader, self._ends = reader, array("q", np.concatenate(ends).tobytes())  # the reader has the file open
 
     def __len__(self) -> int:
         return len(self._ends) - 1
 
     def line(self, place: int) -> str:
         """Return the line at a place."""
-        start, stop = self._ends[place : place + 2].tolist()
-        (line,) = decode_lines(self._read_at(stop - start, start)) or [""]
-        return line
+        start, stop = self._ends[place], self._ends[place + 1]
+        return str(self._read_at(stop - start, start), "utf-8", "replace").replace("\r", "").removesuffix("\n")

@@ -15,7 +15,7 @@ from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.files import File
 from geval_py.reading.items import ScoredItem, input_columns
-from geval_py.reading.lines import check_line_count, count_lines, first_name, read_lines, sha256_of
+from geval_py.reading.lines import LinesByPlace, check_line_count, count_lines, first_name, read_lines, sha256_of
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Split
@@ -294,26 +294,39 @@ class Evaluation:
 
     # The texts of the scored lines
 
-    def scored_sides(self, chosen: Sequence[int] | None = None) -> tuple[Iterator[str], Iterator[str], Iterator[str]]:
+    def scored_sides(self, chosen: Sequence[int] | None = None) -> tuple[Iterator[str], ...]:
         """Return the scored lines of the input, the answers and the output, or some of them, in scoring order.
 
         ``chosen`` are flags of the scored lines. An input that is not there has "" without end. Raises LineCountError
         if the input has another number of lines.
         """
-        split = self.split
-        if split.input is None:
-            inputs: Iterator[str] = repeat("")
-        else:
-            header = first_name(split.in_header)
-            lines = count_lines(split.input, header=header)
+        inputs, *others = self._checked_files()
+        first = repeat("") if inputs is None else self._scored_lines(*inputs, chosen)
+        return first, *(self._scored_lines(*other, chosen) for other in others)
+
+    def sides_at(self, places: Sequence[int]) -> tuple[Iterator[str], ...]:
+        """Return the lines of :meth:`scored_sides` at some places among the scored lines, in the order of places."""
+        return tuple(repeat("") if file is None else self._lines_at(places, *file) for file in self._checked_files())
+
+    def outputs_at(self, places: Sequence[int]) -> Iterator[str]:
+        """Return the lines of the output at some places among the scored lines, in the order of places."""
+        return self._lines_at(places, self.output.file, first_name(self.split.out_header))
+
+    def _lines_at(self, places: Sequence[int], file: File, header: str | None) -> Iterator[str]:
+        lines, numbers = LinesByPlace(file, header), self.line_numbers
+        return (lines.line(place if numbers is None else numbers[place] - 1) for place in places)
+
+    def _checked_files(
+        self,
+    ) -> tuple[tuple[File, str | None] | None, tuple[File, str | None], tuple[File, str | None]]:
+        """Return the input, the answers and the output, each with the first name of its header."""
+        split, header = self.split, first_name(self.split.out_header)
+        inputs = None
+        if split.input is not None:
+            inputs = split.input, first_name(split.in_header)
+            lines = count_lines(split.input, header=inputs[1])
             check_line_count("input", split.input.name, lines, split.expected.name, self.file_lines)
-            inputs = self._scored_lines(split.input, header, chosen)
-        header = first_name(split.out_header)
-        return (
-            inputs,
-            self._scored_lines(split.expected, header, chosen),
-            self._scored_lines(self.output.file, header, chosen),
-        )
+        return inputs, (split.expected, header), (self.output.file, header)
 
     def scored_outputs(self) -> Iterator[str]:
         """Return the scored lines of the output."""
