@@ -1,16 +1,11 @@
 """Metrics of distributions over words or labels, ``word:probability …``, for tasks near word-gap prediction.
 
 Words are compared as they are, without hashing, but for norms. In this order: what a line lists; suggestions (hits,
-ranks, keystrokes); choices among options; norms, where the answer is itself a distribution; labels and forecasts.
-
-Keystrokes are those of T. Wandmacher and J.-Y. Antoine, "Methods to integrate a language model with semantic
-information for a word prediction component" (EMNLP-CoNLL 2007): a list of k words, of which one keystroke selects one
-and types the space too. A word that is typed to its end also takes one keystroke for the space. Here neither is
-counted, so that the best share is 1.
+ranks); choices among options; norms, where the answer is itself a distribution; labels.
 
 The Brier score is G. W. Brier's, "Verification of forecasts expressed in terms of probability" (1950): the sum over
 all labels, in [0, 2]. The calibration error is that of C. Guo and others, "On calibration of modern neural networks"
-(2017): of the most likely label, in bins of equal width. The skill is that of the logarithmic score.
+(2017): of the most likely label, in bins of equal width.
 """
 
 from __future__ import annotations
@@ -20,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import exp, fsum, inf, log
 from typing import NamedTuple, TypeAlias
 
-from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NO_DIGIT,
     REST,
@@ -35,14 +29,13 @@ from geval_py.reading.wordprobs import (
 )
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed, mismatch
-from geval_py.text import shared_beginning, shorten, split_words, strip_spaces, visible
+from geval_py.text import shorten, split_words, strip_spaces, visible
 
 MIN_OPTIONS = 2
 MAX_OPTIONS_SHOWN = 8
 NO_CHOICE = "no choice of options"
 NO_OPTION = "the answer is not an option"
 NO_SHARE = "a share is from 0 to 1"
-NO_BASELINE = "no probability in the baseline"
 
 
 class Listed(NamedTuple):
@@ -123,24 +116,6 @@ def reciprocal_rank(listed: Listed, expected: str) -> float:
     """Return 1 divided by the rank of the expected word; 0 if it is not listed."""
     rank = listed.rank(strip_spaces(expected))
     return 1 / rank if rank else 0.0
-
-
-def keystrokes(first: int, listed: Listed, expected: str) -> Row:
-    """Count the characters of a word that need not be typed, and all its characters.
-
-    After each character the ``first`` words are shown that begin with what has been typed.
-    """
-    word = strip_spaces(expected)
-    if word not in listed.numbers:
-        return 0, len(word)
-    alike = [0] * (len(word) + 1)  # by the number of first characters shared: the words shown before this one
-    for one in listed.better_than(word):
-        alike[len(shared_beginning((one, word)))] += 1
-    typed, before = len(word) + 1, 0
-    while typed and before + alike[typed - 1] < first:
-        typed -= 1
-        before += alike[typed]
-    return max(0, len(word) - typed), len(word)
 
 
 # Choices
@@ -246,7 +221,7 @@ def mean_correlation(correlation: float, ranked: float) -> float:
     return correlation / ranked if ranked else 0.0
 
 
-# Labels and forecasts
+# Labels
 
 
 def brier_score(vocabulary: frozenset[str], entries: tuple[list[str], list[float]], expected: str) -> float:
@@ -268,26 +243,3 @@ def confidence_gap(bins: int, listed: Listed, expected: str) -> Row:
     edges = [place / bins for place in range(1, bins)]
     row[bisect_left(edges, confidence)] = confidence - (guess is not None and guess == strip_spaces(expected))
     return tuple(row)
-
-
-def relative_loss(listed: Listed, expected: str, input_line: str) -> Row:
-    """Compute the losses of the answer in nats: the line's, and that of the baseline in the input's last column."""
-    label = strip_spaces(expected)
-    column = input_line.rpartition("\t")[2]
-    try:
-        baseline = listed_of(column, 0)
-        of_baseline = baseline.log_mass(label)
-        if of_baseline == -inf:
-            hint = f"the baseline in the last column gives the answer `{visible(shorten(label))}` no probability"
-            raise malformed(NO_BASELINE, column, 0, hint)
-    except MalformedLineError as error:
-        error.role, error.text, error.column = "input", input_line, error.column + len(input_line) - len(column)
-        raise
-    return -listed.log_shares({*baseline.numbers})[label], -of_baseline
-
-
-def skill(loss: float, baseline: float) -> float:
-    """Compute 1 minus the loss in proportion to the baseline's; 1 where there is no loss."""
-    if loss == 0.0 or (baseline == inf and loss < inf):
-        return 1.0
-    return 1 - loss / baseline if baseline > 0.0 and loss < inf else -inf

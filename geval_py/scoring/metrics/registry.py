@@ -142,9 +142,6 @@ FAMILIES: dict[str, Family] = {
     "Hit@": (lambda first, name: _entries(
         name, Partial(distributions.miss_of_first, first), ACCURACY,
         "share of lines whose answer is among the first guesses"), _COUNTABLE),
-    "KeystrokesSaved@": (lambda first, name: _entries(
-        name, Partial(distributions.keystrokes, first), _sums(classes.ratio, "saved", "characters"),
-        "share of characters that need not be typed"), _COUNTABLE),
     "CrossEntropyToNormsHashed": (lambda bits, name: _norm_loss(
         name, bits, 0.0, "mean loss of all answers, by their shares"), _BITS),
     "KullbackLeiblerHashed": (lambda bits, name: _norm_loss(
@@ -265,7 +262,6 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
     # Of distributions
     "Hit@3",
     _entries("MRR", distributions.reciprocal_rank, _mean("reciprocal_rank"), "mean reciprocal rank of the answer"),
-    "KeystrokesSaved@3",
     _entries("ChoiceAccuracy", distributions.choice_miss, ACCURACY, "share of lines whose likeliest option is right",
              parse_input=distributions.options_of, needs_input=True, labels="one"),
     _entries("ChoiceLogLoss", distributions.choice_loss, LOG_LOSS, "mean loss of the right option, among the options",
@@ -280,9 +276,6 @@ _TABLE: tuple[Metric | str, ...] = (  # metrics, and names in families
             "mean squared distance of all labels' probabilities", parse=distributions.entries_of,
             needs_vocabulary=True),
     "CalibrationError",
-    _entries("LogSkillScore", distributions.relative_loss,
-             _sums(distributions.skill, "loss", "baseline_loss", worst=-inf),
-             "share of a baseline's loss that is avoided", needs_input=True),
     # Of texts
     _tokens("BLEU", texts.bleu_row, _sums(texts.bleu, *_RIGHT_NGRAMS, "reference_words", *_NGRAMS),
             "GEval's precision of n-grams", answers="any", details=texts.bleu_details),
