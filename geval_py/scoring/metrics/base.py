@@ -32,9 +32,11 @@ Number = TypeVar("Number", float, "NDArray[np.float64]")  # for one score, or fo
 # for many resamples at once, arrays. Finite sums never give NaN.
 Formula: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
-Doubles: TypeAlias = "NDArray[np.float64]"
+Array: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Places: TypeAlias = "NDArray[np.integer[Any]]"  # of lines, features or items
+Flags: TypeAlias = "NDArray[np.bool_]"
 Row: TypeAlias = tuple[float, ...]  # the statistics of a line
-Places: TypeAlias = "NDArray[np.intp]"
 
 # Takes the tables of systems, which have as many lines each, and returns a function that scores some of their lines.
 # Its argument is the places of the lines, from 0, in all tables one after the other: the second system's lines follow
@@ -113,7 +115,7 @@ class LineStatistics:
         return sum(math.inf in row for row in zip(*self.columns, strict=True))
 
 
-def joined_columns(systems: Sequence[LineStatistics]) -> Doubles:
+def joined_columns(systems: Sequence[LineStatistics]) -> Array:
     """Return the columns of systems, whose lines follow one another, as the rows of an array."""
     import numpy as np
 

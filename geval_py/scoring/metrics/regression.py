@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Number, Places, Row, joined_columns
+from geval_py.scoring.metrics.base import Array, LineScore, LineStatistics, Number, Places, Row, joined_columns
 from geval_py.scoring.metrics.columns import malformed, number_of
 
 EARTH_KM = 6371.0  # GEval's
@@ -109,7 +109,7 @@ def percent(totals: Sequence[Number], lines: Number) -> Number:
     return 100 * totals[0] / lines
 
 
-def ranks(numbers: Doubles) -> Doubles:
+def ranks(numbers: Array) -> Array:
     """Rank each row from 1; tied numbers share their mean rank. SciPy's rankdata takes a second to import."""
     import numpy as np
 
@@ -120,7 +120,7 @@ def ranks(numbers: Doubles) -> Doubles:
     return np.array(rows)
 
 
-def correlation(prepare: Callable[[Doubles], Doubles] | None, systems: Sequence[LineStatistics]) -> LineScore:
+def correlation(prepare: Callable[[Array], Array] | None, systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that correlates the numbers of some lines, as ``prepare`` changes them, if it is given."""
     import numpy as np
 
