@@ -200,6 +200,7 @@ TOO_MANY = {
     "annotations with probabilities": ("Probabilistic-Soft-F1", many(70, "a:{}"), many(70, "b:{}"),
         "70 expected and 70 given"),
     "labels": ("Probabilistic-MultiLabel-F1", many(70, "a"), many(60, "b"), "60 expected and 70 given"),
+    "labels to be compared": ("Lower/MultiLabel-F1", many(70, "a"), many(60, "b"), "60 expected and 70 given"),
     "fragments": ("FLC-F1", many(70, "a:{0}"), many(70, "a:0-99"), "70 expected and 70 given"),
     "clippings": ("ClippEU", many(70, "1,1,2,2"), many(70, "1,1,2,2/9"), "70 expected and 70 given"),
     "rectangles": ("Probabilistic-Soft2D-F1", many(70, "0,0,{},9"), many(70, "0,0,{},9"), "70 expected and 70 given"),
@@ -213,7 +214,7 @@ def test_a_line_that_would_take_too_long_is_an_error(name, output, expected, ite
     monkeypatch.setattr(assignment, "MAX_PAIRS", 3600)
     monkeypatch.setattr(rectangles, "MAX_RECTANGLES", 40)
     caught = error(name, [output], [expected])
-    assert (caught.reason, caught.column) == ("too many overlapping items", 1)
+    assert (caught.reason, caught.column) == ("too many items to be matched", 1)
     assert caught.hint == f"{items} items cannot be compared; split the text of the line into several lines"
 
 
@@ -225,7 +226,7 @@ def test_the_limits_are_those_of_a_line_not_of_a_label(name, form, monkeypatch):
     monkeypatch.setattr(assignment, "MAX_PAIRS", 600)
     monkeypatch.setattr(rectangles, "MAX_RECTANGLES", 60)
     score(name, [line("a")], [line("a")])
-    assert error(name, [line("ab")], [line("ab")]).reason == "too many overlapping items"
+    assert error(name, [line("ab")], [line("ab")]).reason == "too many items to be matched"
 
 
 def test_nothing_is_compared_where_all_that_is_given_overlaps():

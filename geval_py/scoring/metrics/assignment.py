@@ -18,8 +18,8 @@ from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics.base import Array, Flags, Row
 from geval_py.scoring.metrics.columns import mismatch
 
-MAX_PAIRS = 10_000_000  # of a line: some seconds, and 80 MB for each matrix
-TOO_MANY = "too many overlapping items"
+MAX_PAIRS = 10_000_000  # of a line: some seconds, for Fuzzy/ a minute, and 80 MB for each matrix
+TOO_MANY = "too many items to be matched"
 
 Judged: TypeAlias = tuple[tuple[float, float], ...]  # the score and the probability of each given item
 
@@ -56,12 +56,17 @@ def too_many(answers: Sequence[object], given: Sequence[object]) -> MalformedLin
     return mismatch(TOO_MANY, f"{items}; split the text of the line into several lines")
 
 
+def check_pairs(answers: Sequence[object], given: Sequence[object]) -> None:
+    """Raise the error for a line with too many pairs."""
+    if len(answers) * len(given) > MAX_PAIRS:
+        raise too_many(answers, given)
+
+
 def equal_pairs(answers: Sequence[Hashable], given: Sequence[Hashable]) -> Flags:
     """Return for each pair whether both are equal; raises the error for too many pairs."""
     import numpy as np
 
-    if len(answers) * len(given) > MAX_PAIRS:
-        raise too_many(answers, given)
+    check_pairs(answers, given)
     codes: dict[Hashable, int] = {}
     sides = ([codes.setdefault(item, len(codes)) for item in side] for side in (answers, given))
     return np.equal.outer(*sides)
