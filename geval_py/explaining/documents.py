@@ -22,8 +22,6 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.explaining.significance import (
     LEVEL,
     MIN_TESTED_LINES,
-    Array,
-    Integers,
     Interval,
     beta_cdf,
     combined_p,
@@ -35,7 +33,7 @@ from geval_py.explaining.statistics import centred_ranks, intervals, sample_of, 
 from geval_py.reading import features, sources
 from geval_py.reading.config import word_of
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.metrics.base import NOISE, Array, Integers
 from geval_py.scoring.scores import MetricScore, ScoredOutput
 from geval_py.text import named, visible
 

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import Array, Flags, Integers, Places
 from geval_py.reading.features import (
     EXPECTED,
     FIELD_NUMBER,
@@ -33,6 +32,7 @@ from geval_py.reading.items import lines_of
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.scoring import blocks
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.metrics.base import Array, Flags, Integers, Places
 from geval_py.scoring.scores import ScoredOutput
 
 ITEMS_AT_ONCE = 4096

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
 from geval_py.explaining.derived import check_reread
-from geval_py.explaining.significance import Array, Integers
 from geval_py.reading import splits
 from geval_py.reading.lines import LineReader
 from geval_py.reading.sources import state_at
 from geval_py.scoring import blocks, recipes, scores
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.metrics.base import Array, Integers
 from geval_py.text import visible
 
 MIN_LOGARITHM = -1e150  # of an entry without mass, which gets none at any temperature
