@@ -24,7 +24,7 @@ from geval_py.scoring.metrics.matching import (
     number_in,
     without_label,
 )
-from geval_py.scoring.metrics.registry import MAX_MATCHINGS, geval_name
+from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 DATA = Path(__file__).parent.parent / "data/matched-metrics.jsonl.xz"
@@ -81,7 +81,7 @@ def test_names_nest(name, theirs):
     [
         *("Lower", "Lower/", "/Accuracy", "lower/Accuracy", "Lower//Accuracy", "Lower/Accuracy/",
             "Lower/MultiLabel-F"),
-        *("Lower/" * (MAX_MATCHINGS + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
+        *("Lower/" * (MAX_PREFIXES + 1) + "Accuracy", "Lower/" * 9999 + "Accuracy", "MacroAvg/", "Mean/Lower/"),
         *("MacroAvg/F", "MacroAvg/F1x", "Fuzzy/MultiLabel-F-1", "Mean/Fuzzy/MultiLabel-F"),
     ],
 )  # fmt: skip
@@ -92,7 +92,7 @@ def test_other_names_are_unknown(name):
 
 
 def test_each_matching_has_both_metrics():
-    assert find_metric("CutLabel/" * MAX_MATCHINGS + "Accuracy").matching == ("CutLabel",) * MAX_MATCHINGS
+    assert find_metric("CutLabel/" * MAX_PREFIXES + "Accuracy").matching == ("CutLabel",) * MAX_PREFIXES
     for name in MATCHINGS:
         assert find_metric(f"{name}/Accuracy").answers == "any"
         assert find_metric(f"{name}/MultiLabel-F1").is_tokenised

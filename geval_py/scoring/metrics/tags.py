@@ -16,14 +16,12 @@ normalised forms, or takes an I without a B for an error, as GEval does.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from geval_py.scoring.metrics.base import LineScore, LineStatistics, Places, Row
-from geval_py.scoring.metrics.classes import f_score, ratio
+from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.spans import TOKEN, unread
 from geval_py.text import SPACES, split_words, visible
@@ -70,26 +68,6 @@ def counts_by_label(
     right, answers, guesses = (Counter(entity.label for entity in side) for side in sides)
     by_label = {label: (right[label], answers[label], guesses[label]) for label in answers}
     return tuple(map(sum, zip(*by_label.values(), strict=True))) or (0, 0, 0), by_label
-
-
-def weighted_f(systems: Sequence[LineStatistics]) -> LineScore:
-    """Return a function that averages the F1 of the labels of some lines by the numbers expected; 1 without any."""
-    import numpy as np
-
-    codes: dict[str, int] = {}
-    rows = [
-        np.array([(codes.setdefault(label, len(codes)), *counts) for label, counts in by_label.items()], np.intp)
-        for system in systems
-        for by_label in system.details
-    ]
-
-    def score(lines: Places) -> float:
-        label, *counts = np.concatenate([rows[line].reshape(-1, 4) for line in lines]).T
-        by_label = np.array([np.bincount(label, numbers, minlength=len(codes)) for numbers in counts]).T.tolist()
-        weighted = [numbers[1] * f_score(1, *numbers) for numbers in by_label]
-        return ratio(math.fsum(weighted), math.fsum(numbers[1] for numbers in by_label))
-
-    return score
 
 
 def entities_of(text: str, line: int) -> list[Entity]:
