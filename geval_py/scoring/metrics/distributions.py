@@ -11,7 +11,7 @@ all labels, in [0, 2]. The calibration error is that of C. Guo and others, "On c
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from math import exp, fsum, inf, log
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,16 +45,6 @@ class Listed(NamedTuple):
 
     log_masses: dict[str, float]
     log_rest: float
-
-    def log_mass(self, word: str) -> float:
-        """Return the logarithm of a word's mass; -inf for a word that is not listed."""
-        return self.log_masses.get(word, -inf)
-
-    def log_shares(self, words: Collection[str]) -> dict[str, float]:
-        """Return the logarithms of distinct words' masses; those that are not listed share the rest evenly."""
-        unlisted = sum(word not in self.log_masses for word in words)
-        share = self.log_rest - log(unlisted) if unlisted else -inf
-        return {word: self.log_masses.get(word, share) for word in words}
 
     def rank(self, word: str) -> int:
         """Return the rank of a word, from 1; 0 if it is not listed.
@@ -127,7 +117,9 @@ def _shares_of_options(listed: Listed, expected: str, options: Sequence[str]) ->
         shown = " ".join(options[:MAX_OPTIONS_SHOWN]) + (" …" if len(options) > MAX_OPTIONS_SHOWN else "")
         hint = f"`{visible(shorten(answer))}` is none of the input's options: {visible(shorten(shown))}"
         raise mismatch(NO_OPTION, hint, role="expected")
-    return listed.log_shares(options), answer
+    unlisted = sum(option not in listed.log_masses for option in options)
+    share = listed.log_rest - log(unlisted) if unlisted else -inf  # of an option that is not listed
+    return {option: listed.log_masses.get(option, share) for option in options}, answer
 
 
 def options_of(text: str, line: int) -> list[str]:
@@ -186,7 +178,7 @@ def rank_correlation(listed: Listed, norm: Listed) -> Row:
     """
     import numpy as np
 
-    pairs = np.array([(log_share, listed.log_mass(word)) for word, log_share in norm.log_masses.items()])
+    pairs = np.array([(log_share, listed.log_masses.get(word, -inf)) for word, log_share in norm.log_masses.items()])
     shares, masses = (ranks(column) for column in pairs.reshape(-1, 2).T)
     if not np.any(np.diff(shares)):
         return 0.0, 0.0

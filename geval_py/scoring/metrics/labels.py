@@ -42,7 +42,6 @@ def calibration(results: Array, probabilities: Array) -> float:
     low, high = low + MARGIN, high - MARGIN
     # The points and weights of the integral: four thirds of the fine rule less a third of the coarse.
     steps = np.arange(-FARTHEST, FARTHEST + STEP, STEP)
-    steps = steps[np.abs(steps) <= FARTHEST]
     angles = math.pi / 2 * np.sinh(steps)
     fine = STEP * math.pi / 2 * np.cosh(steps) / np.cosh(angles) ** 2
     weights = (4 * fine - np.where(np.arange(len(steps)) % 2 == 0, 2 * fine, 0)) / 3

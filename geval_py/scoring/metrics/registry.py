@@ -129,6 +129,7 @@ def line_scorer(row: Callable[..., Any], measure: Measure) -> Partial:
 
 COUNTS = ("right", "expected", "given")
 _CORRELATION: dict[str, Any] = {"unit": "correlation", "worst": -1.0}
+_PROBABILISTIC: dict[str, Any] = {"needs": _SCIPY, "is_tokenised": True, "has_curve": True, "beside": "details"}
 OF_ANSWERS = "answers' unit"
 COUNTABLE = range(1, 1_000_000_000)
 
@@ -237,8 +238,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     "Mean/MultiLabel-F1",
     Family("Probabilistic-MultiLabel-F", lambda beta, name: _tokens(
         name, labels.probable_counts, probabilistic_measure(beta),
-        "the same of labels with probabilities: calibration and recall", needs=_SCIPY, labels="several",
-        has_curve=True, beside="details")),
+        "the same of labels with probabilities: calibration and recall", labels="several",
+        **_PROBABILISTIC)),
     _metric("MultiLabel-LogLoss", labels.label_loss, LOG_LOSS, "mean loss of a line's labels", labels="several"),
     _metric("MultiLabel-Likelihood", labels.label_loss, LIKELIHOOD,
             "geometric mean of the probabilities of the lines' labels", labels="several"),
@@ -275,8 +276,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
         "F-score of annotations, as far as their positions agree", needs=_SCIPY, has_free_input=True)),
     Family("Probabilistic-Soft-F", lambda beta, name: _annotations(
         name, assignment.probable_counts, probabilistic_measure(beta),
-        "the same of annotations with probabilities: calibration and recall", needs=_SCIPY, is_tokenised=True,
-        parse=spans.probable_annotations, has_free_input=True, has_curve=True, beside="details")),
+        "the same of annotations with probabilities: calibration and recall", has_free_input=True,
+        parse=spans.probable_annotations, **_PROBABILISTIC)),
     Family("FLC-F", lambda beta, name: _annotations(
         name, spans.fragment_counts,
         sum_measure(Partial(spans.fragment_f, beta), "expected_covered", "given_covered", *COUNTS[1:]),
@@ -289,8 +290,7 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
         "mean of the F-scores of the area of each line's rectangles", has_free_input=True)),
     Family("Probabilistic-Soft2D-F", lambda beta, name: _rectangles(
         name, assignment.probable_counts, probabilistic_measure(beta),
-        "F-score of rectangles with probabilities: calibration and recall", needs=_SCIPY, is_tokenised=True,
-        has_curve=True, beside="details")),
+        "F-score of rectangles with probabilities: calibration and recall", **_PROBABILISTIC)),
     _metric("ClippEU", rectangles.clipping_counts, f_measure(2),
             "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, True),
             parse_answer=Partial(rectangles.read_clippings, False), perfect=rectangles.without_margins,
