@@ -61,8 +61,6 @@ def check_texts(
     findings = Findings(max_places)
     metric = target.metric
     prepare = target.preparation or str
-    if metric is not None and metric.has_entries:
-        from geval_py.scoring.metrics.distributions import entries_of
     lines = BlockLines(block)
     begin_block(lines, findings, all_malformed=all(b"\0" in line for line in lines.raw))
     for index, raw in enumerate(lines.raw):
@@ -84,7 +82,7 @@ def check_texts(
         stripped = strip_spaces(prepared)
         guess = best_guess(stripped) if classes or labels else None
         name = stripped if guess is None else guess
-        if metric.has_entries and not any(entries_of(prepared, line)[0]):
+        if metric.has_entries and not best_guess(prepared):
             findings.add("W214", lines, index)
         if not strip_spaces(text):
             findings.add("W217", lines, index)

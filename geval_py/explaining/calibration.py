@@ -25,14 +25,14 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
-from geval_py.explaining.significance import NORMAL, Array, Flags, Integers, dot, mean_of, sum_of
+from geval_py.explaining.significance import NORMAL, dot, mean_of, sum_of
 from geval_py.explaining.statistics import spread_of_mean, sums_by
 from geval_py.reading import config
 from geval_py.reading.formats import ANSWERS_ALONE
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import bin_of
-from geval_py.scoring.metrics.base import NOISE, exp
+from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
 from geval_py.tables.formats import Tabular
 from geval_py.tables.layout import fitted

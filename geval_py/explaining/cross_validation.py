@@ -17,9 +17,9 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.guesses import Guesses, hashed_bits, logistic
-from geval_py.explaining.significance import LEVEL, TINY, Array, Flags, Integers, mean_of
+from geval_py.explaining.significance import LEVEL, TINY, mean_of
 from geval_py.explaining.statistics import spread_of_mean
-from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers
 from geval_py.scoring.recipes import BY_LINE, MAX_PART, MIN_PART, MIN_SCALE, ByLine, Parameters
 from geval_py.scoring.scores import Evaluation, Score, head_of
 from geval_py.tables import numbers

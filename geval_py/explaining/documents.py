@@ -22,8 +22,6 @@ from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.explaining.significance import (
     LEVEL,
     MIN_TESTED_LINES,
-    Array,
-    Integers,
     Interval,
     beta_cdf,
     combined_p,
@@ -38,7 +36,7 @@ from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader, check_line_count, first_name
 from geval_py.reading.splits import Split
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import NOISE
+from geval_py.scoring.metrics.base import NOISE, Array, Integers
 from geval_py.scoring.scores import Evaluation, Score
 from geval_py.text import named, visible
 

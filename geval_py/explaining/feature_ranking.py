@@ -21,10 +21,6 @@ from geval_py.explaining.features import FieldFeatures, KindFeatures, Occurrence
 from geval_py.explaining.significance import (
     LEVEL,
     NORMAL_QUANTILE,
-    Array,
-    Flags,
-    Integers,
-    Places,
     dot,
     mean_of,
     normal_cdf,
@@ -44,7 +40,8 @@ from geval_py.reading.features import (
     columns_named,
 )
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import exp
+from geval_py.scoring.metrics import regression
+from geval_py.scoring.metrics.base import Array, Flags, Integers, Places, exp
 
 EQUAL_DIGITS = 12  # scores that agree in so many significant digits are tied
 OCCURRENCES_AT_ONCE = 1 << 20
@@ -148,7 +145,8 @@ def rank(occurrences: Occurrences, ranks: Array, least: int, least_of_pair: int 
     total, singles, others, p_of_numbers = len(ranks), 0, list[str](), list[float]()
     kinds: list[tuple[str, backends.TokenTable, Places]] = []
     none = np.zeros(0, np.int32)
-    all_items, all_features = [none], [none]
+    all_items: list[Places] = [none]
+    all_features: list[Places] = [none]
     most = total - (1 if occurrences.kinds.cartesian else least)
     fields = sorted(occurrences.by_field.items())
     for _, own in fields:
@@ -301,7 +299,7 @@ def rank_scores(scores: Array, *, greatest_first: bool) -> Array:
     # Rounding is slow, and ties no others.
     distinct[near] = [float(f"{score:.{EQUAL_DIGITS - 1}e}") for score in distinct[near].tolist()]
     distinct[np.abs(distinct) < MIN_SCORE] = 0.0
-    return centred_ranks((-distinct if greatest_first else distinct)[places]) + (len(places) + 1) / 2
+    return regression.ranks((-distinct if greatest_first else distinct)[places])
 
 
 def rank_sum_z(counts: Integers | Array, rank_sums: Integers | Array, items: int) -> Array:

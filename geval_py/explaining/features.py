@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import Array, Integers, Places
 from geval_py.reading.features import (
     EXPECTED,
     FIELD_NUMBER,
@@ -30,6 +29,7 @@ from geval_py.reading.features import (
 )
 from geval_py.reading.items import lines_of
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.metrics.base import Array, Integers, Places
 
 ITEMS_AT_ONCE = 4096
 MAX_LINES = 200_000  # of more lines, features are counted before they are collected, and a report is of a sample

@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.errors import UsageError
-from geval_py.explaining.significance import Array, Integers
 from geval_py.reading import splits
 from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks, recipes, scores
 from geval_py.scoring.kernel import backends
+from geval_py.scoring.metrics.base import Array, Integers
 from geval_py.text import visible
 
 MIN_LOGARITHM = -1e150  # of an entry without mass, which gets none at any temperature

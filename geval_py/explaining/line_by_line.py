@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.explaining.significance import Integers
+from geval_py.scoring.metrics.base import Integers
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.scores import Evaluation, head_of, signature_lines

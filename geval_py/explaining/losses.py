@@ -16,9 +16,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers, mean_of
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, mean_of
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
+from geval_py.scoring.metrics.base import Array, Integers
 from geval_py.scoring.metrics.hashed import ProfileColumn
 from geval_py.scoring.scores import Evaluation
 

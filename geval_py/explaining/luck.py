@@ -19,12 +19,13 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.calibration import hashed_scheme, profile_of, reread, schemes_of
-from geval_py.explaining.significance import NORMAL, Array
+from geval_py.explaining.significance import NORMAL
 from geval_py.reading import schemes
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics import base, hashed
+from geval_py.scoring.metrics.base import Array
 from geval_py.scoring.metrics.columns import RowColumn
 from geval_py.scoring.metrics.exact import unknown_word
 from geval_py.tables import formats, numbers

@@ -22,10 +22,11 @@ from geval_py import errors, version
 from geval_py.explaining import cross_validation, guesses
 from geval_py.explaining.derived import frequent_words_of_train, mixed_output
 from geval_py.explaining.documents import DocumentsBy
-from geval_py.explaining.significance import Array, Flags, mean_of, slices
+from geval_py.explaining.significance import mean_of, slices
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading import config
 from geval_py.reading.outputs import output_at, unique_names
+from geval_py.scoring.metrics.base import Array, Flags
 from geval_py.scoring.recipes import Mixing
 from geval_py.scoring.scores import Evaluation, Signature, check_comparable, checked_evaluations, signature_lines
 from geval_py.tables import formats, numbers

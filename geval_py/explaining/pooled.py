@@ -17,9 +17,10 @@ import numpy as np
 from geval_py.errors import UsageError
 from geval_py.explaining.comparison import Baseline, find_baseline
 from geval_py.explaining.documents import DocumentsBy, choose_documents
-from geval_py.explaining.significance import NORMAL_QUANTILE, Array, dot, mean_of, sum_of
+from geval_py.explaining.significance import NORMAL_QUANTILE, dot, mean_of, sum_of
 from geval_py.explaining.statistics import sample_of, spread_of_mean
 from geval_py.reading.outputs import unique_names
+from geval_py.scoring.metrics.base import Array
 from geval_py.scoring.scores import Evaluation, check_comparable
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, plain_table

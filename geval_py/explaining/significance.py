@@ -11,18 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, groupby
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
-from geval_py.scoring.metrics.base import NOISE
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Array: TypeAlias = "NDArray[np.float64]"
-Integers: TypeAlias = "NDArray[np.int64]"
-Places: TypeAlias = "NDArray[np.int32]"  # of features, or of items
-Flags: TypeAlias = "NDArray[np.bool_]"
+from geval_py.scoring.metrics.base import NOISE, Array
 
 CONFIDENCE = 0.95  # of intervals
 LEVEL = 0.05  # of tests

@@ -47,16 +47,12 @@ from statistics import NormalDist
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from geval_py.explaining.significance import (
     GEVAL_TAIL,
     NORMAL_QUANTILE,
     POWER_QUANTILE,
     TINY,
-    Array,
-    Flags,
-    Integers,
     Interval,
     dot,
     expanded_tail,
@@ -69,7 +65,8 @@ from geval_py.explaining.significance import (
 )
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.scoring.blocks import Progress
-from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
+from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers, LineStatistics, Metric, Places
+from geval_py.scoring.metrics.regression import ranks
 
 Pair: TypeAlias = tuple[int, int]  # two systems
 
@@ -293,7 +290,7 @@ class CorpusSample(LineSample):
     ``score_of`` computes the metric on some places of the lines of all systems, one system after the other.
     """
 
-    score_of: Callable[[NDArray[np.intp]], float]
+    score_of: Callable[[Places], float]
 
     def totals(self, blocks: Iterable[Array] | None = None) -> Totals:
         """Score the lines of each resample, each as often as its weight says."""
@@ -862,5 +859,4 @@ def centred_ranks(values: Array) -> Array:
     >>> centred_ranks(np.array([7.0, 5.0, 7.0, 9.0])).tolist()
     [0.0, -1.5, 0.0, 1.5]
     """
-    _, places, ties = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(ties) - (ties - 1) / 2)[places] - (len(values) + 1) / 2
+    return ranks(values) - (len(values) + 1) / 2

@@ -18,9 +18,9 @@ from geval_py.explaining import feature_ranking, significance
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
 from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect
 from geval_py.explaining.line_by_line import EvaluationListing
-from geval_py.explaining.significance import Array, Flags, Integers
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
 from geval_py.scoring import blocks
+from geval_py.scoring.metrics.base import Array, Flags, Integers
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables import escapes, numbers
 from geval_py.tables.numbers import percent

@@ -26,7 +26,7 @@ from geval_py.explaining.documents import Documents, DocumentsBy, choose_documen
 from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Array, Integers, Interval
+from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
@@ -38,7 +38,7 @@ from geval_py.reports.charts import ACCENT, ChartRow
 from geval_py.scoring.blocks import Progress
 from geval_py.scoring.evaluate import Named
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import LineStatistics, exp, extended
+from geval_py.scoring.metrics.base import Array, Integers, LineStatistics, exp, extended
 from geval_py.scoring.scores import Evaluation, checked_evaluation
 from geval_py.tables.escapes import short
 

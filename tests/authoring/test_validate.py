@@ -311,14 +311,11 @@ NEAR = {
     "counts": ("RankCorrelation", "expected", "tea:3 milk:2",
      "Line 2: Unexpected data [a share is from 0 to 1]\n  `C/dev-0/expected.tsv`, line 2, column 1: the shares of the "
      "answers are from 0 to 1, and not all 0; divide counts by their sum\n    tea:3 milk:2\n    ^"),
-    "no baseline": ("LogSkillScore", "in", "6 May\tdry:0.5 rain",
-     "Line 2: Unexpected data [colon expected]\n  `C/dev-0/in.tsv`, line 2, column 15: `rain` has no probability; an "
-     "entry is `word:probability`, and a word cannot contain a space\n    6 May\\tdry:0.5 rain\n                   ^"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("metric", "file", "text", "fault"), NEAR.values(), ids=NEAR)
-def test_faults_of_answers_options_and_baselines(tmp_path, monkeypatch, metric, file, text, fault):
+def test_faults_of_answers_and_options(tmp_path, monkeypatch, metric, file, text, fault):
     monkeypatch.chdir(tmp_path)
     init_challenge(Task(expected_directory="C", metrics=(metric,)))
     path = tmp_path / "C/dev-0" / f"{file}.tsv"

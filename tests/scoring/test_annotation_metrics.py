@@ -196,36 +196,26 @@ def many(count, item):
 
 
 TOO_MANY = {
-    "annotations": ("Soft-F1", many(70, "a:{}-{}"), many(70, "a:{}-{}"),
-        "more than 2500 pairs of items are near each other"),
-    "fragments": ("FLC-F1", many(70, "a:{0}"), many(70, "a:0-99"),
-        "more than 2500 pairs of items are near each other"),
-    "clippings": ("ClippEU", many(70, "1,1,2,2"), many(70, "1,1,2,2/9"),
-        "more than 2500 pairs of items are near each other"),
-    "rectangles": ("Probabilistic-Soft2D-F1", many(70, "0,0,{},9"), many(70, "0,0,{},9"),
-        "more than 2500 pairs of items are near each other"),
-    "rectangles that do not overlap": ("Probabilistic-Soft2D-F1", many(300, "0,{0},1,{0}"), many(300, "0,{1},1,{1}"),
-        "more than 50000 pairs of items would have to be compared"),
-    "clippings that do not fit": ("ClippEU", many(300, "0,{0},1,{0}"), many(300, "0,{1},1,{1}/0"),
-        "more than 50000 pairs of items would have to be compared"),
-    "a grid": ("Soft2D-F1", many(40, "{0},{0},{1},{1}"), "1,1,9,9",
-        "41 rectangles of one label and page cannot be compared"),
-    "a chain": ("Soft-F1", many(60, "a:{0}0-{0}9,{0}99"),
-        " ".join(f"a:{10 * n + 5}-{10 * n + 14}" for n in range(60)),
-        "60 expected and 60 given items hang together by overlaps"),
+    "annotations": ("Soft-F1", many(60, "a:{}-{}"), many(61, "a:{}-{}"), "61 expected and 60 given"),
+    "annotations with probabilities": ("Probabilistic-Soft-F1", many(70, "a:{}"), many(70, "b:{}"),
+        "70 expected and 70 given"),
+    "labels": ("Probabilistic-MultiLabel-F1", many(70, "a"), many(60, "b"), "60 expected and 70 given"),
+    "labels to be compared": ("Lower/MultiLabel-F1", many(70, "a"), many(60, "b"), "60 expected and 70 given"),
+    "fragments": ("FLC-F1", many(70, "a:{0}"), many(70, "a:0-99"), "70 expected and 70 given"),
+    "clippings": ("ClippEU", many(70, "1,1,2,2"), many(70, "1,1,2,2/9"), "70 expected and 70 given"),
+    "rectangles": ("Probabilistic-Soft2D-F1", many(70, "0,0,{},9"), many(70, "0,0,{},9"), "70 expected and 70 given"),
+    "a grid": ("Soft2D-F1", many(40, "{0},{0},{1},{1}"), "1,1,9,9", "1 expected and 40 given"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "output", "expected", "message"), TOO_MANY.values(), ids=TOO_MANY)
-def test_a_line_that_would_take_too_long_is_an_error(name, output, expected, message, monkeypatch):
+@pytest.mark.parametrize(("name", "output", "expected", "items"), TOO_MANY.values(), ids=TOO_MANY)
+def test_a_line_that_would_take_too_long_is_an_error(name, output, expected, items, monkeypatch):
     """With limits that are lower than the real ones."""
-    monkeypatch.setattr(assignment, "MAX_PAIRS", assignment.MAX_PAIRS // 100)
-    monkeypatch.setattr(assignment, "MAX_COMPARED", assignment.MAX_COMPARED // 100)
-    monkeypatch.setattr(assignment, "MAX_CELLS", 3000)
-    monkeypatch.setattr(rectangles, "MAX_CELLS", 3000)
+    monkeypatch.setattr(assignment, "MAX_PAIRS", 3600)
+    monkeypatch.setattr(rectangles, "MAX_RECTANGLES", 40)
     caught = error(name, [output], [expected])
-    assert (caught.reason, caught.column) == ("too many overlapping items", 1)
-    assert caught.hint == f"{message}; split the text of the line into several lines"
+    assert (caught.reason, caught.column) == ("too many items to be matched", 1)
+    assert caught.hint == f"{items} items cannot be compared; split the text of the line into several lines"
 
 
 @pytest.mark.parametrize(("name", "form"), [("Soft-F1", "{}:1-9"), ("Soft2D-F1", "{}:{},{},99,99")])
@@ -233,10 +223,10 @@ def test_the_limits_are_those_of_a_line_not_of_a_label(name, form, monkeypatch):
     def line(labels):
         return " ".join(form.format(label, n, n) for label in labels for n in range(20))
 
-    monkeypatch.setattr(assignment, "MAX_COMPARED", 600)
-    monkeypatch.setattr(rectangles, "MAX_CELLS", 600)
+    monkeypatch.setattr(assignment, "MAX_PAIRS", 600)
+    monkeypatch.setattr(rectangles, "MAX_RECTANGLES", 60)
     score(name, [line("a")], [line("a")])
-    assert error(name, [line("ab")], [line("ab")]).reason == "too many overlapping items"
+    assert error(name, [line("ab")], [line("ab")]).reason == "too many items to be matched"
 
 
 def test_nothing_is_compared_where_all_that_is_given_overlaps():

@@ -14,7 +14,6 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     accuracy_score,
     brier_score_loss,
-    d2_log_loss_score,
     label_ranking_average_precision_score,
     log_loss,
     top_k_accuracy_score,
@@ -44,8 +43,7 @@ def perfect(metric):
     if metric.answers == "shares":
         shares = ["a:0.5 b:0.3 c:0.2", "a:0.9 b:0.1", "c:0.75 :0.25"]
         return shares, shares, ["x", "y", "z"]
-    column = "a:0.5 b:0.25 c:0.25" if metric.name == "LogSkillScore" else "a b c"
-    return ["a:1", "b:1", "c:1"], ["a", "b", "c"], [f"x\t{column}"] * 3
+    return ["a:1", "b:1", "c:1"], ["a", "b", "c"], ["x\ta b c"] * 3
 
 
 @each
@@ -102,27 +100,6 @@ def test_the_mean_reciprocal_rank_is_that_of_scikit_learn(items):
     relevant = np.array([[label == answer for label in LABELS] for answer in expected])
     theirs = label_ranking_average_precision_score(relevant, probabilities)
     assert score("MRR", written(probabilities), expected) == pytest.approx(theirs)
-
-
-def typed(words, answer, first):
-    """Type a word, and look for it among the suggestions after each character; return the characters saved."""
-    for place in range(len(answer)):
-        shown = [word for word in words if word.startswith(answer[:place])][:first]
-        if answer in shown:
-            return len(answer) - place
-    return 0
-
-
-@PROPERTY
-@given(
-    st.lists(st.text("ab", min_size=1, max_size=4), min_size=1, max_size=12, unique=True),
-    st.text("ab", min_size=1, max_size=4),
-    st.integers(1, 4),
-)
-def test_keystrokes_are_those_of_a_user_who_types(words, answer, first):
-    output = " ".join(f"{word}:{-rank}" for rank, word in enumerate(words, 1))
-    (saved,), (characters,) = statistics_of(f"KeystrokesSaved@{first}", [output], [answer]).columns
-    assert (saved, characters) == (typed(words, answer, first), len(answer))
 
 
 @PROPERTY
@@ -213,17 +190,6 @@ def test_the_calibration_error_is_that_of_scikit_learns_curve(items, bins):
     assert score(f"CalibrationError{bins}", written(probabilities), expected) == pytest.approx(theirs, abs=1e-12)
 
 
-@PROPERTY
-@given(st.lists(ITEM, min_size=2, max_size=8).filter(lambda items: len({label for _, label in items}) > 1))
-def test_the_skill_is_that_of_scikit_learn(items):
-    """Its baseline is the share of each label among the answers."""
-    probabilities, expected = table(items)
-    climate = " ".join(f"{label}:{expected.count(label) / len(expected)!r}" for label in sorted(set(expected)))
-    theirs = d2_log_loss_score(expected, probabilities, labels=list(LABELS))
-    inputs = [f"day\t{climate}"] * len(expected)
-    assert score("LogSkillScore", written(probabilities), expected, inputs=inputs) == pytest.approx(theirs, abs=1e-9)
-
-
 # By hand
 
 
@@ -242,14 +208,6 @@ def test_ranks(output, answer, rank):
     assert lines_of("MRR", [output], [answer]) == [1 / rank if rank else 0.0]
     for k in (1, 2, 3):
         assert lines_of(f"Hit@{k}", [output], [answer]) == [float(0 < rank <= k)]
-
-
-SUGGESTED = "the:0.4 then:0.2 there:0.15 to:0.1 a:0.05 :0.1"
-
-
-def test_keystrokes_of_a_file_are_counted_over_all_characters():
-    assert score("KeystrokesSaved@3", [SUGGESTED] * 4, ["there", "to", "of", ""]) == 5 / 9
-    assert score("KeystrokesSaved@3", [":1"], [""]) == 1.0  # no character need be typed
 
 
 @pytest.mark.parametrize(
@@ -335,22 +293,6 @@ def test_calibration_errors_by_hand():
     assert score("CalibrationError", [":1"], ["a"]) == 0.0  # no guess, and no confidence
 
 
-@pytest.mark.parametrize(
-    ("output", "answer", "baseline", "loss", "of_baseline"),
-    [
-        ("a:0.5 b:0.5", "a", "a:0.25 b:0.75", math.log(2), math.log(4)),
-        ("b:0.5 :0.5", "a", "a:0.25 b:0.5 c:0.25", math.log(4), math.log(4)),  # a and c share the rest
-        (":1", "a", "a:0.25 b:0.75", math.log(2), math.log(4)),
-        ("b:1", "a", "a:0.25 b:0.75", math.inf, math.log(4)),
-        ("a:1", "a", "a:1", 0, 0),
-        ("a:-1 b:-1", "a", "a:-2 b:-2 :-1e9", -math.log(math.exp(-1) / 1), math.log(2)),
-    ],
-)
-def test_losses_beside_a_baseline(output, answer, baseline, loss, of_baseline):
-    columns = statistics_of("LogSkillScore", [output], [answer], [f"x\t{baseline}"]).columns
-    assert [column[0] for column in columns] == pytest.approx([loss, of_baseline])
-
-
 # Faults
 
 OUTPUTS = [metric.name for metric in NEAR_METRICS.values()]
@@ -397,12 +339,6 @@ OTHERS = {
                    "the last column has the options, at least 2, with spaces between them"),
     "an empty column": ("ChoiceAccuracy", "a", "x\t", "input", 3,
                         "the last column has the options, at least 2, with spaces between them"),
-    "no baseline": ("LogSkillScore", "a", "day\t", "input", 5,
-                    "the line is empty; write `:1` where there is no guess"),
-    "a malformed baseline": ("LogSkillScore", "a", "day\ta:0.5 b:y", "input", 13,
-                             "`y` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3"),
-    "a label without baseline": ("LogSkillScore", "c", "day\ta:0.5 b:0.5", "input", 5,
-                                 "the baseline in the last column gives the answer `c` no probability"),
 }  # fmt: skip
 
 
@@ -530,7 +466,7 @@ def test_a_line_of_very_many_entries(metric, entries):
     many = " ".join(f"{word}:{1 / entries!r}" for word in words)
     logs = " ".join(f"{word}:-{n}" for n, word in enumerate(words, 1))
     expected = many if metric.answers == "shares" else words[-1]
-    inputs = ["x\t" + (many if metric.name == "LogSkillScore" else " ".join(words))] * 2
+    inputs = ["x\t" + " ".join(words)] * 2
     statistics = statistics_of(metric.name, [many, logs], [expected] * 2, inputs, vocabulary=words)
     assert statistics.lines == 2
     assert all(math.isfinite(value) for column in statistics.columns for value in column)

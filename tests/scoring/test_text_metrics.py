@@ -24,7 +24,6 @@ from geval_py.scoring.evaluate import preparation_for
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.columns import probable_labels
-from geval_py.scoring.metrics.distributions import skill
 from geval_py.scoring.metrics.labels import calibration, fitted
 from geval_py.scoring.metrics.registry import FAMILIES
 from geval_py.scoring.metrics.tags import Entity, entities_of
@@ -98,7 +97,7 @@ def test_a_score_of_arrays_is_that_of_each(metric):
     [
         *("F2", "F0", "F0.5", "Macro-F3", "MultiLabel-F2", "Mean/MultiLabel-F2", "NDCG@3", "Soft-F2", "Soft2D-F0.5"),
         *("FLC-F2", "Probabilistic-Soft-F2", "Probabilistic-Soft2D-F2", "Improvement@0", "Improvement@-1.5"),
-        *("Hit@20", "KeystrokesSaved@5", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20"),
+        *("Hit@20", "KullbackLeiblerHashed8", "CrossEntropyToNormsHashed20"),
         *("CalibrationError1", "CalibrationError100"),
     ],
 )
@@ -114,7 +113,7 @@ def test_a_number_may_end_a_name(name):
     [
         *("F", "F1.", "F1x", "F-1", "NDCG@2.5", "NDCG@0", "NDCG", "WER2", "F" + "1" * 10, "Soft-F", "Soft2D-F-1"),
         *("BIO-Weighted-F2", "ClippEU2", "Improvement@", "Improvement@--1", "Soft-F1\n", "Hit@", "Hit@0", "Hit@1.5"),
-        *("Hit@-1", "Hit@" + "9" * 10, "Hit3", "KeystrokesSaved", "MRR5", "KullbackLeiblerHashed0"),
+        *("Hit@-1", "Hit@" + "9" * 10, "Hit3", "MRR5", "KullbackLeiblerHashed0"),
         *("KullbackLeiblerHashed25", "CalibrationError0", "CalibrationError101", "RankCorrelationHashed8"),
     ],
 )
@@ -278,9 +277,6 @@ EDGES = [  # formulas where something is 0 or infinite
       for c, r, want in ((3, 3, 1), (4, 3, 1), (0, 3, 0), (0, 0, 1), (2, 3, math.exp(-0.5)))),
     (error_rate, (0, 0), 0.0), (error_rate, (2, 0), 1.0), (error_rate, (3, 2), 1.5), (ratio, (0, 0), 1.0),
     (ratio, (1, 4), 0.25), (harmonic, (1, 0.0, 0.0), 0.0), (f_score, (1, 0, 0, 0), 1.0),
-    *((skill, pair, want) for *pair, want in (
-        (1.0, 2.0, 0.5), (3.0, 2.0, -0.5), (0.0, 0.0, 1.0), (1.0, 0.0, -math.inf), (math.inf, 1.0, -math.inf),
-        (math.inf, math.inf, -math.inf), (1.0, math.inf, 1.0))),
     *((is_wanted, (answer, 1), want) for answer, want in (
         ("0", False), ("01", True), ("0" * 5000 + "1\tx", True), ("00\t", False))),
 ]  # fmt: skip

@@ -37,13 +37,14 @@ from geval_py.board.database.schema import (
 from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import unpack
 from geval_py.explaining.significance import MIN_TESTED_LINES
+from geval_py.scoring.metrics import regression
 from geval_py.scoring.metrics.base import NOISE
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from geval_py.explaining.significance import Array
+    from geval_py.scoring.metrics.base import Array
 
 TOLERANCE = 0.1  # nats
 MIN_SHARE = 0.9  # of lines, beyond chance
@@ -156,13 +157,12 @@ def _standard_ranks(losses: Array) -> NDArray[np.float32]:
     import numpy as np
 
     rows, lines = losses.shape
-    ranks = np.zeros((rows, lines), np.float32)
+    standard = np.zeros((rows, lines), np.float32)
     if lines < MIN_TESTED_LINES:
-        return ranks
+        return standard
     for number, row in enumerate(losses):
-        _, of_line, counts = np.unique((row / ROUNDING).round(), return_inverse=True, return_counts=True)
-        middles = np.cumsum(counts) - (counts + lines) / 2
-        spread = float(np.sqrt((counts * middles * middles).sum()))
+        centred = regression.ranks((row / ROUNDING).round()) - (lines + 1) / 2
+        spread = float(np.sqrt((centred * centred).sum()))
         if spread:
-            ranks[number] = (middles / spread)[of_line]
-    return ranks
+            standard[number] = centred / spread
+    return standard

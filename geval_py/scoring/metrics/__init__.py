@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import MissingPackageError, SchemeError
-from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
+from geval_py.reading.schemes import MAX_BITS, MIN_BITS
 from geval_py.scoring.metrics import base
 from geval_py.scoring.metrics.base import Metric
 from geval_py.text import nearest, visible
@@ -41,25 +40,13 @@ class Metrics(dict[str, Metric]):
         return "".join(self.table().html())
 
 
-_HASHED_NAME = r"([A-Za-z]+Hashed)([0-9]+)"
-_HASHED_METRICS = {
-    name: Metric(name, base.HashedColumn(DEFAULT_BITS), measure, summary, DEFAULT_BITS, is_of_words=True)
-    for name, measure, summary in (
-        ("LikelihoodHashed", base.LIKELIHOOD, "geometric mean of the probabilities"),
-        ("LogLossHashed", base.LOG_LOSS, "mean loss of a word"),
-        ("PerplexityHashed", base.PERPLEXITY, "inverse of the likelihood"),
-        ("CrossEntropyHashed", base.CROSS_ENTROPY, "mean loss of a word"),
-    )
-}
-
-
 def __getattr__(name: str) -> Any:
     """Import the other metrics once METRICS is asked for."""
     if name != "METRICS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from geval_py.scoring.metrics.registry import OTHER_METRICS
+    from geval_py.scoring.metrics import registry
 
-    return globals().setdefault("METRICS", Metrics(_HASHED_METRICS | OTHER_METRICS))
+    return globals().setdefault("METRICS", Metrics(registry.METRICS))
 
 
 def find_metric(name: str) -> Metric:
@@ -68,39 +55,25 @@ def find_metric(name: str) -> Metric:
     >>> find_metric("LogLossHashed8").bits
     8
     """
-    stem, bits = split_bits(name)
-    metric = _HASHED_METRICS.get(stem)
-    if metric is None:
-        from geval_py.scoring.metrics import METRICS
-        from geval_py.scoring.metrics.registry import find_in_family, find_prefixed, misapplied
+    metric = base.find_in_family(name, base.HASHED_FAMILIES)
+    if metric is not None:
+        return metric
+    from geval_py.scoring.metrics import registry
 
-        metric = METRICS.get(name) or find_in_family(name) or find_prefixed(name)
-        if metric is not None:
-            return metric
-        *prefixes, inner = name.split("/")
-        if prefixes and (split_bits(inner)[0] in METRICS or find_in_family(inner)) and (fault := misapplied(name)):
-            raise SchemeError(scheme=name, message=fault)
-        close = nearest(stem, METRICS)
-        advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
-    elif MIN_BITS <= bits <= MAX_BITS:
-        if bits == metric.bits:
-            return metric
-        return metric._replace(name=f"{stem}{bits}", bits=bits, column=base.HashedColumn(bits))
-    else:
+    try:
+        metric = registry.find(name)
+    except SchemeError as error:
+        error.scheme = name  # not that of the metric behind a prefix
+        raise
+    if metric is not None:
+        return metric
+    stem = name.rstrip("0123456789")
+    close = nearest(stem, registry.METRICS)
+    if stem in base.HASHED_FAMILIES:
         advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
+    else:
+        advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
     raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
-
-
-def split_bits(name: str) -> tuple[str, int]:
-    """Split a metric's name into the name without bits, and the bits (10 where none are given).
-
-    >>> split_bits("LikelihoodHashed8")
-    ('LikelihoodHashed', 8)
-    """
-    match = re.fullmatch(_HASHED_NAME, name) if name[-1:].isdecimal() else None
-    if match is None:
-        return name, DEFAULT_BITS
-    return match[1], int(match[2].lstrip("0")[:9] or "0")  # nine digits are far too many bits already
 
 
 def column_of(

@@ -13,12 +13,14 @@ permutation test).
 from __future__ import annotations
 
 import math
+import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.files import ListedRows
 from geval_py.reading.lines import Bytes
+from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
@@ -32,9 +34,11 @@ Number = TypeVar("Number", float, "NDArray[np.float64]")  # for one score, or fo
 # for many resamples at once, arrays. Finite sums never give NaN.
 Formula: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
-Doubles: TypeAlias = "NDArray[np.float64]"
+Array: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Places: TypeAlias = "NDArray[np.integer[Any]]"  # of lines, features or items
+Flags: TypeAlias = "NDArray[np.bool_]"
 Row: TypeAlias = tuple[float, ...]  # the statistics of a line
-Places: TypeAlias = "NDArray[np.intp]"
 
 # Takes the tables of systems, which have as many lines each, and returns a function that scores some of their lines.
 # Its argument is the places of the lines, from 0, in all tables one after the other: the second system's lines follow
@@ -120,7 +124,7 @@ def extended(tables: list[LineStatistics], following: list[LineStatistics]) -> l
     return tables or following
 
 
-def joined_columns(systems: Sequence[LineStatistics]) -> Doubles:
+def joined_columns(systems: Sequence[LineStatistics]) -> Array:
     """Return the columns of systems, whose lines follow one another, as the rows of an array."""
     import numpy as np
 
@@ -331,3 +335,67 @@ class HashedColumn(NamedTuple):
         else:
             losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
         return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)
+
+
+class Family(NamedTuple):
+    """Metrics whose names are the ``stem`` and a number, such as F1 and F2.
+
+    ``make`` makes the metric of a number and a name. ``numbers`` are whole ones of a range, or any from a least one
+    on. The metric of the ``usual`` number is in the table; its name is the stem alone if the number
+    ``may_be_left_out``.
+    """
+
+    stem: str
+    make: Callable[[Any, str], Metric]
+    numbers: range | float = 0.0
+    usual: float = 1
+    may_be_left_out: bool = False
+
+    @property
+    def usual_name(self) -> str:
+        """The name of the metric in the table."""
+        return self.stem if self.may_be_left_out else f"{self.stem}{self.usual:g}"
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}(?:\.[0-9]{1,9})?\Z")
+
+
+def split_name(name: str, families: Mapping[str, Family]) -> tuple[Family, Any] | None:
+    """Return the family of a metric's name, and its number, whole where the family's are; None for another name."""
+    if name in families and families[name].may_be_left_out:
+        return families[name], families[name].usual
+    match = _NUMBER.search(name)
+    family = families.get(name[: match.start()]) if match else None
+    if match is None or family is None:
+        return None
+    if isinstance(family.numbers, range):
+        return (family, int(match[0])) if match[0].isdecimal() and int(match[0]) in family.numbers else None
+    return (family, float(match[0])) if family.numbers < 0 or not match[0].startswith("-") else None
+
+
+def find_in_family(name: str, families: Mapping[str, Family]) -> Metric | None:
+    """Return the metric of a family by its name; None for another name."""
+    family, number = split_name(name, families) or (None, None)
+    return family and family.make(number, name)
+
+
+BITS = range(MIN_BITS, MAX_BITS + 1)
+
+
+def _hashed_family(stem: str, measure: Measure, summary: str) -> Family:
+    def make(bits: int, name: str) -> Metric:
+        name = stem if bits == DEFAULT_BITS else f"{stem}{bits}"
+        return Metric(name, HashedColumn(bits), measure, summary, bits, is_of_words=True)
+
+    return Family(stem, make, BITS, DEFAULT_BITS, may_be_left_out=True)
+
+
+HASHED_FAMILIES = {
+    stem: _hashed_family(stem, measure, summary)
+    for stem, measure, summary in (
+        ("LikelihoodHashed", LIKELIHOOD, "geometric mean of the probabilities"),
+        ("LogLossHashed", LOG_LOSS, "mean loss of a word"),
+        ("PerplexityHashed", PERPLEXITY, "inverse of the likelihood"),
+        ("CrossEntropyHashed", CROSS_ENTROPY, "mean loss of a word"),
+    )
+}

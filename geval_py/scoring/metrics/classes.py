@@ -8,8 +8,8 @@ to be of the class and 0 for another.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
 from geval_py.scoring.metrics.base import Formula, LineScore, LineStatistics, Places, Row, joined_columns
@@ -40,10 +40,13 @@ def f_score(beta: float, right: float, expected: float, given: float) -> float:
     return harmonic(beta, ratio(right, given), ratio(right, expected))
 
 
-def line_score(row: Callable[[Any, Any], Row], score: Callable[..., float], output: object, answer: object) -> float:
+def line_score(row: Callable[[Any, Any], Row], formula: Formula, output: object, answer: object) -> float:
     """Compute the score of a line alone, for the mean of such scores, from another metric's statistics of it."""
-    return score(*row(output, answer))
+    score: float = formula(row(output, answer), 1)
+    return score
 
+
+CountsByLabel: TypeAlias = Mapping[str | None, tuple[int, int, int]]  # right, expected and given items of a line
 
 THRESHOLD = 0.5  # from this probability on, 1 is given
 ZERO_OR_ONE = "expected 0 or 1"  # GEval's own bracketed messages, of numbers and of what follows a whole number
@@ -80,11 +83,9 @@ def is_wanted(text: str, line: int) -> bool:
     raise malformed(reason, text, line, "0 or 1 is expected")
 
 
-def in_class(
-    row: Callable[[Any, Any], Any], class_of: Callable[[Any], float | str], output: object, answer: object
-) -> tuple[Any, float | str]:
-    """Return another metric's statistics of a line, and the expected class."""
-    return row(output, answer), class_of(answer)
+def in_class(row: Callable[[Any, Any], Any], output: object, answer: float | str) -> tuple[Any, float | str]:
+    """Return another metric's statistics of a line, and the expected class: a number, or a text without its ends."""
+    return row(output, answer), strip_spaces(answer) if isinstance(answer, str) else answer
 
 
 def field_shares(fields: Sequence[str], answers: Sequence[str]) -> float:
@@ -105,12 +106,13 @@ def read_fields(text: str, line: int) -> list[str]:
     return fields
 
 
-def classes(text: str, expected: str) -> tuple[float, tuple[str, str | None]]:
-    """Return 1 for a hit or 0 for a miss, and the expected and the guessed class (None for the rest alone)."""
+def classes(text: str, expected: str) -> tuple[float, CountsByLabel]:
+    """Return 1 for a hit or 0 for a miss, and the counts of the expected and the guessed class."""
     answer, text = strip_spaces(expected), strip_spaces(text)
     guess = best_guess(text)
     guessed = text if guess is None else None if guess == REST else guess
-    return guessed == answer, (answer, guessed)
+    is_hit = guessed == answer
+    return is_hit, {guessed: (0, 0, 1), answer: (is_hit, 1, is_hit)}
 
 
 def clusters(text: str, expected: str) -> tuple[float, tuple[str, str]]:
@@ -134,19 +136,46 @@ def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Line
     return score
 
 
-def macro_f(beta: float, systems: Sequence[LineStatistics]) -> LineScore:
-    """Return a function that averages the F-scores of the classes expected on some lines."""
+def counter_of_labels(systems: Sequence[LineStatistics]) -> Callable[[Places], list[list[int]]]:
+    """Return a function that sums the counts of each label on some lines, of labels that are expected there."""
     import numpy as np
 
-    expected, guessed = _codes(systems)
-    size = int(max(expected.max(), guessed.max())) + 1
+    codes: dict[str | None, int] = {}
+    lines_of_systems = [by_label for system in systems for by_label in system.details]
+    rows = [
+        (line, codes.setdefault(label, len(codes)), *counts)
+        for line, by_label in enumerate(lines_of_systems)
+        for label, counts in by_label.items()
+    ]
+    owners, label_codes, *columns = np.array(rows, np.intp).reshape(-1, 5).T
+
+    def counts_of(lines: Places) -> list[list[int]]:
+        times = np.bincount(lines, minlength=len(lines_of_systems))[owners]
+        sums = [np.bincount(label_codes, times * column, minlength=len(codes)) for column in columns]
+        return [counts for counts in np.array(sums).T.tolist() if counts[1]]
+
+    return counts_of
+
+
+def macro_f(beta: float, systems: Sequence[LineStatistics]) -> LineScore:
+    """Return a function that averages the F-scores of the classes expected on some lines."""
+    counts_of = counter_of_labels(systems)
 
     def score(lines: Places) -> float:
-        answers, guesses = expected[lines], guessed[lines]
-        sides = answers[answers == guesses], answers, guesses
-        counts = np.array([np.bincount(side, minlength=size) for side in sides]).T.tolist()
-        scores = [f_score(beta, *of_class) for of_class in counts if of_class[1]]
+        scores = [f_score(beta, *counts) for counts in counts_of(lines)]
         return math.fsum(scores) / len(scores)
+
+    return score
+
+
+def weighted_f(systems: Sequence[LineStatistics]) -> LineScore:
+    """Return a function that averages the F1 of the labels of some lines by the numbers expected; 1 without any."""
+    counts_of = counter_of_labels(systems)
+
+    def score(lines: Places) -> float:
+        counts = counts_of(lines)
+        weighted = [expected * f_score(1, right, expected, given) for right, expected, given in counts]
+        return ratio(math.fsum(weighted), sum(expected for _, expected, _ in counts))
 
     return score
 
@@ -155,7 +184,10 @@ def mutual_information(systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that computes the normalised mutual information of some lines."""
     import numpy as np
 
-    expected, guessed = _codes(systems)
+    pairs = [pair for system in systems for pair in system.details]
+    numbers: dict[str, int] = {}
+    codes = [[numbers.setdefault(name, len(numbers)) for name in pair] for pair in pairs]
+    expected, guessed = np.array(codes).T
     both = expected * (guessed.max() + 1) + guessed
 
     def entropy(codes: Places) -> float:
@@ -167,15 +199,3 @@ def mutual_information(systems: Sequence[LineStatistics]) -> LineScore:
         return 2 * (apart - entropy(both[lines])) / apart if apart else math.nan
 
     return score
-
-
-def _codes(systems: Sequence[LineStatistics]) -> tuple[Places, Places]:
-    """Return numbers for the expected and the given class of each line; equal classes have equal numbers."""
-    import numpy as np
-
-    numbers: dict[Any, int] = {}
-    codes = [
-        [numbers.setdefault(name, len(numbers)) for name in pair] for system in systems for pair in system.details
-    ]
-    expected, guessed = np.array(codes, np.intp).T
-    return expected, guessed

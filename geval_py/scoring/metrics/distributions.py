@@ -1,33 +1,25 @@
 """Metrics of distributions over words or labels, ``word:probability …``, for tasks near word-gap prediction.
 
 Words are compared as they are, without hashing, but for norms. In this order: what a line lists; suggestions (hits,
-ranks, keystrokes); choices among options; norms, where the answer is itself a distribution; labels and forecasts.
-
-Keystrokes are those of T. Wandmacher and J.-Y. Antoine, "Methods to integrate a language model with semantic
-information for a word prediction component" (EMNLP-CoNLL 2007): a list of k words, of which one keystroke selects one
-and types the space too. A word that is typed to its end also takes one keystroke for the space. Here neither is
-counted, so that the best share is 1.
+ranks); choices among options; norms, where the answer is itself a distribution; labels.
 
 The Brier score is G. W. Brier's, "Verification of forecasts expressed in terms of probability" (1950): the sum over
 all labels, in [0, 2]. The calibration error is that of C. Guo and others, "On calibration of modern neural networks"
-(2017): of the most likely label, in bins of equal width. The skill is that of the logarithmic score.
+(2017): of the most likely label, in bins of equal width.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import exp, fsum, inf, log
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import (
     NO_DIGIT,
     REST,
     are_probabilities,
-    distribution_of,
     log_sum_exp,
-    merge_masses,
     parse_entries,
     scale_logarithms,
     scale_probabilities,
@@ -35,80 +27,55 @@ from geval_py.reading.wordprobs import (
 )
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed, mismatch
-from geval_py.text import shared_beginning, shorten, split_words, strip_spaces, visible
+from geval_py.scoring.metrics.regression import ranks
+from geval_py.text import shorten, split_words, strip_spaces, visible
 
 MIN_OPTIONS = 2
 MAX_OPTIONS_SHOWN = 8
 NO_CHOICE = "no choice of options"
 NO_OPTION = "the answer is not an option"
 NO_SHARE = "a share is from 0 to 1"
-NO_BASELINE = "no probability in the baseline"
 
 
 class Listed(NamedTuple):
-    """What a line lists: its words with their numbers, not normalised; equal words are added up.
+    """The logarithms of the masses of a line's words, equal ones added up, and of the mass of all other words.
 
-    The numbers are probabilities or, if ``logarithmic``, natural logarithms. A word of probability 0 is left out.
-    ``log_rest_mass`` is the logarithm of the mass of all other words. The logarithm of a mass is that of its number
-    less ``shift``, and then less ``log_divisor``.
+    A word of probability 0 is left out.
     """
 
-    numbers: dict[str, float]
-    logarithmic: bool
-    log_rest_mass: float
-    shift: float
-    log_divisor: float
-
-    def log_mass(self, word: str) -> float:
-        """Return the logarithm of a word's mass; -inf for a word that is not listed."""
-        number = self.numbers.get(word)
-        if number is None:
-            return -inf
-        return min(0.0, (number if self.logarithmic else log(number)) - self.shift - self.log_divisor)
-
-    def log_shares(self, words: Collection[str]) -> dict[str, float]:
-        """Return the logarithms of distinct words' masses; those that are not listed share the rest evenly."""
-        unlisted = sum(word not in self.numbers for word in words)
-        share = self.log_rest_mass - log(unlisted) if unlisted else -inf
-        return {word: self.log_mass(word) if word in self.numbers else share for word in words}
-
-    def better_than(self, word: str) -> Iterable[str]:
-        """Yield the words before a listed word: of equal numbers, the greater word is first, as for Accuracy."""
-        number = self.numbers[word]
-        return (one for one, value in self.numbers.items() if value > number or (value == number and one > word))
+    log_masses: dict[str, float]
+    log_rest: float
 
     def rank(self, word: str) -> int:
-        """Return the rank of a word among the listed words, from 1; 0 if it is not listed."""
-        return 1 + sum(1 for _ in self.better_than(word)) if word in self.numbers else 0
+        """Return the rank of a word, from 1; 0 if it is not listed.
 
-
-def entries_of(text: str, line: int) -> tuple[list[str], list[float]]:
-    """Read a line of ``word:probability`` entries; raises MalformedLineError, also for a vector of buckets."""
-    if not text:
-        raise malformed(NO_DIGIT, text, line, "the line is empty; write `:1` where there is no guess")
-    return parse_entries(text, line)
+        Of equally probable words, the greatest is first, as for Accuracy.
+        """
+        if word not in self.log_masses:
+            return 0
+        key = self.log_masses[word], word
+        return sum((log_mass, other) >= key for other, log_mass in self.log_masses.items())
 
 
 def listed_of(text: str, line: int) -> Listed:
-    """Read what a line lists; raises MalformedLineError."""
-    words, values = entries_of(text, line)
-    logarithmic = not are_probabilities(values)
-    if logarithmic:
-        shift, log_divisor, log_rest = scale_logarithms(values, REST in words)
-        numbers = dict(zip(words, values, strict=True))
-        if len(numbers) < len(words):
-            grouped: dict[str, list[float]] = {}
-            for word, value in zip(words, values, strict=True):
-                grouped.setdefault(word, []).append(value)
-            numbers = {word: log_sum_exp(logs) for word, logs in grouped.items()}
-        log_rest = numbers.pop(REST, log_rest)
-    else:
+    """Read a line of ``word:probability`` entries; raises MalformedLineError, also for a vector of buckets."""
+    if not text:
+        raise malformed(NO_DIGIT, text, line, "the line is empty; write `:1` where there is no guess")
+    words, values = parse_entries(text, line)
+    if are_probabilities(values):
         divisor, missing = scale_probabilities(values, REST in words)
-        shift, log_divisor = 0.0, log(divisor)
-        numbers = merge_masses((word, value) for word, value in zip(words, values, strict=True) if value)
-        rest = numbers.pop(REST, 0.0) + missing
-        log_rest = log(rest) if rest else -inf
-    return Listed(numbers, logarithmic, min(0.0, log_rest - shift - log_divisor), shift, log_divisor)
+        logs = [log(value) - log(divisor) if value else -inf for value in values]
+        log_missing = log(missing) if missing else -inf
+    else:
+        shift, log_divisor, log_missing = scale_logarithms(values, REST in words)
+        logs = [value - shift - log_divisor for value in values]
+    grouped: dict[str, list[float]] = {}
+    for word, log_value in zip(words, logs, strict=True):
+        if log_value > -inf:
+            grouped.setdefault(word, []).append(log_value)
+    log_masses = {word: min(0.0, log_sum_exp(numbers)) for word, numbers in grouped.items()}
+    log_rest = log_masses.pop(REST, log_missing)
+    return Listed(log_masses, log_rest)
 
 
 # Suggestions
@@ -123,24 +90,6 @@ def reciprocal_rank(listed: Listed, expected: str) -> float:
     """Return 1 divided by the rank of the expected word; 0 if it is not listed."""
     rank = listed.rank(strip_spaces(expected))
     return 1 / rank if rank else 0.0
-
-
-def keystrokes(first: int, listed: Listed, expected: str) -> Row:
-    """Count the characters of a word that need not be typed, and all its characters.
-
-    After each character the ``first`` words are shown that begin with what has been typed.
-    """
-    word = strip_spaces(expected)
-    if word not in listed.numbers:
-        return 0, len(word)
-    alike = [0] * (len(word) + 1)  # by the number of first characters shared: the words shown before this one
-    for one in listed.better_than(word):
-        alike[len(shared_beginning((one, word)))] += 1
-    typed, before = len(word) + 1, 0
-    while typed and before + alike[typed - 1] < first:
-        typed -= 1
-        before += alike[typed]
-    return max(0, len(word) - typed), len(word)
 
 
 # Choices
@@ -168,7 +117,9 @@ def _shares_of_options(listed: Listed, expected: str, options: Sequence[str]) ->
         shown = " ".join(options[:MAX_OPTIONS_SHOWN]) + (" …" if len(options) > MAX_OPTIONS_SHOWN else "")
         hint = f"`{visible(shorten(answer))}` is none of the input's options: {visible(shorten(shown))}"
         raise mismatch(NO_OPTION, hint, role="expected")
-    return listed.log_shares(options), answer
+    unlisted = sum(option not in listed.log_masses for option in options)
+    share = listed.log_rest - log(unlisted) if unlisted else -inf  # of an option that is not listed
+    return {option: listed.log_masses.get(option, share) for option in options}, answer
 
 
 def options_of(text: str, line: int) -> list[str]:
@@ -187,7 +138,7 @@ def options_of(text: str, line: int) -> list[str]:
 def norm_of(text: str, line: int) -> Listed:
     """Read an expected line of ``word:share`` entries; raises MalformedLineError, also for counts."""
     norm = listed_of(text, line)
-    if norm.logarithmic:
+    if not are_probabilities(parse_entries(text, line)[1]):
         hint = "the shares of the answers are from 0 to 1, and not all 0; divide counts by their sum"
         raise malformed(NO_SHARE, text, line, hint)
     return norm
@@ -199,10 +150,11 @@ Buckets: TypeAlias = tuple[dict[int, float], float]  # logarithms of masses: of 
 def buckets_of(bits: int, parse: Callable[[str, int], Listed], text: str, line: int) -> Buckets:
     """Return the logarithms of the masses of the buckets with a listed word, and of each other bucket."""
     listed = parse(text, line)
-    share = listed.log_rest_mass - bits * log(2)
+    share = listed.log_rest - bits * log(2)
     grouped: dict[int, list[float]] = {}
-    for word, bucket in zip(listed.numbers, word_buckets(list(listed.numbers), bits, line), strict=True):
-        grouped.setdefault(bucket, [share]).append(listed.log_mass(word))
+    buckets = word_buckets(list(listed.log_masses), bits, line)
+    for bucket, log_mass in zip(buckets, listed.log_masses.values(), strict=True):
+        grouped.setdefault(bucket, [share]).append(log_mass)
     return {bucket: log_sum_exp(logs) for bucket, logs in grouped.items()}, share
 
 
@@ -224,21 +176,16 @@ def rank_correlation(listed: Listed, norm: Listed) -> Row:
 
     Words of the norm that are not listed share the last rank.
     """
-    shares = list(norm.numbers.values())
-    if len({*shares}) < 2:
-        return 0.0, 0.0
-    numbers = [listed.numbers.get(word, -inf) for word in norm.numbers]
-    if len({*numbers}) < 2:
-        return 0.0, 1.0
     import numpy as np
 
-    from geval_py.scoring.metrics.regression import ranks
-
-    ranked = ranks(np.array([shares, numbers]))
-    if np.array_equal(*ranked):
-        return 1.0, 1.0  # which rounding would miss
-    table = np.asarray(np.corrcoef(ranked))
-    return float(table[0, 1]), 1.0
+    pairs = np.array([(log_share, listed.log_masses.get(word, -inf)) for word, log_share in norm.log_masses.items()])
+    shares, masses = (ranks(column) for column in pairs.reshape(-1, 2).T)
+    if not np.any(np.diff(shares)):
+        return 0.0, 0.0
+    if not np.any(np.diff(masses)):
+        return 0.0, 1.0
+    # Equal ranks have a correlation of 1, which rounding would miss.
+    return 1.0 if np.array_equal(shares, masses) else float(np.corrcoef(shares, masses)[0, 1]), 1.0
 
 
 def mean_correlation(correlation: float, ranked: float) -> float:
@@ -246,15 +193,14 @@ def mean_correlation(correlation: float, ranked: float) -> float:
     return correlation / ranked if ranked else 0.0
 
 
-# Labels and forecasts
+# Labels
 
 
-def brier_score(vocabulary: frozenset[str], entries: tuple[list[str], list[float]], expected: str) -> float:
+def brier_score(vocabulary: frozenset[str], listed: Listed, expected: str) -> float:
     """Compute the Brier score of a line; the labels of the vocabulary that it does not list share the rest evenly."""
-    label, distribution = strip_spaces(expected), distribution_of(*entries)
-    masses = distribution.masses
-    unlisted = len(vocabulary) - sum(one in vocabulary for one in masses)
-    share = distribution.rest / unlisted if unlisted else 0.0
+    label, masses = strip_spaces(expected), {word: exp(mass) for word, mass in listed.log_masses.items()}
+    unlisted = len(vocabulary) - sum(word in vocabulary for word in masses)
+    share = exp(listed.log_rest) / unlisted if unlisted else 0.0
     of_label = masses.get(label, share if label in vocabulary else 0.0)
     squares = [mass * mass for mass in masses.values()] + [share * share * unlisted]
     return max(0.0, fsum([*squares, -of_label * of_label, (1 - of_label) ** 2]))
@@ -262,32 +208,14 @@ def brier_score(vocabulary: frozenset[str], entries: tuple[list[str], list[float
 
 def confidence_gap(bins: int, listed: Listed, expected: str) -> Row:
     """Return, in the bin of the guess's probability, that probability less 1 for a hit; 0 in all other bins."""
-    guess = max(listed.numbers, key=lambda word: (listed.numbers[word], word), default=None)
-    confidence = 0.0 if guess is None else exp(listed.log_mass(guess))
+    log_mass, guess = max(((log_mass, word) for word, log_mass in listed.log_masses.items()), default=(-inf, None))
+    confidence = exp(log_mass)
     row = [0.0] * bins
     edges = [place / bins for place in range(1, bins)]
-    row[bisect_left(edges, confidence)] = confidence - (guess is not None and guess == strip_spaces(expected))
+    row[bisect_left(edges, confidence)] = confidence - (guess == strip_spaces(expected))
     return tuple(row)
 
 
-def relative_loss(listed: Listed, expected: str, input_line: str) -> Row:
-    """Compute the losses of the answer in nats: the line's, and that of the baseline in the input's last column."""
-    label = strip_spaces(expected)
-    column = input_line.rpartition("\t")[2]
-    try:
-        baseline = listed_of(column, 0)
-        of_baseline = baseline.log_mass(label)
-        if of_baseline == -inf:
-            hint = f"the baseline in the last column gives the answer `{visible(shorten(label))}` no probability"
-            raise malformed(NO_BASELINE, column, 0, hint)
-    except MalformedLineError as error:
-        error.role, error.text, error.column = "input", input_line, error.column + len(input_line) - len(column)
-        raise
-    return -listed.log_shares({*baseline.numbers})[label], -of_baseline
-
-
-def skill(loss: float, baseline: float) -> float:
-    """Compute 1 minus the loss in proportion to the baseline's; 1 where there is no loss."""
-    if loss == 0.0 or (baseline == inf and loss < inf):
-        return 1.0
-    return 1 - loss / baseline if baseline > 0.0 and loss < inf else -inf
+def mean_absolute_gap(totals: Sequence[Any], lines: Any) -> Any:
+    """Compute the mean over lines of the absolute sums of all bins."""
+    return sum(map(abs, totals)) / lines

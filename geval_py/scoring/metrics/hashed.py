@@ -17,7 +17,7 @@ from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.reading.wordprobs import check_bits, check_line_number
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import BINS, COLUMNS
-from geval_py.scoring.metrics.base import Doubles, LineStatistics, Metric
+from geval_py.scoring.metrics.base import Array, LineStatistics, Metric
 from geval_py.tables.numbers import counted
 from geval_py.text import shown
 
@@ -81,7 +81,7 @@ class ProfileStatistics(LineStatistics):
     each draw.
     """
 
-    def __init__(self, columns: tuple[array[float], ...], histogram: array[float] | Doubles) -> None:
+    def __init__(self, columns: tuple[array[float], ...], histogram: array[float] | Array) -> None:
         import numpy as np
 
         super().__init__(columns)
@@ -96,7 +96,7 @@ class ProfileStatistics(LineStatistics):
         """Return the columns of some lines, and the histogram of all."""
         return ProfileStatistics(LineStatistics.only(self, places).columns, self.histogram)
 
-    def column(self, name: str) -> Doubles:
+    def column(self, name: str) -> Array:
         """Return the column of a name, a value a line."""
         import numpy as np
 

@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from math import inf, log, log1p, log2
 
-from geval_py.scoring.metrics.base import Doubles, LineScore, LineStatistics, Places, Row, joined_columns
+from geval_py.scoring.metrics.assignment import Judged, equal_pairs, matched_scores, probable_row
+from geval_py.scoring.metrics.base import Array, LineScore, LineStatistics, Places, Row, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed, probable_labels
 from geval_py.text import split_words
@@ -29,7 +30,7 @@ FARTHEST = 3.0  # the outermost points before substitution; beyond, weights are 
 STEP = 0.25
 
 
-def calibration(results: Doubles, probabilities: Doubles) -> float:
+def calibration(results: Array, probabilities: Array) -> float:
     """Compute the calibration, in [0, 1], of probabilities and their results (0 to 1 each); 1 without any."""
     import numpy as np
 
@@ -41,7 +42,6 @@ def calibration(results: Doubles, probabilities: Doubles) -> float:
     low, high = low + MARGIN, high - MARGIN
     # The points and weights of the integral: four thirds of the fine rule less a third of the coarse.
     steps = np.arange(-FARTHEST, FARTHEST + STEP, STEP)
-    steps = steps[np.abs(steps) <= FARTHEST]
     angles = math.pi / 2 * np.sinh(steps)
     fine = STEP * math.pi / 2 * np.cosh(steps) / np.cosh(angles) ** 2
     weights = (4 * fine - np.where(np.arange(len(steps)) % 2 == 0, 2 * fine, 0)) / 3
@@ -51,7 +51,7 @@ def calibration(results: Doubles, probabilities: Doubles) -> float:
     return 1 - min(1.0, 2 * float((weights * distances).sum()) / (high - low))
 
 
-def fitted(inputs: Doubles, outputs: Doubles, points: Doubles) -> Doubles:
+def fitted(inputs: Array, outputs: Array, points: Array) -> Array:
     """Compute at each point the value of the line fitted there, by least squares of weighted inputs and outputs.
 
     The columns are made orthogonal by the modified Gram-Schmidt process, as GEval's library does (statistics for
@@ -70,7 +70,7 @@ def fitted(inputs: Doubles, outputs: Doubles, points: Doubles) -> Doubles:
     slanted = slanted - common[:, np.newaxis] * level
     steepness = np.sqrt((slanted**2).sum(axis=1))
     slopes = (slanted / steepness[:, np.newaxis] * targets).sum(axis=1) / steepness
-    values: Doubles = ((level * targets).sum(axis=1) - common * slopes) / height + slopes * points
+    values: Array = ((level * targets).sum(axis=1) - common * slopes) / height + slopes * points
     return values
 
 
@@ -97,22 +97,15 @@ def label_loss(text: str, expected: str) -> float:
     return max(0.0, sum(losses))
 
 
-def probable_counts(text: str, expected: str) -> tuple[Row, tuple[tuple[float, float], ...]]:
+def probable_counts(text: str, expected: str) -> tuple[Row, Judged]:
     """Return the probability of the right labels and the number expected; and of each label, whether right, and p.
 
     Where a label is given more often than expected, scipy's assignment says which one is right. Among equally good
     assignments it agreed with GEval's in all cases seen.
     """
-    labels, answers = probable_labels(text), split_words(expected)
-    right = set[int]()
-    if labels and answers:
-        from scipy.optimize import linear_sum_assignment
-
-        costs = [[answer != label for label, _ in labels] for answer in answers]
-        pairs = zip(*linear_sum_assignment(costs), strict=True)
-        right = {int(place) for answer, place in pairs if answers[answer] == labels[place][0]}
-    judged = tuple((float(place in right), probability) for place, (_, probability) in enumerate(labels))
-    return (sum(probability for is_right, probability in judged if is_right), len(answers)), judged
+    answers = split_words(expected)
+    labels, probabilities = zip(*probable_labels(text), strict=True) if text.strip() else ((), ())
+    return probable_row(matched_scores(equal_pairs(answers, labels)), probabilities, len(answers))
 
 
 def probabilistic_f(beta: float, systems: Sequence[LineStatistics]) -> LineScore:

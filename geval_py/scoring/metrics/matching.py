@@ -13,24 +13,19 @@ take the given one in its place.
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from math import fsum
-from typing import TypeAlias
 
 from geval_py.reading.preparation import lower_characters
+from geval_py.scoring.metrics.assignment import check_pairs, matched_scores
 from geval_py.scoring.metrics.base import Row
-from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.labels import given_labels
 from geval_py.text import split_words, strip_spaces
 
-Distance: TypeAlias = Callable[[str, str, float], float]  # of a given and an expected text, or 1 above a limit
-
 MATCHINGS = ("CutLabel", "ExtractNumber", "Fuzzy", "Harden", "LenientHarden", "Lower", "Smart")
 MIN_SCORES = {"Harden": 0.8, "LenientHarden": 0.5}  # GEval's: from this score on, they count a match
-MAX_PAIRS = 4_000_000  # of an expected and a given label in a line, which take ten seconds and 32 MB
-TOO_MANY_PAIRS = "too many labels to be matched"
 _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+", re.ASCII)
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
@@ -115,39 +110,18 @@ def answer_distance(names: tuple[str, ...], text: str, expected: str) -> float:
 def matched_counts(names: tuple[str, ...], text: str, expected: str) -> Row:
     """Compute how well the labels of a line match in sum, and count the expected and the given labels."""
     labels, answers = given_labels(text), split_words(expected)
-    if len(labels) * len(answers) > MAX_PAIRS:
-        hint = f"{len(answers)} labels are expected; give at most {MAX_PAIRS // len(answers)}"
-        raise mismatch(TOO_MANY_PAIRS, hint, token=f"{len(labels)} labels")
     return greatest_match(partial(distance, names), answers, labels), len(answers), len(labels)
 
 
-def greatest_match(measure: Distance, expected: Sequence[str], labels: Sequence[str]) -> float:
+def greatest_match(measure: Callable[[str, str], float], expected: Sequence[str], labels: Sequence[str]) -> float:
     """Compute the greatest sum of 1 minus the distances of pairs; each label is in one pair at most.
 
-    Mostly each label has a nearest one to itself. SciPy, which takes a second to import, finds the best pairs
-    otherwise.
+    Raises the error for too many pairs.
     """
-    is_short = len(expected) <= len(labels)
-    shorter, longer = (expected, labels) if is_short else (labels, expected)
-    places = {label: place for place, label in enumerate(dict.fromkeys(longer))}
-    columns = [places[label] for label in longer]
-    costs: dict[str, array[float]] = {}
-    for label in dict.fromkeys(shorter):
-        of_label = [measure(*((label, other) if is_short else (other, label)), 1.0) for other in places]
-        costs[label] = array("d", [of_label[column] for column in columns])
-    rows = [costs[label] for label in shorter]
-    taken: set[int] = set()
-    least: list[float] = []  # the cost of each row, while no two rows need the same column
-    for row in rows:
-        cost = min(row)
-        place = next((n for n, other in enumerate(row) if other == cost and n not in taken), None)
-        if place is None:
-            import numpy as np
-            from scipy.optimize import linear_sum_assignment
+    import numpy as np
 
-            table = np.array(rows)
-            least = table[linear_sum_assignment(table)].tolist()
-            break
-        taken.add(place)
-        least.append(cost)
-    return len(least) - fsum(least)
+    check_pairs(expected, labels)
+    rows, columns = ({label: n for n, label in enumerate(dict.fromkeys(side))} for side in (expected, labels))
+    scores = np.fromiter((1 - measure(*pair) for pair in product(rows, columns)), np.float64)
+    places = np.ix_([rows[label] for label in expected], [columns[label] for label in labels])
+    return fsum(matched_scores(scores.reshape(len(rows), len(columns))[places]))

@@ -14,19 +14,11 @@ their margin; its score is F2.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
-from geval_py.scoring.metrics.assignment import (
-    Box,
-    Pair,
-    Region,
-    best_matching,
-    check_pairs,
-    too_many,
-)
+from geval_py.scoring.metrics.assignment import Box, Region, equal_pairs, matched_scores, too_many
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, unread, whole_number
@@ -37,8 +29,7 @@ NOT_READ = "cannot parse line"  # GEval's own messages
 NO_PROBABILITY = "{} is not in [0, 1]"
 THRESHOLD = 0.5  # from this probability on, a rectangle is given
 
-MAX_CELLS = 500_000_000  # of the grids of all coordinates of a line, one a label and page: some seconds
-PART_BITS = 20  # of heights, of 60 bits: sums of so few are exact in doubles
+MAX_RECTANGLES = 10_000  # of a line of Soft2D-F, expected and given: some seconds
 
 _CORNERS = r"([0-9]++),([0-9]++),([0-9]++),([0-9]++)"
 _RECTANGLE = re.compile(rf"(?:([^:{SPACES}]+):)?(?:([0-9]++)/)?{_CORNERS}(?::({PROBABILITY}))?")
@@ -49,24 +40,36 @@ def area_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Return the common, the expected and the given area; rectangles of a probability below 0.5 do not count.
 
     The common area is the sum over all points, of each label and page, of how many rectangles of each side cover it,
-    the lesser number. Raises the error for too many rectangles of one label and page.
+    the lesser number. Raises the error for too many rectangles.
     """
     regions = [region for region in regions if region.probability >= THRESHOLD]
-    both: dict[Hashable, tuple[list[Box], list[Box]]] = defaultdict(lambda: ([], []))
-    for side, regions_of_side in enumerate((answers, regions)):
-        for region in regions_of_side:
-            both[region.label][side].extend(region.boxes)
-    area = cells = 0
-    for boxes, others in both.values():
-        if len(boxes) == len(others) == 1:
-            (one,), (other,) = boxes, others
-            width = min(one.right, other.right) - max(one.left, other.left) + 1
-            height = min(one.bottom, other.bottom) - max(one.top, other.top) + 1
-            area += max(0, width) * max(0, height)
-        elif boxes and others:
-            common, cells = _covered_by_both(boxes, others, cells)
-            area += common
-    return area, *(sum(region.size for region in side) for side in (answers, regions))
+    if len(answers) + len(regions) > MAX_RECTANGLES:
+        raise too_many(answers, regions)
+    boxes: dict[Hashable, tuple[list[Box], list[Box]]] = defaultdict(lambda: ([], []))
+    for side, side_regions in enumerate((answers, regions)):
+        for region in side_regions:
+            boxes[region.label][side].extend(region.boxes)
+    common = sum(common_area(*sides) for sides in boxes.values() if all(sides))
+    return common, *(sum(region.size for region in side) for side in (answers, regions))
+
+
+def common_area(*sides: Sequence[Box]) -> float:
+    """Sum the lesser number of covers of all points, a strip between two ends of boxes at a time."""
+    import numpy as np
+
+    boxes = [np.array(side) + np.array([0, 1, 0, 1]) for side in sides]
+    ends = np.concatenate(boxes)
+    lefts, tops = np.unique(ends[:, :2]), np.unique(ends[:, 2:])
+    heights = np.diff(tops).astype(np.float64)
+    area = 0.0
+    for left, right in pairwise(lefts.tolist()):
+        covers = []
+        for side in boxes:
+            rows = np.searchsorted(tops, side[(side[:, 0] <= left) & (left < side[:, 1]), 2:])
+            first, end = (np.bincount(column, minlength=len(tops)) for column in rows.T)
+            covers.append((first - end).cumsum()[:-1])
+        area += (right - left) * float((np.minimum(*covers) * heights).sum())
+    return area
 
 
 def clipping_counts(regions: Sequence[tuple[Region, int]], answers: Sequence[tuple[Region, int]]) -> Row:
@@ -74,64 +77,20 @@ def clipping_counts(regions: Sequence[tuple[Region, int]], answers: Sequence[tup
 
     An expected rectangle and one given on its page fit if all bounds are within the margin.
     """
-    by_page: dict[Hashable, list[tuple[Box, int]]] = defaultdict(list)
-    for place, (region, _) in enumerate(regions):
-        by_page[region.label].append((region.boxes[0], place))
-    for boxes in by_page.values():
-        boxes.sort()
-    fitting: dict[Pair, float] = {}
-    compared = 0
-    for answer, (region, margin) in enumerate(answers):
-        boxes, box = by_page[region.label], region.boxes[0]
-        first = bisect_left(boxes, box.left - margin, key=lambda item: item[0].left)
-        end = bisect_right(boxes, box.left + margin, key=lambda item: item[0].left)
-        compared += end - first
-        check_pairs(compared, len(fitting))
-        for other, place in boxes[first:end]:
-            if (
-                abs(box.right - other.right) <= margin
-                and abs(box.top - other.top) <= margin
-                and abs(box.bottom - other.bottom) <= margin
-            ):
-                fitting[answer, place] = 1.0
-                check_pairs(compared, len(fitting))
-    return len(best_matching(fitting)), len(answers), len(regions)
+    import numpy as np
+
+    sides = answers, regions
+    fits = equal_pairs(*([region.label for region, _ in side] for side in sides))
+    bounds = (np.array([region.boxes[0] for region, _ in side], np.int64).reshape(-1, 4).T for side in sides)
+    margins = np.array([margin for _, margin in answers], np.int64).reshape(-1, 1)
+    for expected, given in zip(*bounds, strict=True):
+        fits &= np.abs(np.subtract.outer(expected, given)) <= margins
+    return sum(matched_scores(fits)), len(answers), len(regions)
 
 
 def without_margins(expected: str) -> str:
     """Return the output that is right for an expected line of ClippEU."""
     return " ".join(token[0].rpartition("/")[0] for token in TOKEN.finditer(expected))
-
-
-def _covered_by_both(answers: Sequence[Box], guesses: Sequence[Box], cells: int) -> tuple[int, int]:
-    """Sum the lesser covers of all points, on the grid of all coordinates, a column at a time.
-
-    ``cells`` are those of the line's other grids; also returns their number with this grid's.
-    """
-    import numpy as np
-
-    boxes = np.array([*answers, *guesses], np.int64) + np.array([0, 1, 0, 1])
-    xs, ys = np.unique(boxes[:, :2]), np.unique(boxes[:, 2:])
-    cells += len(xs) * len(ys)
-    if cells > MAX_CELLS:
-        raise too_many(f"{len(boxes)} rectangles of one label and page cannot be compared")
-    heights = np.diff(ys)
-    shifts = range(0, int(heights.max()).bit_length(), PART_BITS)
-    parts = [(heights >> shift & ((1 << PART_BITS) - 1)).astype(np.float64) for shift in shifts]
-    rows = np.searchsorted(ys, boxes[:, 2:]).tolist()
-    changes: dict[int, list[tuple[int, int, int, int]]] = defaultdict(list)  # where boxes begin and end
-    for n, ((left, right), (top, bottom)) in enumerate(zip(boxes[:, :2].tolist(), rows, strict=True)):
-        changes[left].append((int(n >= len(answers)), top, bottom, 1))
-        changes[right].append((int(n >= len(answers)), top, bottom, -1))
-    covers = np.zeros((2, len(heights)))
-    area = 0
-    for x, after in pairwise(xs.tolist()):
-        for side, top, bottom, change in changes[x]:
-            covers[side, top:bottom] += change
-        lesser = np.minimum(covers[0], covers[1])
-        for shift, part in zip(shifts, parts, strict=True):
-            area += (after - x) * int((lesser * part).sum()) << shift
-    return area, cells
 
 
 def read_rectangles(is_output: bool, text: str, line: int) -> list[Region]:

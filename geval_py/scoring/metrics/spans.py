@@ -16,13 +16,12 @@ Positions are kept as spans, never one by one: `label:1-999999999999` is two num
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.wordprobs import TOO_LARGE
-from geval_py.scoring.metrics.assignment import Box, Region, common_sizes, matched_scores
+from geval_py.scoring.metrics.assignment import Box, Region, common_shares, matched_scores
 from geval_py.scoring.metrics.base import LineScore, LineStatistics, Row, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed
@@ -44,7 +43,8 @@ _WORD = re.compile(f"[^{SPACES}]+")
 
 def soft_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
     """Sum the scores of the matched annotations, and count those expected and those given."""
-    return sum(matched_scores(answers, regions).values()), len(answers), len(regions)
+    *_, scores = common_shares(answers, regions)
+    return sum(matched_scores(scores)), len(answers), len(regions)
 
 
 def fragment_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row:
@@ -53,19 +53,11 @@ def fragment_counts(regions: Sequence[Region], answers: Sequence[Region]) -> Row
     Nothing is covered where given annotations of one label overlap. A pair of different labels has nothing in common;
     GEval fails there. An empty annotation is covered whole by each of its label.
     """
-    by_label: dict[Hashable, list[Box]] = defaultdict(list)
-    for region in regions:
-        by_label[region.label].extend(region.boxes)
-    if any(other.left <= one.right for boxes in by_label.values() for one, other in pairwise(sorted(boxes))):
+    boxes = sorted((str(region.label), box) for region in regions for box in region.boxes)
+    if any(one[0] == other[0] and other[1].left <= one[1].right for one, other in pairwise(boxes)):
         return 0, 0, len(answers), len(regions)
-    common = common_sizes(answers, regions)
-    covered: list[float] = []
-    for side, (covered_regions, others) in enumerate(((answers, regions), (regions, answers))):
-        labels = Counter(other.label for other in others)
-        whole = sum(labels[region.label] for region in covered_regions if not region.boxes)
-        sizes = [region.size for region in covered_regions]
-        covered.append(whole + sum(size / sizes[pair[side]] for pair, size in common.items()))
-    return *covered, len(answers), len(regions)
+    of_answers, of_regions, _ = common_shares(answers, regions)
+    return float(of_answers.sum()), float(of_regions.sum()), len(answers), len(regions)
 
 
 def fragment_f(beta: float, covered: float, right: float, expected: float, given: float) -> float:

@@ -16,14 +16,12 @@ normalised forms, or takes an I without a B for an error, as GEval does.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from geval_py.scoring.metrics.base import LineScore, LineStatistics, Places, Row
-from geval_py.scoring.metrics.classes import f_score, ratio
+from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import mismatch
 from geval_py.scoring.metrics.spans import TOKEN, unread
 from geval_py.text import SPACES, split_words, visible
@@ -72,56 +70,31 @@ def counts_by_label(
     return tuple(map(sum, zip(*by_label.values(), strict=True))) or (0, 0, 0), by_label
 
 
-def weighted_f(systems: Sequence[LineStatistics]) -> LineScore:
-    """Return a function that averages the F1 of the labels of some lines by the numbers expected; 1 without any."""
-    import numpy as np
-
-    codes: dict[str, int] = {}
-    rows = [
-        np.array([(codes.setdefault(label, len(codes)), *counts) for label, counts in by_label.items()], np.intp)
-        for system in systems
-        for by_label in system.details
-    ]
-
-    def score(lines: Places) -> float:
-        label, *counts = np.concatenate([rows[line].reshape(-1, 4) for line in lines]).T
-        by_label = np.array([np.bincount(label, numbers, minlength=len(codes)) for numbers in counts]).T.tolist()
-        weighted = [numbers[1] * f_score(1, *numbers) for numbers in by_label]
-        return ratio(math.fsum(weighted), math.fsum(numbers[1] for numbers in by_label))
-
-    return score
-
-
 def entities_of(text: str, line: int) -> list[Entity]:
     """Read the entities of a line of tags, in order.
 
     Raises MalformedLineError, for a token that is no tag before a tag that is out of place.
     """
     entities: list[Entity] = []
-    forms: list[str] = []
-    tags: list[re.Match[str] | None] = []  # None for a token outside of all entities
-    for token in TOKEN.finditer(text):
-        tags.append(_TAG.fullmatch(text, *token.span()))
-        if tags[-1] is None and token[0] != OUTSIDE:
+    runs: list[list[tuple[int, re.Match[str]]]] = []  # of tags that belong together, with their places
+    is_inside = False
+    for place, token in enumerate(TOKEN.finditer(text)):
+        tag = _TAG.fullmatch(text, *token.span())
+        if tag is None and token[0] != OUTSIDE:
             what = "a tag is `O`, `B-LABEL` or `I-LABEL`, perhaps with `/FORM` behind it"
             raise unread(NO_TAG, line, token, f"is no tag; {what}")
-    for place, tag in enumerate(tags):
-        if tag is not None and tag["place"] == "B":
-            forms = [tag["form"]] if tag["form"] else []
-            entities.append(Entity(place, place, tag["label"], "_".join(forms)))
-        elif tag is not None:
-            if not entities or entities[-1].last != place - 1 or entities[-1].label != tag["label"]:
-                # The reason has the tags that belong together, as GEval writes them.
-                places = ["" if one is None else one["place"] for one in tags]
-                first, end = place, place + 1
-                while first and places[first] == "I" and places[first - 1]:
-                    first -= 1
-                while end < len(tags) and places[end] == "I":
-                    end += 1
-                together = [f"{one['place']}-{one['label']}" + (f"/{one['form']}" if one["form"] else "")
-                            for one in tags[first:end] if one is not None]  # fmt: skip
-                reason = INCONSISTENT.format(visible(" ".join(together)))
+        if tag is not None:
+            if not is_inside or tag["place"] == "B":
+                runs.append([])
+            runs[-1].append((place, tag))
+        is_inside = tag is not None
+    for run in runs:
+        (first, beginning), (last, _) = run[0], run[-1]
+        for _, tag in run:
+            if beginning["place"] == "I" or tag["label"] != beginning["label"]:
+                sequence = " ".join(f"{written[0][0]}-{written[0][2:]}" for _, written in run)  # as GEval writes them
+                reason = INCONSISTENT.format(visible(sequence))
                 raise unread(reason, line, tag, "goes on with no entity of this label; one begins with `B-`")
-            forms += [tag["form"]] if tag["form"] else []
-            entities[-1] = entities[-1]._replace(last=place, form="_".join(forms))
+        forms = "_".join(tag["form"] for _, tag in run if tag["form"])
+        entities.append(Entity(first, last, beginning["label"], forms))
     return entities

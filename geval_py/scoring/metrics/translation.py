@@ -95,30 +95,28 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def bleu(*counts: float) -> float:
-    """Compute BLEU from the sums of the counts of :func:`bleu_row`.
+    """Compute BLEU from the sums of the counts of :func:`bleu_row`."""
+    parts = bleu_parts(*counts)
+    score: float = math.prod(parts["precisions"]) ** (1 / LONGEST) * parts["brevity_penalty"]
+    return score
+
+
+def bleu_parts(*counts: float) -> dict[str, Any]:
+    """Return the precisions, the brevity penalty and the lengths in words that make BLEU.
 
     The brevity penalty is exp(1 - r/c) for an output of c words and references of r words, if r is greater; else 1.
     """
-    precisions, penalty, *_ = _parts_of_bleu(*counts)
-    return math.prod(precisions) ** (1 / LONGEST) * penalty
-
-
-def _parts_of_bleu(*counts: float) -> tuple[list[float], float, float, float]:
     right, answer_words, every = counts[:LONGEST], counts[LONGEST], counts[LONGEST + 1 :]
     words, penalty = every[0], 1.0
     if words < answer_words:
         penalty = math.exp(1 - answer_words / words) if words else 0.0
-    return list(map(ratio, right, every)), penalty, words, answer_words
+    lengths = {"system_length": int(words), "reference_length": int(answer_words)}
+    return {"precisions": list(map(ratio, right, every)), "brevity_penalty": penalty, **lengths}
 
 
 def bleu_details(statistics: LineStatistics) -> dict[str, Any]:
-    """Return the precisions, the brevity penalty and the lengths in words that make BLEU."""
-    return _details(*_parts_of_bleu(*map(total, statistics.columns)))
-
-
-def _details(precisions: list[float], penalty: float, words: float, answer_words: float) -> dict[str, Any]:
-    details = {"precisions": precisions, "brevity_penalty": penalty}
-    return details | {"system_length": int(words), "reference_length": int(answer_words)}
+    """Return the parts of the BLEU of all lines."""
+    return bleu_parts(*map(total, statistics.columns))
 
 
 def gleu_row(text: str, expected: str) -> Row:
@@ -179,7 +177,8 @@ def sacre_score(name: str, references: float, *counts: float) -> float:
 def sacre_details(statistics: LineStatistics) -> dict[str, Any]:
     """Return what sacreBLEU shows beside its BLEU; the precisions are smoothed, in percent."""
     score = _metric("SacreBLEU")._compute_score_from_stats(list(map(total, statistics.columns[1:])))
-    return _details(score.precisions, score.bp, score.sys_len, score.ref_len)
+    lengths = {"system_length": int(score.sys_len), "reference_length": int(score.ref_len)}
+    return {"precisions": score.precisions, "brevity_penalty": score.bp, **lengths}
 
 
 def sacre_signature(name: str, statistics: LineStatistics) -> str:
