@@ -51,13 +51,8 @@ from geval_py.reading.wordprobs import Distribution as Distribution
 from geval_py.reading.wordprobs import WordProbs as WordProbs
 from geval_py.reading.wordprobs import parse_line as parse_line
 from geval_py.scoring.arrays import Predictions as Predictions
-from geval_py.scoring.arrays import Scorer as Scorer
-from geval_py.scoring.arrays import perplexity as perplexity
-from geval_py.scoring.in_memory import Accumulator as Accumulator
-from geval_py.scoring.in_memory import metric as metric
+from geval_py.scoring.metric import Metric as Metric
 from geval_py.scoring.metrics import METRICS as METRICS
-from geval_py.scoring.metrics.base import Metric as Metric
-from geval_py.scoring.metrics.hashed import hashed_log_losses as hashed_log_losses
 from geval_py.scoring.writing import format_line as format_line
 from geval_py.scoring.writing import write_output as write_output
 from geval_py.suite import Evaluations as Evaluations

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 from scipy import optimize, stats
+from scorers import hashed_losses
 
 from geval_py import (
     ExistingFileError,
@@ -19,7 +20,6 @@ from geval_py import (
     UsageError,
     check_submission,
     evaluate,
-    hashed_log_losses,
     parse_line,
     tune,
 )
@@ -132,7 +132,7 @@ def test_a_tuned_line_has_the_loss_that_the_formula_says(text, answer, parameter
     """Specification, section 4: (1 - lambda) z + r' nu u, and the rest; and what it says sums to 1."""
     tuned = parameters.rewrite_line([text], line)
     kernel_masses = reference_guesses(text, answer, parameters, line)
-    (loss,) = hashed_log_losses([tuned], [answer], first_line=line)
+    (loss,) = hashed_losses([tuned], [answer], first_line=line)
     assert math.exp(-loss) == pytest.approx(kernel_masses, rel=2e-5, abs=1e-12)
     if ":" in tuned:
         numbers = [float(entry.rpartition(":")[2]) for entry in tuned.split(" ")]
