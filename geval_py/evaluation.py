@@ -101,9 +101,9 @@ def score(
     ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table. Tables show the ``name``. The
     other arguments, the warnings and the errors are those of :func:`score_file`.
     """
-    from geval_py.scoring.in_memory import default_metrics, score_lists
+    from geval_py.scoring.in_memory import score_lists
 
-    task = _with_metrics(Task(), _names(metric) or default_metrics(predictions), tokenizer)
+    task = _with_metrics(Task(), _names(metric) or _names(getattr(predictions, "metric", ())), tokenizer)
     words = _checked_vocabulary(vocabulary, task)
     return _one_of([score_lists(task, predictions, references, inputs, words, name)])
 

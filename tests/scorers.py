@@ -2,6 +2,7 @@
 
 import pytest
 
+from geval_py import Metric
 from geval_py.errors import MalformedLineError
 from geval_py.scoring.metrics import column_of, find_metric
 
@@ -18,6 +19,11 @@ def statistics_of(name, outputs, expected, inputs=(), vocabulary=()):
 
 def score(name, outputs, expected, *beside, **more):
     return find_metric(name).value(statistics_of(name, outputs, expected, *beside, **more))
+
+
+def hashed_losses(outputs, expected, bits=10, first_line=1):
+    """Return the losses of output lines, in nats, as a list."""
+    return Metric(f"LogLossHashed{bits}").losses(outputs, expected, lines=first_line).tolist()
 
 
 def error(name, outputs, expected, inputs=()):

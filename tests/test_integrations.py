@@ -17,6 +17,7 @@ from geval_py.integrations import trackers
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+HASHED = "PerplexityHashed"
 WORDS = [f"word{number}" for number in range(50)]
 OFFLINE = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 
@@ -154,7 +155,7 @@ def test_torchmetrics_gives_the_score_of_the_output(metric, rows, torch, word_ga
     for first in range(0, 60, 7):
         part = slice(first, first + 7)
         found.update(torch.tensor(logits[part]), torch.tensor(expected[part]))
-    predictions = geval_py.Scorer(WORDS).predictions(logits, logits=True)
+    predictions = geval_py.Metric(HASHED, vocabulary=WORDS).predictions(logits, logits=True)
     score = geval_py.evaluate(predictions, expected, metric=metric).score
     assert found.compute().item() == score
     assert found.half().compute().item() == score  # a cast leaves losses as they are
@@ -170,9 +171,9 @@ def test_torchmetrics_takes_half_precision_and_lines_in_any_order(rows, torch, w
     whole.update(half, expected)
     for places in np.array_split(np.random.default_rng(1).permutation(60), 5):
         shuffled.update(half[places], expected[places], lines=torch.tensor(places + 1))
-    shuffled.update(half[:4], expected[:4], first_line=1)  # a sampler repeats lines
+    shuffled.update(half[:4], expected[:4], lines=1)  # a sampler repeats lines
     assert shuffled.compute() == whole.compute()
-    assert whole(half, expected, first_line=1) == whole.compute()
+    assert whole(half, expected, lines=1) == whole.compute()
 
 
 @pytest.mark.long
@@ -183,12 +184,12 @@ def test_torchmetrics_refuses_what_would_be_a_wrong_score(rows, torch, word_gap)
         found.compute()
     assert str(none.value) == "PerplexityHashed has no lines yet: update it with predictions"
     found.update(torch.tensor(logits), expected)
-    found.update(torch.tensor(logits[:3]) * 2, expected[:3], first_line=1)
+    found.update(torch.tensor(logits[:3]) * 2, expected[:3], lines=1)
     with pytest.raises(geval_py.UsageError) as twice:
         found.compute()
     assert str(twice.value) == "line 1 has two losses: reset() the metric before lines are scored again"
-    with pytest.raises(geval_py.UsageError, match="arrays are scored by metrics on hashed words"):
-        word_gap("Accuracy")
+    with pytest.raises(geval_py.UsageError, match=r"^BLEU has no use for vocabulary=…$"):
+        word_gap("BLEU")
 
 
 PROCESS = """
@@ -219,7 +220,9 @@ def test_torchmetrics_on_two_processes(rows, tmp_path, torch):
     start = [subprocess.Popen([*command, str(rank), tmp_path / "meet"], stdout=subprocess.PIPE) for rank in (0, 1)]
     logits, expected = rows
     score = geval_py.evaluate(
-        geval_py.Scorer(WORDS).predictions(logits, logits=True), expected, metric="PerplexityHashed"
+        geval_py.Metric(HASHED, vocabulary=WORDS).predictions(logits, logits=True),
+        expected,
+        metric="PerplexityHashed",
     ).score
     told = "each process has some of the lines: update(…, lines=…) needs their numbers, from 1\n"
     for process in start:
@@ -236,7 +239,7 @@ def test_hugging_face_gives_the_score_of_the_output(rows, tmp_path, monkeypatch)
     from geval_py.integrations import huggingface
 
     logits, expected = rows
-    lines = list(geval_py.Scorer(WORDS).predictions(logits, logits=True))
+    lines = list(geval_py.Metric(HASHED, vocabulary=WORDS).predictions(logits, logits=True))
     words = [WORDS[number] for number in expected]
     score = geval_py.evaluate(lines, words, metric="PerplexityHashed").score
     module = evaluate.load(huggingface.__file__, cache_dir=str(tmp_path))

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geval_py.errors import MalformedLineError, UsageError
-from geval_py.scoring.metrics.base import Integers
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
+from geval_py.scoring.metrics.base import Integers
 from geval_py.scoring.scores import Evaluation, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK

@@ -16,7 +16,7 @@ INPUTS = """
     predictions: lines of an output, such as "the:0.5 a:0.25 :0.25", or for other metrics texts.
     references: as many expected words or texts.
     lines: the numbers of the lines, which seed the hash; given to compute(), by default 1, 2, 3, …
-    vocabulary, tokenizer: as for geval_py.metric.
+    vocabulary, tokenizer: as for geval_py.Metric.
 """
 
 
@@ -40,6 +40,5 @@ class WordGapMetric(evaluate.Metric):
     def _compute(
         self, predictions: list[str], references: list[str], lines: list[int] | None = None, **settings: Any
     ) -> dict[str, float]:
-        metric = geval_py.metric(self.config_name, **settings)
-        metric.update(predictions, references, lines)
-        return {self.config_name: metric.compute()}
+        metric = geval_py.Metric(self.config_name, **settings)
+        return {self.config_name: metric(predictions, references, lines=lines or 1)}

@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from torchmetrics import Metric
+import torchmetrics
 from torchmetrics.utilities import dim_zero_cat
 
 from geval_py.errors import UsageError
-from geval_py.scoring.arrays import Scorer, numbers_of_lines
+from geval_py.scoring.arrays import numbers_of_lines
+from geval_py.scoring.metric import Metric
+from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 
 if TYPE_CHECKING:
-    from geval_py.scoring.writing import Vocabulary
+    from geval_py.scoring.writing import VocabularyLike
 
 SAME_LOSS = 0.01  # nats and share by which losses of one line may differ, computed in half precision in two batches
 
 
-class WordGap(Metric):
-    """The score of distributions over a vocabulary, as :class:`geval_py.Scorer` computes it.
+class WordGap(torchmetrics.Metric):
+    """The score of distributions over a vocabulary, as :class:`geval_py.Metric` computes it.
 
-    ``vocabulary``, ``metric`` and ``duplicates`` are as for the scorer. The numbers given to :meth:`update` are
+    ``vocabulary``, ``metric`` (its name) and ``duplicates`` are as for that. The numbers given to :meth:`update` are
     probabilities, with ``log`` their natural logarithms, with ``logits`` any numbers. Other arguments are those of
     ``torchmetrics.Metric``.
 
-    The score has the same digits on any number of processes. Raises UsageError for another metric.
+    The score has the same digits on any number of processes. Raises UsageError for a metric that takes no arrays.
     """
 
     is_differentiable = False
@@ -35,7 +37,7 @@ class WordGap(Metric):
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: VocabularyLike,
         metric: str = "PerplexityHashed",
         *,
         duplicates: Literal["error", "sum"] = "error",
@@ -44,7 +46,7 @@ class WordGap(Metric):
         **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
-        self.scorer = Scorer(vocabulary, metric, duplicates=duplicates)
+        self.scorer = Metric(metric, vocabulary=vocabulary, duplicates=duplicates)
         self._units = {"log": log, "logits": logits}
         # Losses are kept as the bits of float64: devices without float64 hold them, and no cast rounds them.
         self.add_state("losses", default=[], dist_reduce_fx="cat")
@@ -55,32 +57,30 @@ class WordGap(Metric):
     @property
     def higher_is_better(self) -> bool:
         """Whether a higher score is the better one."""
-        return self.scorer.metric.direction == "higher"
+        return self.scorer.direction == "higher"
 
-    def update(
-        self, probabilities: Any, expected: Any, lines: Any = None, *, first_line: int | None = None, rest: Any = None
-    ) -> None:
+    def update(self, predictions: Any, references: Any, lines: Any = None, *, rest: Any = None) -> None:
         """Add the rows of a batch.
 
-        ``probabilities`` is a tensor of the shape (lines, words) or (batch, sequence, words), or a pair (ids,
-        probabilities), or three tensors, on any device and of any precision; ``expected`` are words, or a tensor of
-        ids; ``rest`` is the number of all other words. They are as for :meth:`geval_py.Scorer.predictions`.
+        ``predictions`` is a tensor of the shape (lines, words) or (batch, sequence, words), or a pair (ids,
+        probabilities), on any device and of any precision; ``references`` are words, or a tensor of ids; ``rest`` is
+        the number of all other words. They are as for :meth:`geval_py.Metric.update`.
 
-        Line numbers seed the hash. The rows have the numbers ``lines``, or those from ``first_line`` on; by default
-        they go on after the rows so far, which only one process can do. Raises UsageError.
+        ``lines`` are the line numbers, which seed the hash: that of the first row, or one for each; by default they
+        go on after the rows so far, which only one process can do. Raises UsageError.
         """
-        if lines is None and first_line is None:
+        if lines is None:
             is_available = self.distributed_available_fn or (lambda: False)
             if is_available() and torch.distributed.get_world_size() > 1:
                 raise UsageError(
                     message="each process has some of the lines: update(…, lines=…) needs their numbers, from 1"
                 )
-            first_line = 1 + max((int(part.max()) for part in _tensors(self.lines) if len(part)), default=0)
-        predictions = self.scorer.predictions(probabilities, rest=rest, **self._units)
-        numbers = numbers_of_lines(lines, first_line or 1, len(predictions))
-        losses, _ = predictions.losses(expected, numbers, self.scorer.bits)
-        self.losses.append(torch.from_numpy(losses.view(np.int64).copy()).to(self.device))
-        self.lines.append(torch.from_numpy(numbers.astype(np.int64)).to(self.device))
+            lines = 1 + max((int(part.max()) for part in _tensors(self.lines) if len(part)), default=0)
+        rows = self.scorer.predictions(predictions, rest=rest, **self._units)
+        numbers = numbers_of_lines(lines, len(rows))
+        losses = self.scorer.losses(rows, references, lines=numbers).ravel()
+        self.losses.append(torch.from_numpy(losses.view(np.int64)).to(self.device))
+        self.lines.append(torch.from_numpy(numbers).to(self.device))
 
     def compute(self) -> torch.Tensor:
         """Compute the score of all lines so far, as a tensor of float64 on the CPU.
@@ -89,7 +89,7 @@ class WordGap(Metric):
         Raises UsageError if there is no line, and if a line has two losses.
         """
         if not any(map(len, _tensors(self.lines))):
-            raise UsageError(message=f"{self.scorer.metric.name} has no lines yet: update it with predictions")
+            raise UsageError(message=f"{self.scorer.name} has no lines yet: update it with predictions")
         lines = dim_zero_cat(self.lines).cpu().numpy()
         losses = dim_zero_cat(self.losses).cpu().numpy().view(np.float64)
         _, first, same = np.unique(lines, return_index=True, return_inverse=True)
@@ -98,7 +98,7 @@ class WordGap(Metric):
             line = lines[differs].min()
             raise UsageError(message=f"line {line} has two losses: reset() the metric before lines are scored again")
         statistics = LineStatistics(columns=(array("d", losses[first].tobytes()),))
-        return torch.tensor(self.scorer.metric.value(statistics), dtype=torch.float64)
+        return torch.tensor(find_metric(self.scorer.name).value(statistics), dtype=torch.float64)
 
 
 def _tensors(state: Any) -> list[torch.Tensor]:

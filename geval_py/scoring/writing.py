@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from array import array
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
@@ -19,8 +19,7 @@ from geval_py.reading.outputs import output_named
 from geval_py.reading.rows import rows_of_lines
 from geval_py.reading.wordprobs import WordProbs, number_advice
 from geval_py.scoring.kernel import backends
-from geval_py.tables.numbers import counted
-from geval_py.text import named, shorten, shown, some_of
+from geval_py.text import named, shorten, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
         def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
 
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
-    Vocabulary: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
+    VocabularyLike: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
     Listed: TypeAlias = tuple[ArrayLike, ArrayLike]  # (ids, probabilities)
 
-_OTHER_NUMBERS = "for logits write Scorer(vocabulary).predictions(rows, logits=True), for logarithms log=True"
-_WORDS_OF_NUMBERS = "numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
+MAX_ENTRIES = 1000  # of a line that is written without a warning
+_WORDS_OF_NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
 _TOKENS = "words are wanted, not the tokens of a language model: see geval predict, docs/predict.md"
 _SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
 _SEPARATOR = re.compile(r"[ \n\r]")
@@ -47,72 +46,114 @@ def format_line(
     probabilities: Probabilities | ArrayLike | Listed,
     rest: SupportsFloat | None = None,
     *,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: VocabularyLike | None = None,
+    log: bool = False,
+    logits: bool = False,
+    top: int | None = None,
 ) -> str:
-    """Write one well-formed output line from words and their probabilities.
+    """Write one well-formed output line from words and their probabilities, without its line end.
 
-    ``probabilities``, a mapping, a pandas Series or pairs (word, probability), are in [0, 1]; the numbers may be
-    Python's, numpy's or :mod:`decimal`'s. With a ``vocabulary``, they are an array with a number for each of its
-    words, or a pair of arrays (ids, probabilities) of some of its words; :class:`geval_py.Scorer` says what a
-    vocabulary is. ``rest`` is the mass of all other words, by
-    default the mass missing to 1, if any. If the total is more than 1, all masses are scaled down. If ``rest`` is
-    given and the total is less than 1, the reader divides by the total. Numbers have the shortest digits that read
-    back the same; without line end.
+    ``probabilities`` is a mapping, a pandas Series or pairs (word, probability); the numbers may be Python's, numpy's
+    or :mod:`decimal`'s. With a ``vocabulary``, as for :class:`geval_py.Metric`, it is an array with a number for each
+    of its words, or a pair of arrays (ids, probabilities) of some of its words. The numbers are in [0, 1]; with
+    ``log`` they are natural logarithms of probabilities, with ``logits`` any numbers to which softmax is applied.
 
-    Raises UsageError for anything else than words with numbers, for NaN and numbers outside [0, 1], for a word that
-    is empty, contains a space or a line end or is no string, and if all masses are 0.
+    ``rest`` is the number of all other words, by default the probability missing to 1, if any. If the total is more
+    than 1, all probabilities are scaled down. If ``rest`` is given and the total is less than 1, the reader divides
+    by the total. With ``top``, only as many words are written, the most probable first, and the rest has the
+    probability of the others, too. Numbers have the shortest digits that read back the same.
+
+    Raises UsageError for anything else than words with numbers, for NaN and numbers out of range, for a word that is
+    empty, contains a space or a line end or is no string, and if all probabilities are 0.
 
     >>> format_line({"the": 0.5, "a": 0.25})
     'the:0.5 a:0.25 :0.25'
     >>> format_line([("the", 0.9), ("a", 0.9)], rest=0.2)
     'the:0.45 a:0.45 :0.1'
-    >>> format_line([0.5, 0.25], vocabulary=["the", "a"])
-    'the:0.5 a:0.25 :0.25'
+    >>> format_line([0.5, 0.25, 0.125], vocabulary=["the", "a", "of"], top=1)
+    'the:0.5 :0.5'
     """
-    if vocabulary is not None:
-        return _line_of_array(b"", probabilities, words_of(vocabulary), rest)
+    from geval_py.scoring.arrays import Vocabulary, written_row
+
+    numbers: Any = probabilities
+    if vocabulary is None:
+        words, numbers = _words_and_numbers(probabilities)
+        joined = join_words(words)
+        if not (log or logits or top):
+            masses = _checked(numbers, words)
+            missing = 1.0 - math.fsum(masses)
+            own_rest = checked_probability(rest, None) if rest is not None else missing if missing > 0.0 else None
+            return written_row(joined, masses, own_rest)
+        vocabulary = cast("Sequence[str]", words)
+    elif not holds_numbers(probabilities):
+        refuse_unused("a distribution that has words", vocabulary=vocabulary)
+    rows = Vocabulary(vocabulary, "sum").predictions(numbers, log=log, logits=logits, rest=cast("Any", rest))
+    if rows.shape:
+        raise UsageError(message=f"a line is made from one row of numbers, not from an array of {len(rows)} rows")
+    return rows.line(0, checked_top(top))
+
+
+def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[SupportsFloat]]:
+    """Return the words and the numbers of a mapping or of pairs; raises UsageError for anything else."""
     if isinstance(probabilities, Mapping):
-        words, values = list(probabilities), list(probabilities.values())
-        return _written(join_words(words), words, values, rest)
-    words, values = [], []
+        return list(probabilities), list(probabilities.values())
     items = getattr(probabilities, "items", None)
     pairs: object = items() if callable(items) else probabilities
     accepted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
+    if holds_numbers(pairs):
+        raise UsageError(message=_WORDS_OF_NUMBERS)
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
         raise UsageError(message=f"a line is made from {accepted}, not from {_kind(probabilities)}")
+    words, values = [], []
     for pair in pairs:
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
-            advice = f"\n  {_WORDS_OF_NUMBERS}" if hasattr(pair, "__float__") else ""
-            what = f"{_kind(probabilities)} of {shorten(repr(pair))}{advice}"
+            what = f"{_kind(probabilities)} of {shorten(repr(pair))}"
             raise UsageError(message=f"a line is made from {accepted}, not from {what}") from error
         words.append(word)
         values.append(value)
-    return _written(join_words(words), words, values, rest)
+    return words, values
+
+
+def checked_top(top: int | None) -> int | None:
+    """Return how many words of a line are written; raises UsageError for fewer than one."""
+    if top is not None and top < 1:
+        raise UsageError(message=f"top is how many words of a line are written, at least 1, not {top}")
+    return top
 
 
 def write_output(
     path: str | os.PathLike[str],
-    lines: Iterable[str | Probabilities] | pd.DataFrame | ArrayLike | Listed,
+    lines: Iterable[str | Probabilities | ArrayLike | pd.DataFrame | Listed] | pd.DataFrame | ArrayLike | Listed,
     *,
-    vocabulary: Vocabulary | None = None,
+    vocabulary: VocabularyLike | None = None,
+    log: bool = False,
+    logits: bool = False,
+    top: int | None = None,
+    rest: ArrayLike | None = None,
 ) -> None:
     """Write an output file. An existing file is replaced only when all lines are written.
 
-    ``lines`` are strings, or arguments for :func:`format_line`, or a DataFrame, whose columns are words. With a
-    ``vocabulary``, they are an array with a row for each line and a column for each word, or a pair of such arrays
-    (ids, probabilities) of some words of each line. The file is compressed by the name's ending: .xz, .gz, .bz2 or
-    .zst.
+    ``lines`` are strings, or arguments for :func:`format_line`, or a DataFrame, whose columns are words, or what
+    :meth:`geval_py.Metric.predictions` returns. With a ``vocabulary``, they are an array with a row for each line and
+    a column for each word, or a pair of such arrays (ids, probabilities) of some words of each line. They may also be
+    an iterator of such arrays, batch by batch: each is written before the next one is asked for. ``log``,
+    ``logits``, ``top`` and ``rest`` are as for format_line; ``rest`` may also have a number for each row of a single
+    array. The file is compressed by the name's ending: .xz, .gz, .bz2 or .zst.
 
-    Raises UsageError if the file cannot be written, for a string that contains a line end, and as format_line does,
-    with the line's index.
+    Warns (UserWarning) of arrays and distributions that are written with more than 1,000 words a line. Raises
+    UsageError if the file cannot be written, for a string that contains a line end, for an argument without effect,
+    and as format_line does, with the line's index.
     """
     if isinstance(lines, str | bytes | Mapping):
         raise UsageError(message=f"lines are several, not {_kind(lines)}: for one line write [line]")
     name = os.fspath(path)
+    encoded = encoded_lines(
+        lines, "lines", vocabulary=vocabulary, log=log, logits=logits, top=top, rest=rest, max_entries=MAX_ENTRIES
+    )
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
-        for line in encoded_lines(lines, "lines", vocabulary):
+        for line in encoded:
             file.write(line)
 
 
@@ -164,77 +205,116 @@ def _batches(path: str, reader: LineReader) -> Iterator[ListedRows | list[WordPr
         number += parquet.ROWS_OF_BATCH
 
 
-def encoded_lines(lines: Any, what: str, vocabulary: Vocabulary | None = None) -> Iterator[bytes]:
-    """Yield the lines of :func:`write_output`, each ended by LF; errors begin with ``what`` and the line's index."""
-    words = None if vocabulary is None else words_of(vocabulary)
-    if hasattr(lines, "columns"):
-        words = words_of(lines.columns) if words is None else words
-        lines = in_order(lines, words).to_numpy()
-    joined = b"" if words is None or isinstance(lines, tuple) else join_words(words)
-    rows = zip(*lines, strict=True) if words is not None and isinstance(lines, tuple) else lines
-    for index, line in enumerate(rows):
-        if not isinstance(line, str):
-            try:
-                line = format_line(line) if words is None else _line_of_array(joined, line, words, None)
-            except UsageError as error:
-                raise UsageError(message=f"{what}[{index}]: {error}") from error
-        elif separator := re.search(r"[\n\r]", line):
-            raise UsageError(message=f"{what}[{index}] contains {_SEPARATORS[separator[0]]}; give one line an item")
+def encoded_lines(
+    lines: Any,
+    what: str,
+    *,
+    vocabulary: Any = None,
+    log: bool = False,
+    logits: bool = False,
+    rest: Any = None,
+    top: int | None = None,
+    max_entries: float = math.inf,
+) -> Iterator[bytes]:
+    """Yield the lines of :func:`write_output`, each ended by LF; errors begin with ``what`` and the line's index.
+
+    Warns once of a line with more than ``max_entries``, unless it is a string.
+    """
+    from geval_py.scoring.arrays import Vocabulary
+
+    words = None if vocabulary is None else Vocabulary(vocabulary, "sum")
+    numbers = {"log": log, "logits": logits, "rest": rest}
+    is_one_array = is_predictions(lines) or hasattr(lines, "columns") or holds_numbers(lines)
+    if isinstance(lines, list) or not is_one_array:
+        if isinstance(rest, list | tuple) or bool(getattr(rest, "ndim", False)):
+            raise UsageError(message="rest has a number for each line only of a single array: give one number")
+    else:
+        lines = [lines]
+    index = 0
+    for item in lines:
         try:
-            yield f"{line}\n".encode()
-        except UnicodeEncodeError as error:
-            raise UsageError(message=f"{what}[{index}] cannot be written as UTF-8: {error.reason}") from error
+            if isinstance(item, str):
+                refuse_unused("a line of text", vocabulary=vocabulary, top=top, **numbers)
+                if separator := re.search(r"[\n\r]", item):
+                    raise UsageError(message=f"it contains {_SEPARATORS[separator[0]]}; give one line an item")
+                texts: Iterable[str] = [item]
+            elif is_predictions(item):
+                refuse_unused("Predictions", vocabulary=vocabulary, **numbers)
+                texts = item.lines(checked_top(top), what, index)
+            elif hasattr(item, "columns") or (words is not None and holds_numbers(item)):
+                columns = words or Vocabulary(item.columns, "sum")
+                texts = columns.predictions(item, **numbers).lines(checked_top(top), what, index)
+            else:
+                refuse_unused("a distribution that has words", vocabulary=vocabulary)
+                texts = [format_line(item, top=top, **numbers)]
+        except UsageError as error:
+            raise UsageError(message=f"{what}[{index}]: {error}") from error
+        for text in texts:
+            if top is None and not isinstance(item, str) and text.count(" ") >= max_entries:
+                entries = f"{what}[{index}] has {text.count(' ') + 1:,} entries"
+                warnings.warn(f"{entries}: top=300 writes the most probable 300 of each line", stacklevel=3)
+                max_entries = math.inf
+            try:
+                yield f"{text}\n".encode()
+            except UnicodeEncodeError as error:
+                raise UsageError(message=f"{what}[{index}] cannot be written as UTF-8: {error.reason}") from error
+            index += 1
 
 
-def _written(
-    joined: bytes, words: Sequence[Hashable], values: Sequence[SupportsFloat], rest: SupportsFloat | None
-) -> str:
-    """Write a line from checked words, which are also ``joined``, and their probabilities."""
+def prediction_lines(predictions: Any, **numbers: Any) -> Iterator[bytes]:
+    """Yield predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
+    if isinstance(predictions, str | bytes | Mapping):
+        raise UsageError(message=f"predictions are a list with one for each line, not {shown(predictions)}")
+    if not is_predictions(predictions) and not hasattr(predictions, "columns"):
+        predictions = (str(one) if isinstance(one, int | float) else one for one in predictions)
+    return encoded_lines(predictions, "predictions", **numbers)
+
+
+def reference_texts(references: Any, *, are_words: bool) -> list[str]:
+    """Return references as texts: words or, for other metrics, texts and numbers."""
+    if isinstance(references, str | bytes):
+        raise UsageError(message=f"references are a list, not {shown(references)}: for one line write [word]")
+    return [str(one) if isinstance(one, int | float) and not are_words else one for one in references]
+
+
+def refuse_unused(owner: str, **arguments: object) -> None:
+    """Raise UsageError for arguments that are given, and that have no effect on the owner."""
+    if names := tuple(name for name, value in arguments.items() if value is not None and value is not False):
+        raise UsageError(message=f"{owner} has no use for", arguments=names)
+
+
+def is_predictions(value: object) -> bool:
+    """Whether a value is :class:`geval_py.scoring.arrays.Predictions`; importing these needs numpy."""
+    return hasattr(value, "statistics")
+
+
+def holds_numbers(value: Any) -> bool:
+    """Whether a value is an array of numbers, a tensor, a list of numbers or of such, or a pair of arrays."""
+    if isinstance(value, list | tuple):
+        return bool(value) and (isinstance(value[0], int | float) or holds_numbers(value[0]))
+    is_array = isinstance(value, memoryview) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+    is_text = getattr(getattr(value, "dtype", None), "kind", "f") in "OSU"
+    return is_array and not is_text and not hasattr(value, "items")
+
+
+def encoded_texts(what: str, texts: Sequence[str], first: int = 0) -> bytes:
+    """Encode texts as lines, each ended by LF; an error names ``what[first + place]``.
+
+    Lone surrogates become the bytes that they stand for, which are replaced when read, as in a file.
+    """
+    with suppress(TypeError, UnicodeEncodeError):
+        joined = "".join([text + "\n" for text in texts])
+        if joined.count("\n") == len(texts):
+            return joined.encode()
+    for index, text in enumerate(texts, first):
+        if not isinstance(text, str):
+            raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
+        if "\n" in text:
+            raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
     try:
-        numbers = array("d", cast("Sequence[float]", values))
-        total = math.fsum(numbers)
-    except (TypeError, ValueError, OverflowError):
-        total = math.nan
-    if not 0.0 <= total <= 1.0:
-        numbers = _checked(values, words)
-        total = math.fsum(numbers)
-    rest_mass = max(0.0, 1.0 - total) if rest is None else checked_probability(rest, None)
-    total += rest_mass
-    if total == 0 and not any(numbers):
-        raise UsageError(message="every probability is 0: a distribution needs one above 0")
-    if rest_mass > 0 or rest is not None:
-        joined += b"\n"
-        numbers.append(rest_mass)
-    if total > 1.0:
-        numbers = array("d", [value / total for value in numbers])
-    try:
-        return backends.format_entries(joined, numbers, 0.0, 1.0)
-    except ValueError:
-        _checked(values, words)
-        raise
-
-
-def _line_of_array(joined: bytes, probabilities: Any, vocabulary: Sequence[str], rest: SupportsFloat | None) -> str:
-    """Write a line from an array, whose words may be ``joined`` already, or from a pair (ids, probabilities)."""
-    words = vocabulary
-    if isinstance(probabilities, tuple):
-        ids, probabilities = probabilities
-        for number in ids:
-            if not 0 <= number < len(vocabulary):
-                raise UsageError(message=f"the ids are from 0 to {len(vocabulary) - 1}, not {number}")
-        words = [vocabulary[number] for number in ids]
-    values = probabilities.tolist() if hasattr(probabilities, "tolist") else list(probabilities)
-    if len(values) != len(words):
-        numbers = counted(len(values), "probability", "probabilities")
-        raise UsageError(message=f"{numbers}, but {counted(len(words), 'word')}")
-    try:
-        return _written(joined or join_words(words), words, values, rest)
-    except UsageError as error:
-        with suppress(TypeError, ValueError):  # something is no number
-            if min(map(float, values), default=0.0) < 0:
-                first, _, _ = str(error).partition("\n")
-                raise UsageError(message=f"{first}\n  {_OTHER_NUMBERS}") from error
-        raise
+        return joined.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return joined.encode("utf-8", "surrogatepass")
 
 
 def _kind(value: object) -> str:
@@ -247,38 +327,6 @@ def _kind(value: object) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def words_of(vocabulary: Vocabulary) -> Sequence[str]:
-    """Return the words of a vocabulary in the order of their ids; raises UsageError."""
-    if isinstance(vocabulary, str | bytes | set | frozenset) or not isinstance(vocabulary, Iterable):
-        accepted = "a list of words, in the order of columns, or a dict of words with their ids"
-        raise UsageError(message=f"a vocabulary is {accepted}, not {shown(vocabulary)}")
-    if not isinstance(vocabulary, Mapping):
-        return list(getattr(vocabulary, "tolist", lambda: vocabulary)())
-    words = sorted(vocabulary, key=vocabulary.__getitem__)
-    for place, word in enumerate(words):
-        if vocabulary[word] != place:
-            ids = f"the ids of {len(words)} words are 0 to {len(words) - 1}, each once"
-            raise UsageError(message=f"{ids}; {word!r} has {vocabulary[word]!r}, where {place} is missing")
-    return words
-
-
-def in_order(frame: Any, words: Sequence[str]) -> Any:
-    """Return a DataFrame with its columns in the order of words; columns without names are in this order already.
-
-    Raises UsageError if the columns are others than the words.
-    """
-    names = list(frame.columns)
-    if names in (list(words), list(range(len(names)))):
-        return frame
-    for what, others in (
-        ("the table lacks columns for words of the vocabulary", Counter(words) - Counter(names)),
-        ("the table has columns that are no words of the vocabulary, or twice", Counter(names) - Counter(words)),
-    ):
-        if others:
-            raise UsageError(message=f"{what}: {some_of(map(repr, others.elements()))}")
-    return frame[list(words)]
-
-
 def join_words(words: Sequence[Hashable]) -> bytes:
     """Return words as UTF-8 lines, each ended by LF; raises UsageError for one that an output cannot hold."""
     try:
@@ -287,13 +335,13 @@ def join_words(words: Sequence[Hashable]) -> bytes:
     except (TypeError, UnicodeEncodeError):
         joined, text = b"", "\n"
     if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
-        fault = next(filter(None, map(_fault_of_word, words)))
+        fault = next(filter(None, map(fault_of_word, words)))
         are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
         raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
     return joined
 
 
-def _fault_of_word(word: Hashable) -> str | None:
+def fault_of_word(word: Hashable) -> str | None:
     """Return why an output cannot hold a word; None if it can."""
     if not isinstance(word, str):
         return f"the word {word!r} is not a string"
@@ -308,15 +356,21 @@ def _fault_of_word(word: Hashable) -> str | None:
     return None
 
 
-def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> array[float]:
+def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return the probabilities of words as floats; raises UsageError for the first that is none."""
+    import numpy as np
+
+    with suppress(TypeError, ValueError, OverflowError):
+        numbers = np.array(array("d", cast("Sequence[float]", values)))
+        if ((numbers >= 0.0) & (numbers <= 1.0)).all():
+            return numbers
     try:
-        return array("d", (checked_probability(value, word) for word, value in zip(words, values, strict=True)))
+        return np.array([checked_probability(value, word) for word, value in zip(words, values, strict=True)])
     except UsageError as error:
         with suppress(TypeError, ValueError, OverflowError):
-            numbers = [float(value) for value in values if not isinstance(value, str | bytes)]
-            if len(numbers) == len(words) and all(map(math.isfinite, numbers)):
-                advice = number_advice([str(word) for word in words], numbers)
+            floats = [float(value) for value in values if not isinstance(value, str | bytes)]
+            if len(floats) == len(words) and all(map(math.isfinite, floats)):
+                advice = number_advice([str(word) for word in words], floats)
                 raise UsageError(message=f"{error}\n  {advice}") from error
         raise
 

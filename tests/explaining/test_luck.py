@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scorers import hashed_losses
 
 from geval_py import UsageError, compare, evaluate, score, score_file
 from geval_py.explaining.luck import NearTie, luck, near_ties, notes_on_ties, score_text
-from geval_py.scoring.metrics.hashed import hashed_log_losses
+from geval_py.reading import sources
 
 GAZETTE = "challenges/gazette"
 
@@ -22,11 +23,11 @@ def evaluated(folder, outputs, expected, metrics="LogLossHashed", name="out.tsv"
 def test_other_seeds_are_line_numbers_further_down():
     outputs, expected = ["a:0.5 b:0.3 :0.2", "c:0.4 d:0.4 :0.2"], ["x", "c"]
     found = luck(evaluate(outputs, expected, metric="LogLossHashed4"), seeds=30)
-    wanted = [np.mean(hashed_log_losses(outputs, expected, 4, first_line=1 + k)) for k in range(1, 31)]
+    wanted = [np.mean(hashed_losses(outputs, expected, 4, first_line=1 + k)) for k in range(1, 31)]
     assert found.scores == pytest.approx(wanted)
     assert (found.mean, found.sd) == pytest.approx((np.mean(wanted), np.std(wanted, ddof=1)))
     assert (found.low, found.high) == pytest.approx((found.mean - 1.96 * found.sd, found.mean + 1.96 * found.sd))
-    assert found.score == pytest.approx(np.mean(hashed_log_losses(outputs, expected, 4)))
+    assert found.score == pytest.approx(np.mean(hashed_losses(outputs, expected, 4)))
     assert found.z == pytest.approx((found.loss - np.mean(wanted)) / np.std(wanted, ddof=1))
 
 
@@ -67,7 +68,7 @@ def test_a_line_that_only_seeds_not_tried_make_infinite_is_left_out():
     """Its word has no mass of its own: it shared a bucket with another under each seed that was tried."""
     seeds = range(1, 4)
     word = next(
-        word for word in map(str, range(100)) if not any(hashed_log_losses(["a:1"], [word], 1, n)[0] for n in seeds)
+        word for word in map(str, range(100)) if not any(hashed_losses(["a:1"], [word], 1, n)[0] for n in seeds)
     )
     found = luck(score(["a:1", "a:0.5 :0.5"], [word, "a"], metric="LogLossHashed1"), seeds=2)
     assert (found.lines, found.left_out) == (1, 1)
@@ -81,7 +82,7 @@ def test_exact_words(bits):
     found = luck(evaluate(outputs, expected, metric=f"LogLossHashed{bits}"), seeds=2, vocabulary=words).exact
     assert (found.vocabulary, found.infinite) == (6, 1)
     assert found.listed == pytest.approx(math.exp(-(math.log(0.5) + math.log(0.5 / 5)) / 2))
-    hashed = hashed_log_losses(outputs[:2], expected[:2], bits)
+    hashed = hashed_losses(outputs[:2], expected[:2], bits)
     assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 2**bits)))
 
 

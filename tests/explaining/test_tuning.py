@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from profiles import examples
 from scipy import optimize, stats
+from scorers import hashed_losses
 
 from geval_py import MalformedLineError, UsageError, check, evaluate, parse_line
 from geval_py.errors import ExistingFileError
@@ -21,7 +22,6 @@ from geval_py.explaining.derived import frequent_words
 from geval_py.explaining.guesses import read_guesses
 from geval_py.explaining.tuning import tune
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS
-from geval_py.scoring.metrics.hashed import hashed_log_losses
 from geval_py.scoring.recipes import MAX_PART, Parameters
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -126,7 +126,7 @@ def test_a_tuned_line_has_the_loss_that_the_formula_says(text, answer, parameter
     """Specification, section 4: (1 - lambda) z + r' nu u, and the rest; and what it says sums to 1."""
     tuned = parameters.rewrite_line([text], line)
     kernel_masses = reference_guesses(text, answer, parameters, line)
-    (loss,) = hashed_log_losses([tuned], [answer], first_line=line)
+    (loss,) = hashed_losses([tuned], [answer], first_line=line)
     assert math.exp(-loss) == pytest.approx(kernel_masses, rel=2e-5, abs=1e-12)
     if ":" in tuned:
         numbers = [float(entry.rpartition(":")[2]) for entry in tuned.split(" ")]

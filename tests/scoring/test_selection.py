@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
+from scorers import hashed_losses
 
 from geval_py import MalformedLineError, evaluate
 from geval_py.errors import LineCountError, SchemeError
 from geval_py.scoring.kernel import backends as kernel
-from geval_py.scoring.metrics.hashed import hashed_log_losses
 from geval_py.scoring.selection import line_confidence
 
 YEARS = ["1601", "1702", "1601", "1803", "1601", "1702"]
@@ -49,7 +49,7 @@ def backend(request, monkeypatch):
 
 def losses_of(lines):
     """The losses of some lines by themselves, with seeds from 1 on."""
-    return list(hashed_log_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4))
+    return hashed_losses([OUTPUTS[n - 1] for n in lines], [WORDS[n - 1] for n in lines], bits=4)
 
 
 def refused(challenge, metric, kind=SchemeError):
@@ -213,7 +213,7 @@ def test_the_seeds_restart(tmp_path_factory, lines):
         assert refused(folder, "LogLossHashed2:f<exp:the>").startswith("No item has the feature `exp:the'")
         return
     result = evaluate(folder, metric="LogLossHashed2:f<exp:the>")
-    assert list(result.line_losses) == list(hashed_log_losses(wanted, ["the"] * len(wanted), bits=2))
+    assert list(result.line_losses) == hashed_losses(wanted, ["the"] * len(wanted), bits=2)
 
 
 def test_several_blocks(challenge, backend, monkeypatch):
@@ -231,7 +231,7 @@ def test_texts_are_decoded_as_others_are(challenge, backend):
     (challenge / "test-A/expected.tsv").write_bytes(b"x\n\xff\r\nx\nx\nx\nx\n")
     result = evaluate(challenge, metric="LogLossHashed12:f<exp:\ufffd>")
     assert list(result.line_numbers) == [2]
-    assert list(result.line_losses) == list(hashed_log_losses(["\ufffd:0.5 :0.5"], ["\ufffd"], bits=12))
+    assert list(result.line_losses) == hashed_losses(["\ufffd:0.5 :0.5"], ["\ufffd"], bits=12)
 
 
 # What is not selected, and what is malformed

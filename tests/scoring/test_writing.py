@@ -93,7 +93,7 @@ def test_a_written_line_means_what_was_given(distribution):
 
 
 MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
-NUMBERS = "\n  numbers without words, in the order of a vocabulary: Scorer(vocabulary).predictions(rows)"
+NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
 NOT_WRITTEN = {
     "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
     "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1\n  they look like logarithms of probabilities: write exp(x) of each"),
@@ -128,7 +128,7 @@ NOT_WRITTEN = {
     "a number": ((0.5,), f"{MADE_FROM} a float"), "an integer": ((1,), f"{MADE_FROM} an int"),
     "nothing given": ((None,), f"{MADE_FROM} a NoneType"), "a text": (("the:0.5",), f"{MADE_FROM} a str"),
     "words alone": ((["the", "of"],), f"{MADE_FROM} a list of 'the'"),
-    "numbers alone": (([0.5, 0.25],), f"{MADE_FROM} a list of 0.5{NUMBERS}"),
+    "numbers alone": (([0.5, 0.25],), NUMBERS),
     "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} a list of ('the', 0.5, 1)"),
     "no mass": (({"the": 0.0}, 0), "every probability is 0: a distribution needs one above 0"),
     "no mass and no words": (({}, 0), "every probability is 0: a distribution needs one above 0"),
@@ -175,8 +175,8 @@ def test_no_lines_make_an_empty_file(tmp_path):
 
 
 BAD_LINES = {
-    "a line end": (["a:1", "b:1\n"], "lines[1] contains a line end; give one line an item"),
-    "a carriage return": (["a:1\r"], "lines[0] contains a carriage return; give one line an item"),
+    "a line end": (["a:1", "b:1\n"], "lines[1]: it contains a line end; give one line an item"),
+    "a carriage return": (["a:1\r"], "lines[0]: it contains a carriage return; give one line an item"),
     "a surrogate": (["a:1", "b:1", "\udcff:1"], "lines[2] cannot be written as UTF-8: surrogates not allowed"),
     "a mapping that format_line refuses": (
         ["a:1", {"b": 2}],

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.reading.lines import decode_lines
-from geval_py.reading.wordprobs import log_sum_exp, total_far_above_one, word_buckets
+from geval_py.reading.wordprobs import MAX_LOG_PLAUSIBLE, log_sum_exp, word_buckets
 from geval_py.scoring.kernel.reference import mixture_loss
 
 Ids: TypeAlias = NDArray[np.int64]
 Hashes: TypeAlias = NDArray[np.uint32]
+Doubles: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = NDArray[np.floating[Any]]  # float32 or float64
 
 
@@ -108,7 +109,7 @@ def array_losses(
         zip(decode_lines(expected), lines.tolist(), rows, rests_of_rows, strict=True)
     ):
         of_words = of_row.tolist()
-        if has_fault(words.size, ids_of_row, of_words, rests_of_row, unit):
+        if has_fault(words.size, ids_of_row, np.array([*of_words, *rests_of_row]), unit, has_rest=rests is not None):
             return losses, bound, n
         hashes = words.hashes(line) if ids_of_row is None else words.hashes(line)[ids_of_row]
         (bucket,) = word_buckets([word], bits, line)
@@ -118,18 +119,21 @@ def array_losses(
     return losses, bound, -1
 
 
-def has_fault(size: int, ids: Ids | None, values: Sequence[float], rests: Sequence[float], unit: Unit) -> bool:
-    """Whether a row over a vocabulary of some size, with its rest, if any, is at fault; see :func:`array_losses`."""
+def has_fault(size: int, ids: Ids | None, numbers: Doubles, unit: Unit, *, has_rest: bool) -> bool:
+    """Whether a row over a vocabulary of some size is at fault; see :func:`array_losses`.
+
+    Its numbers are those of words, and in the end of the rest, if it has one.
+    """
     if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < size:
         return True
-    numbers = [*values, *rests]
     if unit is Unit.PROBABILITIES:
-        return not all(0.0 <= value <= 1.0 for value in numbers) or (bool(rests) and not any(numbers))
-    if any(isnan(value) or value == inf for value in numbers):
+        return not ((numbers >= 0.0) & (numbers <= 1.0)).all() or (has_rest and not numbers.any())
+    greatest = numbers.max(initial=-inf)
+    if isnan(greatest) or greatest == inf:
         return True
-    if unit is Unit.LOGARITHMS and total_far_above_one(numbers):
-        return True
-    return (bool(rests) or unit is Unit.LOGITS) and max(numbers, default=-inf) == -inf
+    if greatest == -inf:
+        return has_rest or unit is Unit.LOGITS
+    return unit is Unit.LOGARITHMS and bool(greatest + log(np.exp(numbers - greatest).sum()) > MAX_LOG_PLAUSIBLE)
 
 
 def row_loss(
