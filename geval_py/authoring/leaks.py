@@ -53,14 +53,12 @@ from geval_py.checking.check import DEFAULT_MAX_PLACES
 from geval_py.checking.rules import Place, Problem, Report, Rule, file_problem
 from geval_py.errors import DataError, MissingFileError, UsageError
 from geval_py.reading import compression
-from geval_py.reading.answers import INFO_FILE, STATE_FILE
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.reading.lines import first_name, read_lines
 from geval_py.reading.sources import VirtualFile, names_in
 from geval_py.reading.splits import (
     EXPECTED_FILE,
-    FOLDER,
     INPUT_FILE,
     TRAINING_SET,
     answers_in,
@@ -451,7 +449,7 @@ def _search_public(
     log = ("log", "--all", "--format=", "--name-only", "--relative", "-z", "--", f":(glob){HIDDEN_BEGINNING}*/**")
     for name in sorted({name.strip("\n") for name in os.fsdecode(_git(folder, *log)).split("\0")} - {""}):
         _, *inside = name.split("/")
-        if (len(inside) == 1 and is_usual_name(inside[0])) or inside == [FOLDER, STATE_FILE]:
+        if len(inside) == 1 and is_usual_name(inside[0]):
             in_history.append(name)
             message = f"the git history has answers of a hidden set: {name}"
             leaks.add_file("E401", os.path.join(folder, name), message)
@@ -464,9 +462,8 @@ def _search_public(
         if files.expected is not None and files.expected not in in_public:
             originals.add(sha256("\n".join(read_lines(files.expected)).encode()).digest())
             for file in files.expected.files if isinstance(files.expected, VirtualFile) else ():
-                if os.path.basename(file) not in (STATE_FILE, INFO_FILE):
-                    with open(file, "rb") as stream:
-                        originals.add(file_digest(stream, "sha256").digest())
+                with open(file, "rb") as stream:
+                    originals.add(file_digest(stream, "sha256").digest())
     budget = Budget()
     gaps = [Sought(part.blocks, Items.around_gaps) for part in parts]
     searched: list[str] = []

@@ -1,105 +1,151 @@
-r"""Formats of outputs beside TSV: read as the lines of an output, and written from them (``FORMATS``).
+r"""Formats of outputs beside TSV, read as the lines of an output (``FORMATS``).
 
     {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
     {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
 
-:func:`as_lines` puts a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of such a file, so that
-whatever reads an output reads its lines.
+:func:`converted` yields the lines of a file. :func:`as_lines` puts a :class:`geval_py.reading.sources.VirtualFile` in
+the place of the path of such a file, so that whatever reads an output reads its lines.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import TypeAlias
 
-from geval_py.errors import DataError, MissingFileError
-from geval_py.reading import answers, parquet, rewriting, rows, tool_files
+from geval_py.errors import DataError, MalformedLineError, MissingFileError, MissingPackageError, UnreadableFileError
+from geval_py.reading import answers, parquet, rows, tool_files
 from geval_py.reading.lines import read_lines
-from geval_py.reading.rows import Lines
+from geval_py.reading.rows import ID, Rows, quoted
 from geval_py.reading.sources import (
+    PARQUET_ENDINGS,
     STANDARD_INPUT,
-    ReadRows,
     VirtualFile,
     find_file,
     format_ending,
     is_address,
 )
-from geval_py.reading.wordprobs import WordProbs
+from geval_py.reading.wordprobs import WordProbs, parse_line
 from geval_py.text import named
 
+ANSWERS_ALONE = tool_files.ANSWERS_ALONE
 
-class Format(NamedTuple):
-    """A format of outputs: the functions that read and write the lines of its files.
-
-    ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
-    file that unpacks to more bytes. ``write`` writes rows (their lines, parsed; Parquet takes them by the batch) and
-    returns their number; without it the format is only read.
-    ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
-    ``notes`` yields what a user should know of a file.
-    """
-
-    read: Callable[..., Lines]
-    write: Callable[[Any, rewriting.Draft], int] | None = None
-    read_rows: ReadRows | None = None
-    notes: Callable[..., Iterable[str]] | None = None
+# Yields the ids and lines of the rows of a file; appends to ``notes`` what a user should know of it. Raises
+# TooLargeError for a file that unpacks to more than ``max_bytes``.
+Reader: TypeAlias = Callable[[str, list[str], int | None], Rows]
 
 
-_JSON_LINES = Format(tool_files.read_json_lines, rows.write_json_lines)
-_PARQUET = Format(parquet.read_parquet, parquet.write_parquet, parquet.read_parquet_rows)
-FORMATS = {  # by the endings of files
-    ".jsonl": _JSON_LINES,
-    ".ndjson": _JSON_LINES,
-    ".parquet": _PARQUET,
-    ".pq": _PARQUET,
-    ".json": Format(tool_files.read_json_lines, notes=tool_files.notes_on_json),
-    ".csv": Format(rows.read_csv, rows.write_csv, notes=rows.notes_on_csv),
-    ".words.nbest": Format(tool_files.read_nbest_words),
-    ".nbest": Format(tool_files.read_best),
-    ".predictions.json": Format(tool_files.read_predictions, notes=tool_files.notes_on_json),
+def _read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
+    if parquet.logs_answers_alone(path):
+        notes.append(ANSWERS_ALONE)
+    lines = parquet.read_parquet(path, max_bytes=max_bytes)
+    with parquet.opened_columns(path, lambda names: ID if ID in names else "", max_bytes) as (names, batches, _):
+        values = parquet.python_values(path, (batch.column(0) for batch in batches))
+        ids = (rows.id_of({ID: value}) for value in values) if names == [ID] else repeat("")
+        yield from zip(ids, lines, strict=False)
+
+
+FORMATS: dict[str, Reader] = {  # by the endings of files
+    **dict.fromkeys((".jsonl", ".ndjson", ".json", ".predictions.json"), tool_files.read_json),
+    **dict.fromkeys(PARQUET_ENDINGS, _read_parquet),
+    ".csv": rows.read_csv,
 }
 
 
-def format_of(path: str) -> Format | None:
-    """Return the format of the file at a path by its ending; None for TSV.
+def converted(path: str, answer_ids: Sequence[str], notes: list[str], max_bytes: int | None = None) -> Iterator[str]:
+    """Yield the lines of a file in one of FORMATS, in the order of the ids of the answers if both have ids.
 
-    >>> format_of("out-lr=0.1.jsonl.xz") == FORMATS[".jsonl"]
-    True
+    Without ids of the answers, a note says whether those of the file do not ascend. Raises UnreadableFileError, also
+    for a missing, an unknown and a repeated id.
     """
-    return FORMATS.get(format_ending(path))
+    read_rows = FORMATS[format_ending(path)](path, notes, max_bytes)
+    if not any(answer_ids):
+        return _in_order_of_file(read_rows, notes)
+    items = list(read_rows)
+    if not any(identity for identity, _ in items):
+        return (line for _, line in items)
+    return _in_order_of_answers(path, items, answer_ids)
 
 
-def as_lines(path: str) -> str:
-    """Return the path of an output or, in the place of one in another format, its lines."""
-    format = format_of(path)
-    return path if format is None else VirtualFile(path, format.read, read_rows=format.read_rows)
+def _in_order_of_answers(path: str, items: Sequence[tuple[str, str]], answer_ids: Sequence[str]) -> Iterator[str]:
+    known, lines = set(answer_ids), dict[str, str]()
+    if len(known) < len(answer_ids):
+        raise UnreadableFileError(path=path, reason="its rows cannot be matched: two answers have the same id")
+    for place, (identity, line) in enumerate(items, 1):
+        fault = "a row before it has, too" if identity in lines else "no answer has" if identity not in known else ""
+        if not identity:
+            raise UnreadableFileError(path=path, reason=f"item {place} has no id, unlike others")
+        if fault:
+            raise UnreadableFileError(path=path, reason=f"item {place} has the id {quoted(identity)}, which {fault}")
+        lines[identity] = line
+    for place, identity in enumerate(answer_ids, 1):
+        if identity not in lines:
+            raise UnreadableFileError(path=path, reason=f"no row has the id {quoted(identity)}, of answer {place}")
+        yield lines[identity]
+
+
+def _in_order_of_file(items: Rows, notes: list[str]) -> Iterator[str]:
+    """Yield the lines; append a note if the ids are numbers, perhaps after the same letters, that do not ascend."""
+    before: tuple[str, str, int] | None = ("", "", -1)
+    for identity, line in items:
+        if before is not None:
+            number = re.fullmatch(r"(\D*)([0-9]{1,18})", identity)
+            after = (identity, number[1], int(number[2])) if number else None
+            if after and after[1] == before[1] and after[2] < before[2]:
+                order = f"its ids do not ascend ({quoted(identity)} comes after {quoted(before[0])})"
+                notes.append(
+                    f"{order}, and its rows are scored in the order of the file; "
+                    "frame.sort_values('id', kind='stable') sorts them"
+                )
+                after = None
+            before = after
+        yield line
+
+
+# Files in the place of a path
+
+
+def read_converted(path: str, expected: str = "", *, max_bytes: int | None = None) -> Iterator[str]:
+    """Yield the lines of a file, in the order of the ids of the answers at a path if both have ids."""
+    return converted(path, _answer_ids(expected), [], max_bytes)
+
+
+def _answer_ids(expected: str = "") -> list[str]:
+    return [identity for identity, _ in answers.read_answers(expected, [])] if expected else []
+
+
+def as_lines(path: str, expected: str = "") -> str:
+    """Return the path of an output or, in place of one in another format, its lines in the order of the answers."""
+    if format_ending(path) not in FORMATS:
+        return path
+    by_buffers = parquet.read_parquet_rows if format_ending(path) in PARQUET_ENDINGS and not expected else None
+    return VirtualFile(str(path), read_converted, (expected,) if expected else (), read_rows=by_buffers)
 
 
 def notes_on(path: str) -> list[str]:
     """Return what a user should know of an output that was read, as which parts of it are left out."""
-    format = format_of(path)
-    if format is None or not isinstance(path, VirtualFile):
-        return []
-    notes = format.notes if path.read is format.read else None
-    if path.read is answers.read_by_ids:
-        notes = answers.notes_on_ids
-    with suppress(DataError):  # which those who read it have met before
-        return [f"{named(path)}: {note}" for note in notes(str(path), *path.options)] if notes else []
-    return []
-
-
-ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
+    notes: list[str] = []
+    if isinstance(path, VirtualFile) and path.read is read_converted:
+        with suppress(DataError, MissingPackageError):  # which those who read it have met before
+            if path.read_rows is not None:
+                with parquet.opened_columns(path, lambda names: ID if ID in names else "") as (names, *_):
+                    if names != [ID]:  # only ids could be noted, and lines of Parquet take long to read
+                        return []
+            for _ in converted(str(path), _answer_ids(*path.options), notes):
+                pass
+    return [f"{named(path)}: {note}" for note in notes if note != ANSWERS_ALONE]
 
 
 def lists_answers_alone(path: str) -> bool:
     """Whether an output is of harnesses' rows with one candidate, the answer: it has losses, but no ranks."""
-    if isinstance(path, VirtualFile):
+    notes: list[str] = []
+    if isinstance(path, VirtualFile) and path.read is read_converted:
         with suppress(DataError):  # which those who read it meet again
-            if path.read is tool_files.read_json_lines:
-                return tool_files.logs_answers_alone(str(path))
-            return path.read is parquet.read_parquet and parquet.logs_answers_alone(str(path))
-    return False
+            next(FORMATS[format_ending(path)](str(path), notes, None), None)
+    return ANSWERS_ALONE in notes
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
@@ -112,8 +158,12 @@ def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> I
     """
     name = find_output(os.fspath(path))
     with closing(read_lines(name, header=header)) as lines:
-        for _, row in rows.rows_of_lines(name, lines):
-            yield row
+        for number, line in enumerate(lines, 1):
+            try:
+                yield parse_line(line, number)
+            except MalformedLineError as error:
+                error.path = name
+                raise
 
 
 def find_output(name: str) -> str:

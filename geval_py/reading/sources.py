@@ -38,8 +38,6 @@ FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands befo
     *JSON_ENDINGS,
     *PARQUET_ENDINGS,
     ".csv",
-    ".words.nbest",
-    ".nbest",
 )
 MAX_NAMED_PARTS = 5  # missing ones, in a message
 CHUNK_BYTES = 1 << 16  # read at once from a pipe

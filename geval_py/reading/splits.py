@@ -42,7 +42,8 @@ from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
 OTHER_ENDINGS = (*JSON_ENDINGS, *PARQUET_ENDINGS)
-OTHER_FILES, FOLDER = tuple(f"expected{ending}" for ending in OTHER_ENDINGS), "expected"  # without an expected.tsv
+OTHER_FILES = tuple(f"expected{ending}" for ending in OTHER_ENDINGS)  # without an expected.tsv
+DATASET_FILES = ("state.json", "dataset_dict.json")  # of a folder that Dataset.save_to_disk wrote
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
@@ -234,50 +235,40 @@ def _checked(split: Split, task: Task) -> Split:
 def find_answers(path: str) -> str | None:
     """Complete the path of a file with answers, as :func:`geval_py.reading.sources.find_file`; None for nothing.
 
-    In the place of answers in another format are their lines. The path may end in ``#`` and a column. If there is no
-    expected.tsv, a file with one of OTHER_FILES, or FOLDER, is taken. Raises as find_file, and UsageError for
-    CSV.
+    In the place of answers in JSON lines are their lines. If there is no expected.tsv, a file with one of OTHER_FILES
+    is taken. Raises as find_file, and UnreadableFileError for answers in another format, with the way out.
     """
     folder, name = os.path.split(path)
-    column = ""
     place = path if is_address(path) else find_file(path)
+    column = ""
     if place is None and not is_remote(path):
         if "#" in name:
             stem, _, column = path.rpartition("#")
             place = find_file(stem)
-            if place is not None and not _is_in_other_format(place):
-                raise UsageError(message=f"{named(place)} has no columns: it is neither JSON lines nor Parquet")
         elif name == EXPECTED_FILE:
-            others = (find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, FOLDER))
+            others = (find_file(os.path.join(folder, other)) for other in (*OTHER_FILES, "expected"))
             place = next((other for other in others if other is not None and _is_in_other_format(other)), None)
-    if place is None:
-        return None
-    if name_of(place).endswith(".csv"):
-        message = f"{named(place)}: answers are not read from CSV, but from lines, JSON lines or Parquet"
-        raise UsageError(message=message)
-    if not _is_in_other_format(place):
-        return place
-    from geval_py.reading.answers import files_of, read_answers
+    if place is None or not _is_in_other_format(place):
+        return None if column else place
+    from geval_py.reading.answers import check_supported, read_answer_lines
 
-    return VirtualFile(place, read_answers, (column,) if column else (), files_of)
+    check_supported(place, column)
+    return VirtualFile(place, read_answer_lines)
 
 
 def by_ids(path: str, expected: str | None) -> str:
-    """Return an output's path or, in its place, a CSV in the order of the ids that the answers have."""
-    if not isinstance(expected, VirtualFile) or format_ending(path) != ".csv":
+    """Return an output's path or, for one in another format, its lines in the order of the ids of the answers."""
+    if not isinstance(expected, VirtualFile) or not isinstance(path, VirtualFile):
         return path
-    from geval_py.reading.answers import has_ids, read_answers, read_by_ids
+    from geval_py.reading.answers import read_answer_lines
+    from geval_py.reading.formats import as_lines
 
-    if expected.read is not read_answers or not has_ids(str(expected)):
-        return path
-    return VirtualFile(str(path), read_by_ids, (str(expected),))
+    return as_lines(str(path), str(expected)) if expected.read is read_answer_lines else path
 
 
 def answers_in(folder: str) -> list[str]:
     """Return the paths of all answers in a folder with usual names: of all formats, compressed or in parts."""
     names = [name for name in names_in(folder, "file") if is_usual_name(name)]
-    if FOLDER in names_in(folder, "directory") and _is_in_other_format(os.path.join(folder, FOLDER)):
-        names.append(FOLDER)
     return [os.path.join(folder, name) for name in sorted(names)]
 
 
@@ -292,11 +283,8 @@ def is_usual_name(name: str) -> bool:
 
 
 def _is_in_other_format(path: str) -> bool:
-    if os.path.isdir(path):
-        from geval_py.reading.answers import SPLITS_FILE, STATE_FILE
-
-        return any(os.path.exists(os.path.join(path, name)) for name in (STATE_FILE, SPLITS_FILE))
-    return name_of(path).endswith(OTHER_ENDINGS)
+    is_dataset = any(os.path.exists(os.path.join(path, name)) for name in DATASET_FILES)
+    return is_dataset or format_ending(path) != ""
 
 
 # Missing files
@@ -384,9 +372,9 @@ def read_vocabulary(task: Task) -> frozenset[str]:
 
 def training_answers(split: Split) -> str | None:
     """Return the answers of the training set beside a test set; None without them, or if its own are in no folder."""
-    from geval_py.reading.answers import read_answers
+    from geval_py.reading.answers import read_answer_lines
 
     path = split.expected
     beside = os.path.join(os.path.dirname(path), os.pardir, TRAINING_SET, EXPECTED_FILE)
-    is_elsewhere = isinstance(path, VirtualFile) and path.read is not read_answers  # in memory, or selected
+    is_elsewhere = isinstance(path, VirtualFile) and path.read is not read_answer_lines  # in memory, or selected
     return None if is_elsewhere or is_address(path) else find_answers(beside)

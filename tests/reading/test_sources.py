@@ -23,7 +23,7 @@ from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
 from geval_py.reading import lines as line_reading
 from geval_py.reading import remote as http
 from geval_py.reading import sources
-from geval_py.reading.answers import read_answers
+from geval_py.reading.answers import read_answer_lines
 from geval_py.reading.compression import compression_of
 from geval_py.reading.formats import as_lines
 from geval_py.reading.lines import LineReader, decode_lines, end_of_lines, read_lines, read_lines_between, whole_lines
@@ -673,7 +673,7 @@ def test_an_address_is_absolute(address, tmp_path, monkeypatch):
     """It stays as it is, also where lines in another format stand in its place, and in no folder."""
     monkeypatch.chdir(tmp_path)
     assert sources.absolute(address) == sources.join("dev-0", address) == address
-    for lines in (VirtualFile(address, read_selected, ("root/word",)), VirtualFile(address, read_answers, ("word",))):
+    for lines in (VirtualFile(address, read_selected, ("root/word",)), VirtualFile(address, read_answer_lines)):
         whole = sources.absolute(lines)
         assert (whole, type(whole), whole.options) == (address, type(lines), lines.options)
     for path in ("runs/out.jsonl", "http:runs/out.jsonl"):

@@ -12,18 +12,19 @@ from types import SimpleNamespace
 
 import pytest
 from dask_clusters import cut
+from output_formats import write_as
 from random_outputs import result as result_of
 from random_outputs import split_of, write
 
 import geval_py
 from geval_py.errors import ClusterError, UsageError
 from geval_py.reading.config import Task
+from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import output_at
 from geval_py.scoring import cluster as clusters
 from geval_py.scoring.blocks import Threads
 from geval_py.scoring.cluster import Cluster, opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
-from geval_py.scoring.writing import convert
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 METRICS = ("LogLossHashed8", "LikelihoodHashed:l")
@@ -61,7 +62,7 @@ def test_the_metrics_that_failed_are_named(cluster):
 @pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".parquet"])
 def test_one_worker_reads_another_format(ending, cluster, tmp_path):
     split = write(tmp_path, b"the:0.5 a:0.25 :0.25\nb:0.5\n" * 300, 0)
-    convert(split.outputs[0].path, f"{tmp_path}/new{ending}")
+    write_as(f"{tmp_path}/new{ending}", list(read_lines(split.outputs[0].path)))
     split = split._replace(outputs=(output_at(f"{tmp_path}/new{ending}"),))
     assert result(split, workers=cluster) == result(split, workers=Threads(1))
 
