@@ -84,7 +84,7 @@ ONCE = {
     "lm-perplexity": "lm perplexity words.arpa text.txt",
     "baseline": f"baseline ngram-both {MADE}",
     "predict": f"predict --model arpa:words.arpa {MADE} -o out-predicted.tsv --limit 5",
-    "convert": f"convert gazette/dev-0/{BIGRAM} out.jsonl",
+    "convert": f"convert gazette/dev-0/{BIGRAM} copy.tsv",
     "bad-scored": "--challenge gazette -t dev-0 -o bad/dev-0/out.tsv",
     "completion-bash": "completion bash",
     **{

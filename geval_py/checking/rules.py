@@ -355,7 +355,7 @@ RULES = (
 COMMAND = "geval check"
 READ_FORMATS = (  # the remedy for an output that cannot be read
     f"Fix the file, or write the output in another format. geval reads {READ_ENDINGS}, compressed or not, "
-    "and geval convert writes each of them."
+    "and geval convert writes TSV."
 )
 RULES_BY_CODE = {rule.code: rule for rule in RULES}
 FLAG_RULES = tuple(rule for rule in RULES if rule.has or rule.lacks)

@@ -1,4 +1,4 @@
-"""``geval convert``: an output, written in another format."""
+"""``geval convert``: an output in another format, written as TSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 
 from geval_py.cli.commands import option, parser_maker, switch
-from geval_py.cli.terminal import say
+from geval_py.cli.terminal import note, say
 from geval_py.errors import UsageError
 from geval_py.scoring import writing
 from geval_py.tables.numbers import counted
@@ -15,16 +15,15 @@ from geval_py.text import named
 make_convert_parser = parser_maker(
     "convert",
     """\
-Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines),
-.parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst). N-best lists
-(.nbest, .words.nbest), lists in JSON (.json) and predictions of BabyLM (.predictions.json) are only read.""",
+Write an output in another format, JSON lines (.jsonl, .ndjson), JSON (.json), Parquet (.parquet, .pq) or CSV
+(.csv), as TSV. The ending of the new file is .tsv, perhaps with that of a compression (.xz, .gz, .bz2 or .zst).""",
     """\
-  geval convert out.tsv out.parquet    a row a line, with lists of words and of probabilities
+  geval convert out.parquet out.tsv    rows with lists of words and of probabilities
   geval convert predictions.csv out.tsv.xz
                                        class probabilities, as id,label,p or a column a class
 """,
     option("source", metavar="IN", help="the output; - for TSV from standard input"),
-    option("target", metavar="OUT", help="the file to write"),
+    option("target", metavar="OUT", help="the TSV file to write"),
     switch("--force", help="overwrite an existing file"),
 )  # fmt: skip
 
@@ -35,5 +34,6 @@ def run_convert(args: argparse.Namespace) -> None:
         raise UsageError(
             message=f"{named(args.target)} is there already, and is left as it is\n  --force writes over it"
         )
-    lines = writing.convert(args.source, args.target)
+    lines, notes = writing.convert(args.source, args.target)
+    note(*(f"{named(args.source)}: {text}" for text in notes))
     say(f"wrote {named(args.target)}, {counted(lines, 'line')}")

@@ -1,77 +1,121 @@
-r"""Formats of outputs beside TSV: read as the lines of an output, and written from them (``FORMATS``).
+r"""Formats of outputs beside TSV, read as the lines of an output (``FORMATS``).
 
     {"words": ["the", "a", ""], "probabilities": [0.5, 0.25, 0.25]}    JSON lines      the:0.5 a:0.25 :0.25
     {"probabilities": {"the": 0.5, "a": 0.25, "": 0.25}}               the same, as a map
 
-:func:`as_lines` puts a :class:`geval_py.reading.sources.VirtualFile` in the place of the path of such a file, so that
-whatever reads an output reads its lines.
+The door (:mod:`geval_py.reading.files`) converts such a file by :func:`output_lines`, and answers by
+:func:`answer_lines`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import TypeAlias
 
-from geval_py.reading import answers, parquet, rewriting, rows, tool_files
-from geval_py.reading.files import File, format_ending
+from geval_py.errors import MalformedLineError, UnreadableFileError
+from geval_py.reading import answers, parquet, rows, tool_files
+from geval_py.reading.files import PARQUET_ENDINGS, File, format_ending
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import output_named
-from geval_py.reading.rows import Lines
-from geval_py.reading.wordprobs import WordProbs
+from geval_py.reading.rows import ID, Rows, quoted
+from geval_py.reading.wordprobs import WordProbs, parse_line
+
+ANSWERS_ALONE = tool_files.ANSWERS_ALONE
+
+# Yields the ids and lines of the rows of a file; appends to ``notes`` what a user should know of it. Raises
+# TooLargeError for a file that unpacks to more than ``max_bytes``.
+Reader: TypeAlias = Callable[[str, list[str], int | None], Rows]
 
 
-class Format(NamedTuple):
-    """A format of outputs: the functions that read and write the lines of its files.
-
-    ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
-    file that unpacks to more bytes. ``write`` writes rows (their lines, parsed; Parquet takes them by the batch) and
-    returns their number; without it the format is only read.
-    ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
-    ``notes`` yields what a user should know of a file.
-    """
-
-    read: Callable[..., Lines]
-    write: Callable[[Any, rewriting.Draft], int] | None = None
-    read_rows: Any = None
-    notes: Callable[..., Iterable[str]] | None = None
+def _read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
+    if parquet.logs_answers_alone(path):
+        notes.append(ANSWERS_ALONE)
+    lines = parquet.read_parquet(path, max_bytes=max_bytes)
+    with parquet.opened_columns(path, lambda names: ID if ID in names else "", max_bytes) as (names, batches, _):
+        values = parquet.python_values(path, (batch.column(0) for batch in batches))
+        ids = (rows.id_of({ID: value}) for value in values) if names == [ID] else repeat("")
+        yield from zip(ids, lines, strict=False)
 
 
-_JSON_LINES = Format(tool_files.read_json_lines, rows.write_json_lines)
-_PARQUET = Format(parquet.read_parquet, parquet.write_parquet, parquet.read_parquet_rows)
-FORMATS = {  # by the endings of files
-    ".jsonl": _JSON_LINES,
-    ".ndjson": _JSON_LINES,
-    ".parquet": _PARQUET,
-    ".pq": _PARQUET,
-    ".json": Format(tool_files.read_json_lines, notes=tool_files.notes_on_json),
-    ".csv": Format(rows.read_csv, rows.write_csv, notes=rows.notes_on_csv),
-    ".words.nbest": Format(tool_files.read_nbest_words),
-    ".nbest": Format(tool_files.read_best),
-    ".predictions.json": Format(tool_files.read_predictions, notes=tool_files.notes_on_json),
+FORMATS: dict[str, Reader] = {  # by the endings of files
+    **dict.fromkeys((".jsonl", ".ndjson", ".json", ".predictions.json"), tool_files.read_json),
+    **dict.fromkeys(PARQUET_ENDINGS, _read_parquet),
+    ".csv": rows.read_csv,
 }
 
 
-def format_of(path: str) -> Format | None:
-    """Return the format of the file at a path by its ending; None for TSV.
+def converted(path: str, answer_ids: Sequence[str], notes: list[str], max_bytes: int | None = None) -> Iterator[str]:
+    """Yield the lines of a file in one of FORMATS, in the order of the ids of the answers if both have ids.
 
-    >>> format_of("out-lr=0.1.jsonl.xz") == FORMATS[".jsonl"]
-    True
+    Without ids of the answers, a note says whether those of the file do not ascend. Raises UnreadableFileError, also
+    for a missing, an unknown and a repeated id.
     """
-    return FORMATS.get(format_ending(path))
+    read_rows = FORMATS[format_ending(path)](path, notes, max_bytes)
+    if not any(answer_ids):
+        return _in_order_of_file(read_rows, notes)
+    items = list(read_rows)
+    if not any(identity for identity, _ in items):
+        return (line for _, line in items)
+    return _in_order_of_answers(path, items, answer_ids)
+
+
+def _in_order_of_answers(path: str, items: Sequence[tuple[str, str]], answer_ids: Sequence[str]) -> Iterator[str]:
+    known, lines = set(answer_ids), dict[str, str]()
+    if len(known) < len(answer_ids):
+        raise UnreadableFileError(path=path, reason="its rows cannot be matched: two answers have the same id")
+    for place, (identity, line) in enumerate(items, 1):
+        fault = "a row before it has, too" if identity in lines else "no answer has" if identity not in known else ""
+        if not identity:
+            raise UnreadableFileError(path=path, reason=f"item {place} has no id, unlike others")
+        if fault:
+            raise UnreadableFileError(path=path, reason=f"item {place} has the id {quoted(identity)}, which {fault}")
+        lines[identity] = line
+    for place, identity in enumerate(answer_ids, 1):
+        if identity not in lines:
+            raise UnreadableFileError(path=path, reason=f"no row has the id {quoted(identity)}, of answer {place}")
+        yield lines[identity]
+
+
+def _in_order_of_file(items: Rows, notes: list[str]) -> Iterator[str]:
+    """Yield the lines; append a note if the ids are numbers, perhaps after the same letters, that do not ascend."""
+    before: tuple[str, str, int] | None = ("", "", -1)
+    for identity, line in items:
+        if before is not None:
+            number = re.fullmatch(r"(\D*)([0-9]{1,18})", identity)
+            after = (identity, number[1], int(number[2])) if number else None
+            if after and after[1] == before[1] and after[2] < before[2]:
+                order = f"its ids do not ascend ({quoted(identity)} comes after {quoted(before[0])})"
+                notes.append(
+                    f"{order}, and its rows are scored in the order of the file; "
+                    "frame.sort_values('id', kind='stable') sorts them"
+                )
+                after = None
+            before = after
+        yield line
 
 
 def output_lines(file: File) -> Iterator[bytes]:
-    format = format_of(file.name)
-    return (f"{line}\n".encode() for line in format.read(file.name, max_bytes=file.max_bytes))
+    """Yield the lines of an output in another format, in the order of the ids of its answers if both have ids."""
+    answer_ids: list[str] = []
+    if file.answers is not None and file.answers.convert is not None:
+        file.answers.admitted()
+        answer_ids = file.answers.ids
+    for line in converted(file.name, answer_ids, file.notes, file.max_bytes):
+        file.lists_answers_alone = file.lists_answers_alone or ANSWERS_ALONE in file.notes
+        yield line.encode() + b"\n"
+    if file.lists_answers_alone:
+        file.notes.remove(ANSWERS_ALONE)
 
 
 def answer_lines(file: File) -> Iterator[bytes]:
-    return (f"{line}\n".encode() for line in answers.read_answers(file.name, max_bytes=file.max_bytes))
-
-
-ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
+    """Yield the lines of answers in JSON lines, and keep their ids."""
+    for identity, line in answers.read_answers(file.name, file.notes, file.max_bytes):
+        file.ids.append(identity)
+        yield line.encode() + b"\n"
 
 
 def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
@@ -84,5 +128,9 @@ def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> I
     """
     file = output_named(os.fspath(path)).file
     with closing(read_lines(file, header=header)) as lines:
-        for _, row in rows.rows_of_lines(file.name, lines):
-            yield row
+        for number, line in enumerate(lines, 1):
+            try:
+                yield parse_line(line, number)
+            except MalformedLineError as error:
+                error.path = file.name
+                raise

@@ -1,4 +1,4 @@
-"""Rows of outputs in other formats, as lines: what all formats share, JSON lines, and CSV.
+"""Rows of outputs in other formats, as lines: what all formats share, decoding JSON, and CSV.
 
 A row is a line, and the empty word is the rest, as in a line. Rows come from strangers: one that is not in the format
 raises UnreadableFileError with its number and the key or column.
@@ -7,35 +7,30 @@ raises UnreadableFileError with its number and the key or column.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
-import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeAlias
 
-from geval_py.errors import MalformedLineError, UnreadableFileError, UsageError
+from geval_py.errors import UnreadableFileError
 from geval_py.reading.files import name_of
-from geval_py.reading.lines import LineReader, decode_lines, is_utf8
-from geval_py.reading.rewriting import Draft
-from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities, parse_line
+from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities
 from geval_py.tables.numbers import counted
 from geval_py.text import shorten, some_of, visible
 
-Lines: TypeAlias = Generator[str]
-Parsed: TypeAlias = Iterable[tuple["Row", WordProbs]]
-CsvRow: TypeAlias = "tuple[Row, list[str]]"  # with its fields
+Rows: TypeAlias = Iterator[tuple[str, str]]  # each row's id, "" without one, and its line
+CsvRows: TypeAlias = "Iterator[tuple[Row, list[str]]]"  # with their fields
 
 # The keys of a row, in all formats.
 WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs", "buckets"
 UNITS, KEYS = (PROBABILITIES, LOGARITHMS), (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
-TOKEN, SCORE = "token_str", "score"  # of an answer of transformers' pipeline "fill-mask"
+TOKEN = "token_str"  # of an answer of transformers' pipeline "fill-mask"
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MAX_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
-MAX_ENTRIES = 1 << 22  # rows of CSV that are one line
 MAX_SUM = 1.1  # of a row's probabilities, which may be rounded
 
 
@@ -51,37 +46,27 @@ class Row(NamedTuple):
         return UnreadableFileError(path=self.path, reason=f"{place}: {reason}")
 
 
-def rows_of_lines(path: str, lines: Iterable[str], first: int = 1) -> Iterator[tuple[Row, WordProbs]]:
-    """Parse the lines of an output from a number on; raises MalformedLineError."""
-    for number, line in enumerate(lines, first):
-        try:
-            yield Row(path, number), parse_line(line, number)
-        except MalformedLineError as error:
-            error.path = path
-            raise
-
-
 # A row's values as a line
 
 
 def line_of(row: Row, values: Mapping[str, Any]) -> str:
     """Write the values of a row as a line: words and their numbers, a map of them, or buckets."""
-    if isinstance(values.get(WORDS), dict):
+    words = values.get(WORDS)
+    units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
+    if isinstance(words, dict):
         advice = "write rows: frame.to_json(path, orient='records', lines=True)"
         raise row.error(f"it is a map, as where pandas writes a table by its columns; {advice}", WORDS)
-    units = [unit for unit in (*UNITS, BUCKETS) if values.get(unit) is not None]
-    if len(units) != 1:
-        forms = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
-        if units:
-            raise row.error(f"{' and '.join(units)}: one is wanted")
+    if len(units) > 1:
+        raise row.error(f"{' and '.join(units)}: one is wanted")
+    if not units:
         for key, value in values.items():
             if isinstance(value, str) and NUMBER.fullmatch(value):
                 raise row.error(f"`{value}` is a text; write a number, without quotes", quoted(key))
+        forms = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}, or a map in the place of both"
         keys = some_of(quoted(key) for key, value in values.items() if value is not None)
         raise row.error(f"it has none of these keys: {forms}" + (f"; its keys are {keys}" if keys else ""))
     (unit,) = units
     numbers: Any = values[unit]
-    words: Any = values.get(WORDS)
     if unit == BUCKETS:
         if not isinstance(numbers, list) or not numbers:
             raise row.error("a list of logarithms is wanted", unit)
@@ -89,41 +74,35 @@ def line_of(row: Row, values: Mapping[str, Any]) -> str:
     if isinstance(numbers, dict):
         if words is not None:
             raise row.error(f"{unit} is a map and has the words, so there are no {WORDS} beside it", WORDS)
-        names = list(numbers)
-        return line_of_entries(row, names, list(numbers.values()), unit, lambda n: f"{unit}[{quoted(names[n])}]")
+        words, numbers = list(numbers), list(numbers.values())
+    if words is None:
+        raise row.error(f"it has {unit}, but no {WORDS}; write a list of both, or {unit} as a map with the words")
     for key, value in ((WORDS, words), (unit, numbers)):
         if not isinstance(value, list):
             raise row.error(f"a list is wanted, not {kind_of(value)}", key)
     if len(words) != len(numbers):
         raise row.error(f"{counted(len(numbers), 'number')} for {counted(len(words), 'word')}", unit)
-    return line_of_entries(row, words, numbers, unit, lambda n: f"{unit}[{n}]", lambda n: f"{WORDS}[{n}]")
+    return line_of_entries(row, words, numbers, unit)
 
 
-def line_of_entries(
-    row: Row,
-    words: Sequence[Any],
-    numbers: Sequence[Any],
-    unit: str,
-    key_of_number: Callable[[int], str],
-    key_of_word: Callable[[int], str] | None = None,
-) -> str:
+def line_of_entries(row: Row, words: Sequence[Any], numbers: Sequence[Any], unit: str) -> str:
     """Write words and their numbers as a line that is read in that unit; raises UnreadableFileError."""
     if not words:
         raise row.error("no words; a row without a guess has the empty word alone")
-    for n, word in enumerate(words):
-        if (reason := word_fault(word)) is not None:
-            raise row.error(reason, (key_of_word or key_of_number)(n))
+    for place, word in enumerate(words, 1):
+        if (fault := word_fault(word)) is not None:
+            raise row.error(fault, f"word {place}")
     values = [
-        finite_number(value, row, key_of_number(n)) if type(value) is not float or not math.isfinite(value) else value
-        for n, value in enumerate(numbers)
+        value if type(value) is float and math.isfinite(value) else finite_number(value, row, quoted(word))
+        for word, value in zip(words, numbers, strict=True)
     ]
     if are_probabilities(values) != (unit == PROBABILITIES):
-        wrong = next((n for n, value in enumerate(values) if not 0.0 <= value <= 1.0), None)
         if unit == LOGARITHMS:
             raise row.error("the numbers are from 0 to 1, and would be read as probabilities", unit)
-        if wrong is None:
-            raise row.error("every probability is 0", unit)
-        raise row.error(f"{values[wrong]!r} is not a probability, from 0 to 1", key_of_number(wrong))
+        for word, value in zip(words, values, strict=True):
+            if not 0.0 <= value <= 1.0:
+                raise row.error(f"{value!r} is not a probability, from 0 to 1", quoted(word))
+        raise row.error("every probability is 0", unit)
     return " ".join([f"{word}:{value!r}" for word, value in zip(words, values, strict=True)])
 
 
@@ -131,14 +110,19 @@ def word_fault(word: Any) -> str | None:
     """Return why a line cannot hold a word; None if it can."""
     if not isinstance(word, str):
         return f"a word is a string, not {kind_of(word)}"
-    if " " in word or "\n" in word or "\r" in word:
-        what = "a space" if " " in word else "a line end" if "\n" in word else "a carriage return"
-        return f"the word {quoted(word)} has {what} in it, which would split the line"
-    if not word.isascii():
-        try:
-            word.encode()
-        except UnicodeEncodeError as error:
-            return f"the word cannot be written as UTF-8: {error.reason}"
+    if " " in word:
+        return f"{quoted(word)} has a space in it, which would split the line"
+    return text_fault(word)
+
+
+def text_fault(text: str) -> str | None:
+    """Return why a text cannot be a line, or a part of one; None if it can."""
+    if "\n" in text or "\r" in text:
+        return f"{quoted(text)} has a line end in it, which would split the line"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"it cannot be written as UTF-8: {error.reason}"
     return None
 
 
@@ -169,6 +153,12 @@ def finite_number(value: Any, row: Row, key: str) -> float:
     if not math.isfinite(number):
         raise row.error("NaN is not a number" if number != number else "the number is infinite, or too large", key)
     return number
+
+
+def id_of(values: Mapping[str, Any]) -> str:
+    """Return the id of a row, a text or a whole number, as text; "" if it has none."""
+    identity = values.get(ID)
+    return str(identity) if type(identity) in (int, str) else ""
 
 
 def kind_of(value: object) -> str:
@@ -256,15 +246,14 @@ def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
     number = 0
     with LineReader(path, max_bytes=max_bytes) as reader:
         while block := reader.block():
-            stored: list[bytes] = []
-            for place, text in enumerate(decode_lines(block)):
+            try:
+                str(block, "utf-8")
+            except UnicodeDecodeError as error:
+                row = Row(path, number + 1 + block.count(b"\n", 0, error.start))
+                raise row.error("it is not in UTF-8") from None
+            for text in decode_lines(block):
                 number += 1
-                row = Row(path, number)
-                if "\ufffd" in text:  # it may stand for other bytes
-                    stored = stored or block.split(b"\n")
-                    if not is_utf8(stored[place]):
-                        raise row.error("it is not in UTF-8")
-                yield row, text
+                yield Row(path, number), text
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -276,121 +265,72 @@ def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def write_json_lines(rows: Parsed, file: Draft) -> int:
-    """Write rows as JSON lines; return their number."""
-    count = 0
-    for _, row in rows:
-        file.write((json.dumps(values_of(row), ensure_ascii=False) + "\n").encode())
-        count += 1
-    return count
-
-
 # CSV of class probabilities
 
 
-def read_csv(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield the lines of a CSV with a header: ``id,label,p``, or a column for each label.
+def read_csv(path: str, _notes: list[str], max_bytes: int | None = None) -> Rows:
+    """Yield the ids and lines of a CSV with a header: ``id,label,p``, or a column for each label.
 
-    With ``id,label,p``, or ``id,label,logprob``, the rows of one id, which follow each other, are a line. With a
-    column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line; a first column with the
-    name id, in capitals or not, or without a name, is left out. A row whose sum is above MAX_SUM is refused: it may
-    have a column that is of no label. An id that is there twice is refused, too.
+    With ``id,label,p``, or ``id,label,logprob``, consecutive rows with the same id are a line. With a column for each
+    label, as pandas writes scikit-learn's ``predict_proba``, a row is a line. A first column that is named id, in
+    capitals or not, or has no name, as pandas' index, has the ids. A row whose sum is above MAX_SUM is an error,
+    since it may have a column that is no label, and so is an id that is there twice in a column named id.
     """
-    for _, line in csv_lines(path, max_bytes):
-        yield line
-
-
-def csv_lines(path: str, max_bytes: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the id and the line of each row of a CSV, or of each id; "" for a file without ids."""
     rows = _csv_rows(path, max_bytes)
-    row, header = next(rows, (None, None))
-    if row is None or header is None:
+    first, header = next(rows, (None, None))
+    if first is None or header is None:
         return
-    if header in ([ID, LABEL, P], [ID, LABEL, LOG_P]):
-        yield from _lines_of_ids(rows, header[2])
-        return
+    is_long = header in ([ID, LABEL, P], [ID, LABEL, LOG_P])
+    seen: dict[str, int] = {}
+    for row, identity, line in _long_lines(rows, header[2]) if is_long else _wide_lines(first, header, rows):
+        if header[0].lower() == ID and seen.setdefault(identity, row.number) != row.number:
+            raise row.error(f"the id {quoted(identity)} is in row {seen[identity]}, too")
+        yield identity, line
+
+
+def _long_lines(rows: CsvRows, number_column: str) -> Iterator[tuple[Row, str, str]]:
+    """Yield the first row of each id, the id, and a line for its rows."""
+    unit = PROBABILITIES if number_column == P else LOGARITHMS
+    for identity, group in groupby(rows, key=lambda item: item[1][0]):
+        entries = list(group)
+        numbers = [parsed_number(fields[2], row, f"column `{number_column}`") for row, fields in entries]
+        row, words = entries[0][0], [fields[1] for _, fields in entries]
+        yield row, identity, line_of_entries(row, words, numbers, unit)
+
+
+def _wide_lines(row: Row, header: list[str], rows: CsvRows) -> Iterator[tuple[Row, str, str]]:
+    """Yield each row, its id, and its line; ``row`` is that of the header."""
     first = int(not header or header[0].lower() in ("", ID))  # an empty line is a header without columns
     labels = header[first:]
-    separator = next((one for one in ";\t" if one in header[0]), None) if len(header) == 1 else None
-    twice = next((label for label, count in Counter(labels).items() if count > 1), None)
-    if separator is not None:
+    if len(header) == 1 and (separator := next((one for one in ";\t" if one in header[0]), None)):
         raise row.error(f"the columns are separated by {quoted(separator)}; commas are wanted")
     if {ID, LABEL} <= {*header}:
         advice = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
         raise row.error(f"the header is {quoted(','.join(header))}; {advice}")
     if not labels or not all(map(str.strip, labels[1:])):
         raise row.error(f"the header is `{ID},{LABEL},{P}`, or names a column for each label")
-    if twice is not None:
-        raise row.error(f"two columns are named {quoted(twice)}")
+    if twice := [label for label, count in Counter(labels).items() if count > 1]:
+        raise row.error(f"two columns are named {quoted(twice[0])}")
     keys = [f"column {quoted(label)}" for label in labels]
-    has_ids, seen = header[0].lower() == ID, dict[int, int]()
     for row, fields in rows:
-        identity = fields[0] if has_ids and fields else ""
-        if has_ids and (first_row := seen.setdefault(hash(identity), row.number)) != row.number:
-            reason = (
-                f"{quoted(identity)} is in row {first_row}, too; an item has one row, with a column for each word"
-            )
-            raise row.error(reason, f"column {quoted(header[0])}")
-        if len(fields) != len(header):
-            raise row.error(f"{counted(len(fields), 'column')}, but the header has {len(header)}")
-        numbers = [parsed_number(field, row, key) for field, key in zip(fields[first:], keys, strict=True)]
-        line = line_of_entries(row, labels, numbers, PROBABILITIES, keys.__getitem__)
+        numbers = [parsed_number(field, row, key) for key, field in zip(keys, fields[first:], strict=True)]
+        line = line_of_entries(row, labels, numbers, PROBABILITIES)
         if (total := math.fsum(numbers)) > MAX_SUM:
             reason = "a column may be of no label: leave it out; or divide the row by its sum"
             raise row.error(f"the probabilities sum to {total:.4g}; {reason}")
-        yield identity, line
+        yield row, fields[0] if first else "", line
 
 
-def notes_on_csv(path: str) -> Iterator[str]:
-    """Yield what a user should know of a CSV: whether its ids are numbers that do not ascend."""
-    rows = _csv_rows(path, None)
-    _, header = next(rows, (None, None))
-    if not header or header[0].lower() not in ("", ID):
-        return
-    before = 0
-    for row, fields in rows:
-        if not fields or not re.fullmatch("[0-9]{1,18}", fields[0]):
-            return
-        number = int(fields[0])
-        if number < before:
-            sort = f"frame.sort_values({header[0]!r}, kind='stable')" if header[0] else "frame.sort_index()"
-            what = f"its ids do not ascend (row {row.number} has {number} after {before})"
-            yield f"{what}, and its lines are scored in the order of the file; {sort} sorts them"
-            return
-        before = number
-
-
-def _lines_of_ids(rows: Iterator[CsvRow], number_column: str) -> Iterator[tuple[str, str]]:
-    """Yield each id, and a line for its rows."""
-    unit = PROBABILITIES if number_column == P else LOGARITHMS
-    seen: set[int] = set()  # hashes, since strangers' ids may be long
-
-    def identity(item: CsvRow) -> str:
-        row, fields = item
-        if len(fields) != 3:
-            raise row.error(f"{counted(len(fields), 'column')}, but the header has 3")
-        return fields[0]
-
-    for name, group in groupby(rows, key=identity):
-        entries = list(islice(group, MAX_ENTRIES + 1))
-        row = entries[0][0]
-        if hash(name) in seen:
-            raise row.error(f"the rows of {quoted(name)} do not follow each other", f"column {ID}")
-        if len(entries) > MAX_ENTRIES:
-            raise row.error(f"more than {MAX_ENTRIES} rows are of {quoted(name)}", f"column {ID}")
-        seen.add(hash(name))
-        words = [fields[1] for _, fields in entries]
-        numbers = [parsed_number(fields[2], entry, f"column `{number_column}`") for entry, fields in entries]
-        yield name, line_of_entries(row, words, numbers, unit, lambda n: f"entry {n + 1}, column {number_column}")
-
-
-def _csv_rows(path: str, max_bytes: int | None) -> Iterator[CsvRow]:
+def _csv_rows(path: str, max_bytes: int | None) -> CsvRows:
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
-    rows, number = csv.reader((f"{text}\n" for _, text in _texts(path, max_bytes)), strict=True), 0
+    rows, number, width = csv.reader((f"{text}\n" for _, text in _texts(path, max_bytes)), strict=True), 0, None
     try:
         for fields in rows:
-            yield Row(path, number + 1), fields
-            number = rows.line_num
+            row = Row(path, number + 1)
+            if width is not None and len(fields) != width:
+                raise row.error(f"{counted(len(fields), 'column')}, but the header has {width}")
+            yield row, fields
+            number, width = rows.line_num, width or len(fields)
     except csv.Error as error:
         raise Row(path, number + 1).error(f"it is not CSV: {error}") from None
 
@@ -402,27 +342,3 @@ def parsed_number(field: str, row: Row, key: str) -> float:
         advice = "; lines of word gaps are written to out.tsv, without ids" if ":" in field else ""
         raise row.error(f"{quoted(field)} is not a number such as 0.5 or 1e-05{advice}", key)
     return finite_number(float(number), row, key)
-
-
-def write_csv(rows: Parsed, file: Draft) -> int:
-    """Write rows as CSV, ``id,label,p``; return their number.
-
-    Raises UsageError for buckets, and for both units in one file.
-    """
-    row, unit = Row("", 0), None
-    for row, parsed in rows:
-        values = values_of(parsed)
-        if BUCKETS in values:
-            raise UsageError(message=f"line {row.number} is a line of buckets, which CSV has no labels for")
-        row_unit = next(iter(values.keys() - {WORDS}))
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if unit is None:
-            unit = row_unit
-            writer.writerow([ID, LABEL, P if unit == PROBABILITIES else LOG_P])
-        elif row_unit != unit:
-            message = f"line {row.number} has {row_unit}, those before it {unit}: CSV has one column for both"
-            raise UsageError(message=message)
-        writer.writerows([row.number, word, repr(n)] for word, n in zip(values[WORDS], values[unit], strict=True))
-        file.write(text.getvalue().encode())
-    return row.number

@@ -18,12 +18,12 @@ from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_valu
 from geval_py.reading.features import DOCUMENT_NAMES, columns_named
 from geval_py.reading.files import (
     JSON_ENDINGS,
+    PARQUET_ENDINGS,
     STANDARD_INPUT,
     File,
     absolute,
     exists,
     find_file,
-    format_ending,
     is_folder,
     is_regular,
     is_remote,
@@ -38,7 +38,7 @@ from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_ac
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-OTHER_FILES = tuple(f"expected{ending}" for ending in JSON_ENDINGS)  # without an expected.tsv
+OTHER_FILES = (*(f"expected{ending}" for ending in (*JSON_ENDINGS, *PARQUET_ENDINGS)), "expected")  # without a TSV
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
@@ -248,15 +248,18 @@ def answers_at(path: str) -> File:
 def find_answers(path: str) -> str | None:
     """Complete the path of a file with answers, as :func:`geval_py.reading.files.find_file`; None for nothing.
 
-    If there is no expected.tsv, a file with one of OTHER_FILES is taken. Raises as find_file, and UsageError for
-    other formats.
+    If there is no expected.tsv, a file with one of OTHER_FILES is taken. Raises as find_file, and UnreadableFileError
+    for answers in another format, with the way out.
     """
     folder, name = os.path.split(path)
-    places = (path, *(os.path.join(folder, other) for other in OTHER_FILES if name == EXPECTED_FILE))
-    place = next(filter(None, map(find_file, places)), None)
-    if place is not None and format_ending(place) and not name_of(place).endswith(JSON_ENDINGS):
-        message = f"{named(place)}: answers are read from lines or from JSON lines"
-        raise UsageError(message=message)
+    others = OTHER_FILES if name == EXPECTED_FILE else ()
+    place = next(filter(None, map(find_file, (path, *(os.path.join(folder, other) for other in others)))), None)
+    if place is None and "#" in name and find_file(path.rpartition("#")[0]):
+        place = path
+    if place is not None:
+        from geval_py.reading.answers import check_supported
+
+        check_supported(place)
     return place
 
 

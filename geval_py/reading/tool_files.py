@@ -1,69 +1,83 @@
-"""Files that other tools write, as lines of an output: logs of evaluators and servers, n-best lists, predictions.
+"""Rows of JSON as lines of an output: distributions, and what evaluators, servers and pipelines write (``SHAPES``).
 
-Samples of lm-evaluation-harness and responses of servers are JSON lines, and are known by a key. N-best lists of
-Moses and Marian, and predictions of BabyLM's evaluation, have endings of their own.
+A row that a tool writes is known by a key. Of a server's response, the line has the alternatives for the first token.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from itertools import groupby, islice
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from geval_py.errors import UnreadableFileError
-from geval_py.reading.files import naming
-from geval_py.reading.lines import read_lines
 from geval_py.reading.rows import (
+    BUCKETS,
+    ID,
     LOGARITHMS,
     PROBABILITIES,
-    SCORE,
     TOKEN,
-    Lines,
+    WORDS,
     Row,
+    Rows,
+    id_of,
     json_rows,
     line_of,
     line_of_entries,
     parsed_number,
     quoted,
-    word_fault,
+    text_fault,
     words_of_choices,
 )
 from geval_py.text import some_of
 
-MAX_HYPOTHESES = 1 << 20  # of a list
-SEPARATOR = "|||"
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what UTF-8 cannot encode
+Shape: TypeAlias = Callable[[Row, Mapping[str, Any]], str]
+
+# Notes on what cannot be computed from a file, or what its scores mean.
+ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
+THINKING = "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
+
 PREDICTIONS, PREDICTION = "predictions", "pred"
-LM_EVAL, OPENAI, BATCH_API = "filtered_resps", "choices", "custom_id"  # keys that only logged rows have
+LM_EVAL = "filtered_resps"
+
+# Of an alternative: the keys of its text, and of its number. "token" is a number where there is a TOKEN.
+TOKEN_KEYS = (TOKEN, "decoded_token", "tok_str", "token")
+NUMBER_KEYS = {
+    "logprob": LOGARITHMS,
+    "logProbability": LOGARITHMS,
+    "log_probability": LOGARITHMS,
+    "prob": PROBABILITIES,
+    "score": PROBABILITIES,
+}
+LISTS = ("top_logprobs", "top_probs", "probs", "candidates")  # the keys of a token's list of alternatives
 
 
-def read_json_lines(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield the lines of JSON: distributions, or rows that other tools log, as their keys show."""
+def read_json(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
+    """Yield the ids and lines of JSON: distributions, or rows that other tools write, as their keys show."""
     for row, values in json_rows(path, max_bytes, kinds=(dict, list)):
         if isinstance(values, list):
-            yield line_of_fill_mask(row, values)
-        elif row.number == 1 and _are_predictions(values):
-            yield from _lines_of_predictions(path, values)
-        elif values and all(type(value) in (int, float) for value in values.values()):
-            yield line_of(row, {PROBABILITIES: values})
-        elif LM_EVAL in values:
-            yield line_of_lm_eval(row, values)
-        elif OPENAI in values:
-            yield line_of_openai(row, values)
-        elif BATCH_API in values and "response" in values:
-            what = "the Batch API's output is not in the order of the requests"
-            raise row.error(f"{what}: sort it, and keep the body of each response", BATCH_API)
+            yield "", line_of_fill_mask(row, values)
+        elif row.number == 1 and (tasks := _tasks(values)):
+            for line in _lines_of_tasks(row, tasks, notes):
+                yield "", line
         else:
-            yield line_of(row, values)
+            identity = "" if "object" in values else id_of(values)  # OpenAI's objects have ids of their own
+            if isinstance(values.get(ID), str):
+                del values[ID]  # the rest may be a map from words to numbers
+            line = line_of_row(row, values)
+            if row.number == 1 and len(values.get(LM_EVAL, ())) == 1:
+                notes.append(ANSWERS_ALONE)
+            if line.startswith(("<think>:", "<|channel|>:")) and THINKING not in notes:
+                notes.append(THINKING)
+            yield identity, line
 
 
-def logs_answers_alone(path: str) -> bool:
-    """Whether the rows are samples of lm-evaluation-harness with one candidate, as the first one shows."""
-    _, first = next(json_rows(path, kinds=(dict, list)), (None, None))
-    resps = first.get(LM_EVAL) if isinstance(first, dict) else None
-    return isinstance(resps, list) and len(resps) == 1
+def line_of_row(row: Row, values: Mapping[str, Any]) -> str:
+    """Write a map of JSON as a line: a map from words to probabilities, or a row in one of SHAPES."""
+    if values and all(type(value) in (int, float) for value in values.values()):
+        return line_of(row, {PROBABILITIES: values})
+    return next((shape for key, shape in SHAPES.items() if key in values), line_of)(row, values)
+
+
+# Rows of evaluators and pipelines
 
 
 def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
@@ -73,179 +87,169 @@ def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
     """
     if sample.get("doc_id") != row.number - 1:
         raise row.error(f"{row.number - 1} is wanted: a row for each document, in order, and one filter", "doc_id")
-    arguments, answers = sample.get("arguments"), sample.get(LM_EVAL)
-    if isinstance(arguments, dict):  # older versions write a list of lists
-        arguments = [
-            [one.get("arg_0"), one.get("arg_1")] if isinstance(one, dict) else one for one in arguments.values()
-        ]
-    if not isinstance(arguments, list) or not isinstance(answers, list) or len(arguments) != len(answers):
-        raise row.error(f"an argument is wanted for each of the {LM_EVAL}", "arguments")
-    words: list[str] = []
-    numbers: list[float] = []
-    for n, (argument, answer) in enumerate(zip(arguments, answers, strict=True)):
-        choice = argument[1] if isinstance(argument, list) and len(argument) > 1 else None
-        if not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
+    answers, choices, numbers = sample[LM_EVAL], [], []
+    for n, answer in enumerate(answers if isinstance(answers, list) else ()):
+        choice, missing = _followed(sample, f"arguments.gen_args_{n}.arg_1")
+        if missing or not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
             raise row.error("it is no log-probability of a choice: the task is no multiple choice", f"{LM_EVAL}[{n}]")
-        words.append(choice)
+        choices.append(choice)
         numbers.append(parsed_number(str(answer[0]), row, f"{LM_EVAL}[{n}]"))
-    words = words_of_choices(row, "arguments", words)
-    return line_of_entries(
-        row, words, numbers, LOGARITHMS, lambda n: f"{LM_EVAL}[{n}]", lambda n: f"arguments[{n}].arg_1"
-    )
+    return line_of_entries(row, words_of_choices(row, "arguments", choices), numbers, LOGARITHMS)
 
 
-def line_of_fill_mask(row: Row, answers: list[Any]) -> str:
-    """Write what transformers' pipeline "fill-mask" returns for one gap as a line.
-
-    Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
-    """
-    if not answers or not all(isinstance(one, dict) and {TOKEN, SCORE} <= one.keys() for one in answers):
-        raise row.error(f"a list of maps with {TOKEN} and {SCORE} is wanted, of a text with one mask")
-    return _line_of_tokens(row, [(one[TOKEN], one[SCORE]) for one in answers], PROBABILITIES, "")
+def line_of_fill_mask(row: Row, answers: Sequence[Any]) -> str:
+    """Write what transformers' pipeline "fill-mask" returns for one gap as a line."""
+    if not answers or not all(isinstance(one, dict) and {TOKEN, "score"} <= one.keys() for one in answers):
+        raise row.error(f"a list of maps with {TOKEN} and score is wanted, of a text with one mask")
+    return _line_of_alternatives(row, answers)
 
 
-def _line_of_tokens(row: Row, tokens: Iterable[tuple[Any, Any]], unit: str, place: str) -> str:
+def _line_of_alternatives(row: Row, alternatives: Iterable[Mapping[str, Any]]) -> str:
     """Write tokens without the spaces around them as a line; one of white space alone is left to the rest."""
     words: list[Any] = []
     numbers: list[Any] = []
-    for token, number in tokens:
+    number_key = "logprob"
+    for alternative in alternatives:
+        token = next((alternative[key] for key in TOKEN_KEYS if key in alternative), None)
+        number_key = next((key for key in NUMBER_KEYS if key in alternative), number_key)
         word = token.strip() if isinstance(token, str) else token
         if word != "":
             words.append(word)
-            numbers.append(number)
-    return line_of_entries(row, words, numbers, unit, lambda n: f"{place}{quoted(words[n])}")
+            numbers.append(alternative.get(number_key))
+    return line_of_entries(row, words, numbers, NUMBER_KEYS[number_key]) if words else ":1"
 
 
-def line_of_openai(row: Row, response: Mapping[str, Any]) -> str:
-    """Write the first token's alternatives in a response of an OpenAI-style server (``top_logprobs``) as a line.
-
-    Chats have ``choices[0].logprobs.content[0].top_logprobs``, completions ``choices[0].logprobs.top_logprobs[0]``.
-    Tokens lose the spaces around them. A token of white space alone is no word, and is left to the rest.
-    """
-    place, tokens = f"{OPENAI}[0].logprobs.top_logprobs[0]", None
-    with suppress(LookupError, TypeError, AttributeError):  # a stranger's response has any form
-        logprobs = response[OPENAI][0]["logprobs"]
-        if logprobs.get("content") is None:
-            tokens = logprobs["top_logprobs"][0]
-        else:
-            place = f"{OPENAI}[0].logprobs.content[0].top_logprobs"
-            tokens = logprobs["content"][0]["top_logprobs"]
-    if isinstance(tokens, dict):
-        tokens = [{"token": token, "logprob": number} for token, number in tokens.items()]
-    if not isinstance(tokens, list) or not tokens or not all(isinstance(one, dict) for one in tokens):
-        raise row.error("the alternatives of the first token are wanted: ask the server for top_logprobs", place)
-    return _line_of_tokens(row, [(one.get("token"), one.get("logprob")) for one in tokens], LOGARITHMS, f"{place}: ")
+# Responses of servers
 
 
-# N-best lists: a hypothesis a line, as Moses (-n-best-list) and Marian (--n-best) write them
+def response(name: str, request: str, *paths: str) -> Shape:
+    """Return the function that writes a server's response as a line.
 
-
-def read_best(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield the hypothesis with the highest score of each list; of equal ones the first."""
-    for _, hypotheses in _nbest_lists(path, max_bytes):
-        yield max(hypotheses, key=lambda one: one[2])[1]
-
-
-def read_nbest_words(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield each list as a line: the hypotheses are words, and their scores are logarithms."""
-    for row, hypotheses in _nbest_lists(path, max_bytes):
-        for word_row, word, _ in hypotheses:
-            if (reason := word_fault(word)) is not None:
-                raise word_row.error(f"{reason}; a list of texts ends in .nbest, without .words")
-        _, words, numbers = zip(*hypotheses, strict=True)
-        yield line_of_entries(row, words, numbers, LOGARITHMS, lambda n: f"hypothesis {n + 1}")
-
-
-def _nbest_lists(path: str, max_bytes: int | None) -> Iterator[tuple[Row, list[tuple[Row, str, float]]]]:
-    """Yield the first row of each list and its hypotheses: their row, text and score.
-
-    Lists are numbered from 0; one without hypotheses is missing, which is an error.
+    One of the ``paths`` leads to the first token. If there is nothing, the error says what to ``request``.
     """
 
-    def hypotheses() -> Iterator[tuple[str, tuple[Row, str, float]]]:
-        for number, line in enumerate(read_lines(path, max_bytes=max_bytes), 1):
-            row = Row(path, number)
-            fields = [field.strip() for field in line.split(SEPARATOR)]
-            if len(fields) < 4:
-                raise row.error("`number ||| text ||| features ||| score` is wanted")
-            yield fields[0], (row, fields[1], parsed_number(fields[3], row, "score"))
+    def line_of_response(row: Row, values: Mapping[str, Any]) -> str:
+        missing = ""
+        for path in paths:
+            token, missing = _followed(values, path)
+            if not missing:
+                alternatives = _alternatives(token)
+                if alternatives and all(isinstance(one, dict) for one in alternatives):
+                    return _line_of_alternatives(row, alternatives)
+                missing = f"{path} has no alternatives"
+        raise row.error(f"it looks like {name}, but {missing}: {request}")
 
-    for place, (number, group) in enumerate(groupby(hypotheses(), key=lambda one: one[0])):
-        members = [one for _, one in islice(group, MAX_HYPOTHESES + 1)]
-        row = members[0][0]
-        if number != str(place):
-            raise row.error(f"{place} is wanted, not {quoted(number)}: lists are numbered from 0", "number")
-        if len(members) > MAX_HYPOTHESES:
-            raise row.error(f"the list has more than {MAX_HYPOTHESES} hypotheses")
-        yield row, members
+    return line_of_response
 
 
-# Predictions of BabyLM's evaluation (evaluation-pipeline-2025, --save_predictions, and its collated submissions)
+def _followed(value: Any, path: str) -> tuple[Any, str]:
+    """Follow a path such as ``choices[0].logprobs``; return the value there, or None and what is missing."""
+    for step in re.finditer(r"-?\w+", path):
+        place = path[: step.end()] + "]" * (path[step.end() :][:1] == "]")
+        try:
+            value = value[int(step[0]) if place.endswith("]") else step[0]]
+        except (LookupError, TypeError):
+            return None, f"{place} is missing"
+        if value is None:
+            return None, f"{place} is null"
+    return value, ""
 
 
-def read_predictions(path: str, *, max_bytes: int | None = None) -> Lines:
-    """Yield the predictions of all tasks of words, in the order of the file, as texts without the spaces around them.
-
-    ``{TASK: {"predictions": [{"id": "TASK_0", "pred": …}, …]}}``, or such maps in a map of benchmarks. A prediction
-    is a text, or the number of a class; other tasks are left out.
-    """
-    documents = [document for _, document in json_rows(path, max_bytes)]
-    if len(documents) != 1 or not _are_predictions(documents[0]):
-        raise UnreadableFileError(path=path, reason=f"a map of tasks is wanted, each with {PREDICTIONS}")
-    yield from _lines_of_predictions(path, documents[0])
-
-
-def notes_on_json(path: str) -> Iterator[str]:
-    """Yield what a user should know of a file of JSON: the tasks of BabyLM that are left out."""
-    _, document = next(json_rows(path, kinds=(dict, list)), (None, None))  # the first shows what the file holds
-    if isinstance(document, dict) and _are_predictions(document):
-        left_out = [quoted(task) for task, predictions in _tasks(document) if predictions is None]
-        if left_out:
-            yield f"tasks without texts or classes are left out: {some_of(left_out)}"
+def _alternatives(token: Any) -> list[Any]:
+    """Return the alternatives of a token: in a list, or by their ids or texts; none for anything else."""
+    if not isinstance(token, dict):
+        return []
+    for key in LISTS:
+        if key in token:
+            return token[key] if isinstance(token[key], list) else []
+    if isinstance(token.get("token"), str):  # a token without alternatives
+        return []
+    return [one if isinstance(one, dict) else {"token": text, "logprob": one} for text, one in token.items()]
 
 
-def _is_task(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get(PREDICTIONS), list)
+_TOP_LOGPROBS = "ask the server for top_logprobs"
+# github.com/ggml-org/llama.cpp, tools/server/README.md and server-task.cpp (probs_vector_to_json): POST /completion.
+# A token has "top_logprobs", with post_sampling_probs "top_probs", and in versions before December 2024 "probs".
+_LLAMA_CPP = response("a response of llama.cpp", "ask the server for n_probs", "completion_probabilities[0]")
+# github.com/ollama/ollama, docs/api.md; ollama-python #601: of generate and chat.
+# A token of vLLM's CompletionOutput.logprobs is a map from ids to {"logprob", "rank", "decoded_token"}.
+_OLLAMA = response("a response of Ollama", _TOP_LOGPROBS, "logprobs[0]")
+SHAPES: dict[str, Shape] = {  # by a key of such rows
+    WORDS: line_of,
+    PROBABILITIES: line_of,
+    BUCKETS: line_of,
+    LM_EVAL: line_of_lm_eval,
+    # platform.openai.com/docs/api-reference/chat/object, and the older completions/object
+    "choices": response(
+        "a response of OpenAI",
+        _TOP_LOGPROBS,
+        "choices[0].logprobs.content[0]",
+        "choices[0].logprobs.top_logprobs[0]",
+    ),
+    "completion_probabilities": _LLAMA_CPP,
+    "tokens_predicted": _LLAMA_CPP,
+    # ai.google.dev/api/generate-content#LogprobsResult, and the names of google-genai's model_dump
+    "candidates": response(
+        "a response of Gemini",
+        "ask for responseLogprobs, and for the number of alternatives as logprobs",
+        "candidates[0].logprobs_result.top_candidates[0]",
+        "candidates[0].logprobsResult.topCandidates[0]",
+    ),
+    # platform.openai.com/docs/api-reference/responses/object; what the model thought comes before the message
+    "output": response(
+        "a response of OpenAI's Responses API",
+        "ask for top_logprobs, and include message.output_text.logprobs",
+        "output[-1].content[0].logprobs[0]",
+    ),
+    # docs.vllm.ai/en/latest/api/vllm/outputs: RequestOutput
+    "outputs": response("an output of vLLM", "ask for SamplingParams(logprobs=20)", "outputs[0].logprobs[0]"),
+    LOGARITHMS: lambda row, values: (line_of if isinstance(values[LOGARITHMS], dict) else _OLLAMA)(row, values),
+    "eval_count": _OLLAMA,
+    # platform.openai.com/docs/guides/batch: its rows are not in the order of the requests
+    "custom_id": response("a row of OpenAI's Batch API", "sort by custom_id, and keep response.body", "choices"),
+}
 
 
-def _are_predictions(document: Mapping[str, Any]) -> bool:
-    """Whether a map has tasks, or benchmarks of tasks."""
-    values = document.values()
-    return any(_is_task(one) or (isinstance(one, dict) and any(map(_is_task, one.values()))) for one in values)
+# Predictions of BabyLM's evaluation (evaluation-pipeline-2025, --save_predictions, and its collated submissions):
+# {TASK: {"predictions": [{"id": "TASK_0", "pred": …}, …]}}, or such maps in a map of benchmarks
 
 
-def _tasks(document: Mapping[str, Any], *, are_benchmarks: bool = True) -> Iterator[tuple[str, list[Any] | None]]:
-    """Yield the tasks of a file and their predictions; None for those of numbers, such as reading times."""
+def _tasks(document: Mapping[str, Any], *, are_benchmarks: bool = True) -> list[tuple[str, list[Any]]]:
+    """Return the tasks of a file, or of one benchmark, with their predictions; [] if there are none."""
+    tasks: list[tuple[str, list[Any]]] = []
     for name, value in document.items():
-        if _is_task(value):
-            first = value[PREDICTIONS][0] if value[PREDICTIONS] else None
-            one = first.get(PREDICTION) if isinstance(first, dict) else first
-            yield name, None if isinstance(one, float | list) else value[PREDICTIONS]
+        inside = value if isinstance(value, dict) else {}
+        if isinstance(inside.get(PREDICTIONS), list):
+            tasks.append((name, inside[PREDICTIONS]))
         else:
-            inside = list(_tasks(value, are_benchmarks=False)) if are_benchmarks and isinstance(value, dict) else []
-            is_of_words = any(predictions is not None for _, predictions in inside)
-            yield from inside if is_of_words else [(name, None)]
+            tasks += (_tasks(inside, are_benchmarks=False) if are_benchmarks else []) or [(name, [])]
+    return tasks if any(predictions for _, predictions in tasks) else []
 
 
-def _lines_of_predictions(path: str, document: Mapping[str, Any]) -> Lines:
-    tasks = list(_tasks(document))
-    with naming(path):
-        if all(predictions is None for _, predictions in tasks):
-            names = some_of(quoted(task) for task, _ in tasks)
-            raise ValueError(f"no task has texts or classes as {PREDICTIONS}; it has {names}")
-        for task, predictions in tasks:
-            for n, one in enumerate(predictions or ()):
-                place = f"{quoted(task)}, {PREDICTIONS}[{n}]"
-                identity = one.get("id") if isinstance(one, dict) else None
-                if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
-                    raise ValueError(f"{place}.id: an id that ends in _{n} is wanted")
-                prediction, place = one.get(PREDICTION), f"{place}.{PREDICTION}"
-                if isinstance(prediction, str):
-                    line = prediction.strip()
-                    if "\n" in line or "\r" in line or _SURROGATE.search(line):
-                        raise ValueError(f"{place}: {quoted(prediction)} is not a line of text")
-                    yield line
-                elif type(prediction) is int:
-                    yield str(prediction)
-                else:
-                    raise ValueError(f"{place}: a text or a whole number is wanted")
+def _lines_of_tasks(row: Row, tasks: list[tuple[str, list[Any]]], notes: list[str]) -> Iterator[str]:
+    """Yield the predictions of all tasks, in the order of the file: texts without the spaces around them, or classes.
+
+    A note names the tasks of numbers, such as reading times, and others, which are left out.
+    """
+    left_out: list[str] = []
+    for task, predictions in tasks:
+        first = predictions[0] if predictions else 0.0
+        if isinstance(first.get(PREDICTION) if isinstance(first, dict) else first, float | list):
+            left_out.append(quoted(task))
+            continue
+        for n, one in enumerate(predictions):
+            place = f"{quoted(task)}, {PREDICTIONS}[{n}]"
+            identity = one.get(ID) if isinstance(one, dict) else None
+            if not isinstance(identity, str) or not identity.endswith(f"_{n}"):
+                raise row.error(f"an id that ends in _{n} is wanted", f"{place}.{ID}")
+            prediction = one.get(PREDICTION)
+            if not isinstance(prediction, str) and type(prediction) is not int:
+                raise row.error("a text or a whole number is wanted", f"{place}.{PREDICTION}")
+            line = str(prediction).strip()
+            if (fault := text_fault(line)) is not None:
+                raise row.error(fault, f"{place}.{PREDICTION}")
+            yield line
+    if len(left_out) == len(tasks):
+        raise row.error(f"no task has texts or classes as {PREDICTIONS}; it has {some_of(left_out)}")
+    if left_out:
+        notes.append(f"tasks without texts or classes are left out: {some_of(left_out)}")

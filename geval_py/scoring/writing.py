@@ -12,12 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
 from geval_py.errors import EmptyFileError, UsageError
-from geval_py.reading import compression, formats, parquet, rewriting
-from geval_py.reading.files import STANDARD_INPUT, ListedRows, format_ending, name_of
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading import compression, rewriting
+from geval_py.reading.files import name_of
+from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_named
-from geval_py.reading.rows import rows_of_lines
-from geval_py.reading.wordprobs import WordProbs, number_advice
+from geval_py.reading.wordprobs import number_advice
 from geval_py.scoring.kernel import backends
 from geval_py.text import named, shorten, shown
 
@@ -157,52 +156,24 @@ def write_output(
             file.write(line)
 
 
-def convert(source: str, target: str) -> int:
-    """Write the output at a path into a file in the format of its ending; return the number of lines.
+def convert(source: str, target: str) -> tuple[int, list[str]]:
+    """Write the output at a path, in any format, into a TSV file; return the number of lines, and notes on the source.
 
     The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
-    MalformedLineError, and UsageError for a file that cannot be written, or not in that format.
+    and UsageError for a file that cannot be written, or does not end in .tsv.
     """
-    file_read, format = output_named(source).file, formats.format_of(target)
-    codec = compression.compression_by_ending(target)
-    is_parquet = format is not None and format.write is parquet.write_parquet
-    if codec is not None and is_parquet:
-        raise UsageError(message=f"parquet compresses by itself: leave the ending of {codec} out")
-    if target == STANDARD_INPUT:
-        raise UsageError(message="name a file to write: its ending is the format")
-    if format is None and not name_of(target).endswith(".tsv"):
-        endings = ", ".join(ending for ending, other in formats.FORMATS.items() if other.write is not None)
-        raise UsageError(message=f"{named(target)} has no ending of a format: .tsv, {endings}")
-    if format is not None and format.write is None:
-        raise UsageError(message=f"{format_ending(target)} is only read: it cannot be written")
-    path = file_read.name
-    with LineReader(file_read) as reader, rewriting.written_whole(target, compression=codec) as file:
-        if format is None or format.write is None:
-            count = 0
-            for text in _texts(reader):
-                file.write(text)
-                count += backends.count_lines(text)
-        else:
-            lines = (line for text in _texts(reader) for line in decode_lines(text))
-            count = format.write(_batches(path, reader) if is_parquet else rows_of_lines(path, lines), file)
+    file = output_named(source).file
+    if not name_of(target).endswith(".tsv"):
+        raise UsageError(message=f"an output is written as TSV: name a file that ends in .tsv, not {named(target)}")
+    codec, count = compression.compression_by_ending(target), 0
+    with LineReader(file) as reader, rewriting.written_whole(target, compression=codec) as draft:
+        while block := reader.block():
+            text = str(block, "utf-8", "replace").replace("\r", "").encode()
+            draft.write(text)
+            count += backends.count_lines(text)
         if not count:
-            raise EmptyFileError(what="output", path=path)
-    return count
-
-
-def _texts(reader: LineReader) -> Iterator[bytes]:
-    """Yield the lines of an output, decoded and encoded again, several in a text."""
-    for block in iter(reader.block, b""):
-        yield str(block, "utf-8", "replace").replace("\r", "").encode()
-
-
-def _batches(path: str, reader: LineReader) -> Iterator[ListedRows | list[WordProbs]]:
-    """Yield the rows of an output by the batch: in buffers or, if they are of several kinds, parsed."""
-    number = 1
-    while lines := reader.take(parquet.ROWS_OF_BATCH):
-        parsed = rows_of_lines(path, decode_lines(lines), number)
-        yield backends.read_rows(lines) or [row for _, row in parsed]
-        number += parquet.ROWS_OF_BATCH
+            raise EmptyFileError(what="output", path=file.name)
+    return count, file.notes
 
 
 def encoded_lines(

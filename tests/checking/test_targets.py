@@ -300,7 +300,7 @@ real/dev-0/out-a.parquet
   E101 missing-output (error)
     the output cannot be read: {missing}
     To fix: Fix the file, or write the output in another format. geval reads .tsv, .jsonl, .parquet and .csv, compressed or \
-not, and geval convert writes each of them.
+not, and geval convert writes TSV.
 
 real/dev-0/out-model=bigram.tsv
   E103 too-few-lines (error): 1 line, 100 %

@@ -1,4 +1,4 @@
-"""Outputs in other formats: there and back, scored as the TSV, and refused with a place."""
+"""Outputs in other formats: scored as the TSV, matched by ids, converted, and refused with a place."""
 
 import gzip
 import json
@@ -17,14 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from output_formats import write_as
 from sklearn.linear_model import LogisticRegression
 
-from geval_py import evaluate, read_output, score_file
+from geval_py import evaluate, read_output
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
-from geval_py.reading import files
+from geval_py.reading import sources
 from geval_py.reading.files import FORMAT_ENDINGS
-from geval_py.reading.formats import FORMATS
+from geval_py.reading.formats import converted as converted_rows
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
 from geval_py.reading.wordprobs import are_probabilities, parse_line
@@ -32,7 +33,7 @@ from geval_py.scoring.writing import convert
 from geval_py.text import visible
 
 DATA = Path(__file__).parents[1] / "data"
-ENDINGS = [ending for ending, known in FORMATS.items() if known.write is not None]
+ENDINGS = [".jsonl", ".ndjson", ".parquet", ".pq", ".csv"]
 WORD = st.text(st.characters(exclude_characters=" \n\r", exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.one_of(st.floats(0, 1), st.floats(-50, 0))
 ENTRIES = st.lists(st.tuples(WORD, NUMBERS), min_size=1, max_size=5)
@@ -55,36 +56,28 @@ def reason_of(path):
     return caught.value.reason
 
 
-def converted(source, folder, ending):
-    target = folder / f"new{ending}"
-    target.unlink(missing_ok=True)
-    convert(str(source), str(target))
-    return target
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 @settings(max_examples=40, deadline=None)
 @given(lines=LINES)
-def test_there_and_back(lines, ending, tmp_path_factory):
+def test_other_formats_are_read_and_converted(lines, ending, tmp_path_factory):
     if ending == ".csv":  # which has one column for one unit
         first = are_probabilities([p for _, p in lines[0]])
         lines = [entries for entries in lines if are_probabilities([p for _, p in entries]) == first]
     folder = tmp_path_factory.getbasetemp()
-    source = folder / "source.tsv"
-    source.write_bytes(text_of(lines).encode())
-    wanted = list(read_output(source))
-    new = converted(source, folder, ending)
-    assert list(read_output(new)) == wanted
-    assert list(read_output(converted(new, folder, ".back.tsv"))) == wanted
+    (folder / "source.tsv").write_bytes(text_of(lines).encode())
+    write_as(folder / f"new{ending}", text_of(lines).split("\n")[:-1])
+    wanted = list(read_output(folder / "source.tsv"))
+    assert list(read_output(folder / f"new{ending}")) == wanted
+    convert(str(folder / f"new{ending}"), str(folder / "back.tsv"))
+    assert list(read_output(folder / "back.tsv")) == wanted
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
-def test_buckets_there_and_back(ending, tmp_path):
-    (tmp_path / "out.tsv").write_text("-1.5 -2 0.25\na:b:0.5 :0.5\n")
-    new = converted(tmp_path / "out.tsv", tmp_path, ending)
-    assert list(read_output(new)) == list(read_output(tmp_path / "out.tsv"))
-    if ending == ".jsonl":
-        assert new.read_text().endswith('\n{"words": ["a:b", ""], "probabilities": [0.5, 0.5]}\n')
+def test_buckets(ending, tmp_path):
+    lines = ["-1.5 -2 0.25", "a:b:0.5 :0.5"]
+    (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
+    write_as(tmp_path / f"new{ending}", lines)
+    assert list(read_output(tmp_path / f"new{ending}")) == list(read_output(tmp_path / "out.tsv"))
 
 
 def challenge(folder):
@@ -100,8 +93,8 @@ def challenge(folder):
 @pytest.mark.parametrize("ending", [*ENDINGS, ".jsonl.xz", ".csv.gz"])
 def test_scores_are_those_of_the_tsv(ending, tmp_path):
     test = challenge(tmp_path)
-    convert(str(test / "out-f=.tsv"), str(test / f"out-f=x{ending}"))
-    of_tsv, of_other = (evaluate(tmp_path, "dev-0", output=f"out-f={name}") for name in (".tsv", f"x{ending}"))
+    write_as(test / f"out-f=x{ending}", (test / "out-f=.tsv").read_text().splitlines())
+    of_tsv, of_other = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", f"x{ending}"))
     assert of_tsv.scores == of_other.scores
     assert of_other.output.parameters == {"f": "x"}
     tables = [one.lines().assign(output=lambda table: table["output"].map(parse_line)) for one in (of_tsv, of_other)]
@@ -119,27 +112,32 @@ BAD = [
     ('{"the": "0.6", "a": 0.4}', "row 1, `the`: `0.6` is a text; write a number, without quotes"),
     ("{}", "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both"),
     ('{"custom_id": "1", "response": {}}',
-     "row 1, custom_id: the Batch API's output is not in the order of the requests: sort it, and keep the body of "
-     "each response"),
+     "row 1: it looks like a row of OpenAI's Batch API, but choices is missing: sort by custom_id, and keep "
+     "response.body"),
     ('{"words": ["a"], "probabilities": [1], "logprobs": [0]}', "row 1: probabilities and logprobs: one is wanted"),
     ('{"words": "a", "probabilities": [1]}', "row 1, words: a list is wanted, not text"),
     ('{"words": ["a", "b"], "probabilities": [1]}', "row 1, probabilities: 1 number for 2 words"),
     ('{"words": ["a b"], "probabilities": [1]}',
-     "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
+     "row 1, word 1: `a b` has a space in it, which would split the line"),
     ('{"words": ["a\\n"], "probabilities": [1]}',
-     "row 1, words[0]: the word `a\\n` has a line end in it, which would split the line"),
+     "row 1, word 1: `a\\n` has a line end in it, which would split the line"),
     ('{"words": ["\\ud800"], "probabilities": [1]}',
-     "row 1, words[0]: the word cannot be written as UTF-8: surrogates not allowed"),
-    ('{"words": [1], "probabilities": [1]}', "row 1, words[0]: a word is a string, not a number"),
-    ('{"words": ["a"], "probabilities": [NaN]}', "row 1, probabilities[0]: NaN is not a number"),
+     "row 1, word 1: it cannot be written as UTF-8: surrogates not allowed"),
+    ('{"words": ["a", 1], "probabilities": [1, 0]}', "row 1, word 2: a word is a string, not a number"),
+    ('{"words": ["a"]}',
+     "row 1: it has none of these keys: words and probabilities, or logprobs, or a map in the place of both; its "
+     "keys are `words`"),
+    ('{"probabilities": [1]}',
+     "row 1: it has probabilities, but no words; write a list of both, or probabilities as a map with the words"),
+    ('{"words": ["a"], "probabilities": [NaN]}', "row 1, `a`: NaN is not a number"),
     ('{"words": ["a"], "probabilities": [Infinity]}',
-     "row 1, probabilities[0]: the number is infinite, or too large"),
-    ('{"words": ["a"], "probabilities": [1e999]}', "row 1, probabilities[0]: the number is infinite, or too large"),
+     "row 1, `a`: the number is infinite, or too large"),
+    ('{"words": ["a"], "probabilities": [1e999]}', "row 1, `a`: the number is infinite, or too large"),
     ('{"words": ["a"], "probabilities": [1' + "0" * 400 + "]}",
-     "row 1, probabilities[0]: the number is infinite, or too large"),
+     "row 1, `a`: the number is infinite, or too large"),
     ('{"words": ["a"], "probabilities": [' + "1" * 5000 + "]}", "row 1: a number has too many digits"),
-    ('{"words": ["a"], "probabilities": [true]}', "row 1, probabilities[0]: a number is wanted, not true or false"),
-    ('{"words": ["a"], "probabilities": [-0.5]}', "row 1, probabilities[0]: -0.5 is not a probability, from 0 to 1"),
+    ('{"words": ["a"], "probabilities": [true]}', "row 1, `a`: a number is wanted, not true or false"),
+    ('{"words": ["a"], "probabilities": [-0.5]}', "row 1, `a`: -0.5 is not a probability, from 0 to 1"),
     ('{"words": ["a"], "probabilities": [0]}', "row 1, probabilities: every probability is 0"),
     ('{"words": ["a"], "logprobs": [0.5]}',
      "row 1, logprobs: the numbers are from 0 to 1, and would be read as probabilities"),
@@ -149,7 +147,7 @@ BAD = [
      "orient='records', lines=True)"),
     ('{"probabilities": {"a": 1, "a": 0}}', "row 1: the key `a` occurs twice"),
     ('{"probabilities": {"a": 1, "b c": 0}}',
-     "row 1, probabilities[`b c`]: the word `b c` has a space in it, which would split the line"),
+     "row 1, word 2: `b c` has a space in it, which would split the line"),
     ('{"probabilities": ' + "[" * 100_000, "row 1: its lists and maps are nested too deeply"),
     ('{"buckets": []}', "row 1, buckets: a list of logarithms is wanted"),
 ]  # fmt: skip
@@ -172,11 +170,11 @@ BAD_CSV = [
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
     ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
     ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
-    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4, column `ID`: `2` is in row 2, too; an item has one row, with a column for each word"),
+    ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4: the id `2` is in row 2, too"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
-    ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4, column id: the rows of `1` do not follow each other"),
-    ("id,a,b\n1,0.5,2\n", "row 2, column `b`: 2.0 is not a probability, from 0 to 1"),
+    ("id,label,p\n1,a,1\n2,a,1\n1,b,1\n", "row 4: the id `1` is in row 2, too"),
+    ("id,a,b\n1,0.5,2\n", "row 2, `b`: 2.0 is not a probability, from 0 to 1"),
     ("id,a,b\n1,0.5\n", "row 2: 2 columns, but the header has 3"),
     ('id,a,b\n1,"0.5\n', "row 2: it is not CSV: unexpected end of data"),
     ("\n1,2\n", "row 1: the header is `id,label,p`, or names a column for each label"),
@@ -213,52 +211,116 @@ def test_rounded_probabilities_of_csv_and_spaces_around_them(tmp_path):
         assert [row.values for row in read_output(tmp_path / "out.csv")] == [values]
 
 
-IDS = [  # the CSV, and the note on it
-    ("id,a,b\n1,0.75,0.25\n2,0.5,0.5\n", ""),
-    ("id,a,b\n9,0.75,0.25\n10,0.5,0.5\n", ""),
-    ("id,a,b\nx2,0.75,0.25\nx1,0.5,0.5\n", ""),
-    (",a,b\n0,0.75,0.25\n0,0.5,0.5\n", ""),
-    ("a,b\n0.75,0.25\n0.5,0.5\n", ""),
-    ("Id,a,b\n2,0.75,0.25\n1,0.5,0.5\n", "3 has 1 after 2), {}; frame.sort_values('Id', kind='stable') sorts them"),
-    (",a,b\n1,0.75,0.25\n0,0.5,0.5\n", "3 has 0 after 1), {}; frame.sort_index() sorts them"),
-    ("id,label,p\n2,a,0.75\n2,b,0.25\n1,a,0.5\n1,b,0.5\n",
-     "4 has 1 after 2), {}; frame.sort_values('id', kind='stable') sorts them"),
-]  # fmt: skip
+IDS = [  # of the rows of an output, and which of them do not ascend
+    (["1", "2"], ""),
+    (["9", "10"], ""),
+    (["q9", "q10"], ""),
+    (["b", "a"], ""),
+    (["x2", "y1"], ""),
+    (["", ""], ""),
+    (["2", "2"], ""),
+    (["2", "1"], "`1` comes after `2`"),
+    (["0", "3", "1", "0"], "`1` comes after `3`"),
+    (["q3", "q1"], "`q1` comes after `q3`"),
+]
+IN_ORDER_OF_FILE = (
+    "and its rows are scored in the order of the file; frame.sort_values('id', kind='stable') sorts them"
+)
 
 
-@pytest.mark.parametrize(("text", "note"), IDS, ids=range(len(IDS)))
-def test_ids_of_csv(text, note, tmp_path, capsys, monkeypatch):
-    """The answers have no ids, or those of the CSV in another order, or others."""
+def write_with_ids(path, ids, words):
+    """Write a row for each word, which is certain, with its id, if it has one."""
+    if path.suffix == ".csv":
+        rows = (f"{one},{word},1.0\n" for one, word in zip(ids, words, strict=True))
+        path.write_text("id,label,p\n" + "".join(rows))
+    elif path.suffix == ".parquet":
+        table = {"words": [[word] for word in words], "probabilities": [[1.0] for _ in words]}
+        pq.write_table(pa.table({"id": ids, **table} if any(ids) else table), path)
+    else:
+        rows = (
+            {"id": one or None, "words": [word], "probabilities": [1]} for one, word in zip(ids, words, strict=True)
+        )
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize(("ids", "order"), IDS, ids=range(len(IDS)))
+def test_ids_of_an_output_alone(ids, order, ending, tmp_path, capsys, monkeypatch):
+    if ending == "csv" and len(set(ids)) < len(ids):
+        return  # an id twice is an error, or one row
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.txt").write_text("--metric LogLossHashed")
-    (tmp_path / "out.csv").write_text(text)
-    (tmp_path / "expected.tsv").write_text("a\nb\n")
-
-    def printed(expected):
-        assert main(["-o", "out.csv", "-e", expected]) == 0
-        return capsys.readouterr()
-
-    order = "and its lines are scored in the order of the file"
-    message = f"`out.csv`: its ids do not ascend (row {note.format(order)}" if note else ""
-    warning = f"geval: note: {message}\n" if note else ""
-    before = printed("expected.tsv")
-    assert before.err == warning
-    assert main(["check", "out.csv", "--challenge", ".", "--ignore", "W204"]) == 0
+    words = [f"w{n}" for n in range(len(ids))]
+    (tmp_path / "expected.tsv").write_text("".join(f"{word}\n" for word in words))
+    name = f"out.{ending}"
+    write_with_ids(tmp_path / name, ids, words)
+    message = f"`{name}`: its ids do not ascend ({order}), {IN_ORDER_OF_FILE}" if order else ""
+    warning = f"geval: note: {message}\n" if order else ""
+    assert main(["-o", name, "-e", "expected.tsv"]) == 0
+    assert capsys.readouterr() == ("0.0\n", warning)
+    assert main(["check", name, "--challenge", ".", "--ignore", "W204", "--ignore", "W214"]) == 0
     assert warning in capsys.readouterr().err
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        score_file("out.csv", "expected.tsv", metric="LogLossHashed")
-    assert [str(one.message) for one in caught] == [message][: bool(note)]
-    first, last = text.splitlines()[1].split(",")[0], text.splitlines()[-1].split(",")[0]
-    if text.lower().startswith("id"):
-        answers = [{"id": last, "expected": "b"}, {"id": first, "expected": "a"}]
-        (tmp_path / "ids.json").write_text(json.dumps(answers))
-        evaluation = score_file("out.csv", "ids.json", metric="LogLoss", vocabulary=["a", "b"])
-        assert [item.output.split()[0] for item in evaluation.read_items()] == ["a:0.5", "a:0.75"]
-        assert printed("ids.json").err == ""
-        (tmp_path / "ids.json").write_text(json.dumps([{"id": "0", "expected": "a"}, {"id": "1", "expected": "b"}]))
-        others = printed("ids.json")
-        assert others == (before.out, f"geval: note: `out.csv`: its ids are not those of `ids.json`, {order}\n")
+        evaluate((name, "expected.tsv"), metrics="LogLossHashed")
+    assert [str(one.message) for one in caught] == [message][: bool(order)]
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
+def test_rows_are_matched_by_ids(name, tmp_path, capsys, monkeypatch):
+    """Answers and output have the same ids, in another order."""
+    monkeypatch.chdir(tmp_path)
+    words = {"q1": "the", "q2": "of", "3": "sat"}
+    answers = [{"id": int(one) if one.isdigit() else one, "answer": word} for one, word in words.items()]
+    (tmp_path / "expected.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
+    rows = ["3", "q1", "q2"]
+    write_with_ids(tmp_path / name, rows, [words[one] for one in rows])
+    assert main(["-o", name, "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 0
+    assert capsys.readouterr() == ("0.0\n", "")
+    evaluation = evaluate((name, "expected.jsonl"), metrics="LogLossHashed")
+    assert [item.output.split(":")[0] for item in evaluation.read_items()] == ["the", "of", "sat"]
+
+
+UNMATCHED = [
+    (["q1", "q2", "q9"], "item 3 has the id `q9`, which no answer has"),
+    (["q1", "q2"], "no row has the id `q3`, of answer 3"),
+    (["q1", "q2", "q1"], "item 3 has the id `q1`, which a row before it has, too"),
+    (["q1", "", "q3"], "item 2 has no id, unlike others"),
+]
+
+
+@pytest.mark.parametrize(("ids", "reason"), UNMATCHED, ids=range(len(UNMATCHED)))
+def test_ids_that_do_not_match(ids, reason, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answers = [{"id": f"q{n}", "answer": "a"} for n in (1, 2, 3)]
+    (tmp_path / "expected.json").write_text(json.dumps(answers))
+    write_with_ids(tmp_path / "out.jsonl", ids, ["a"] * len(ids))
+    assert main(["-o", "out.jsonl", "-e", "expected.json", "-m", "LogLossHashed"]) == 1
+    assert capsys.readouterr().err == f"geval: Cannot read `out.jsonl`: {reason}\n"
+    (tmp_path / "expected.json").write_text(json.dumps(answers + answers[:1]))
+    assert main(["-o", "out.jsonl", "-e", "expected.json", "-m", "LogLossHashed"]) == 1
+    assert "its rows cannot be matched: two answers have the same id" in capsys.readouterr().err
+
+
+def test_ids_of_answers_alone_and_of_a_map(tmp_path, capsys, monkeypatch):
+    """Rows without ids are read in the order of the file; the id of a map from words is no word."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "expected.jsonl").write_text('{"id": "q1", "answer": "a"}\n{"id": "q2", "answer": "b"}\n')
+    for rows in ('{"a": 1}\n{"b": 1}\n', '{"id": "q2", "b": 1}\n{"id": "q1", "a": 1}\n'):
+        (tmp_path / "out.jsonl").write_text(rows)
+        assert main(["-o", "out.jsonl", "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 0
+        assert capsys.readouterr() == ("0.0\n", "")
+
+
+def test_an_index_without_a_name_has_ids(tmp_path):
+    """As where pandas writes a frame that was shuffled, or joined from folds."""
+    frame = pd.DataFrame({"a": [0.75, 0.5], "b": [0.25, 0.5]})
+    for index, order in (([0, 1], ""), ([0, 0], ""), ([1, 0], "`0` comes after `1`")):
+        frame.set_axis(index).to_csv(tmp_path / "out.csv")
+        notes = []
+        assert list(converted_rows(str(tmp_path / "out.csv"), [], notes)) == ["a:0.75 b:0.25", "a:0.5 b:0.5"]
+        assert notes == [f"its ids do not ascend ({order}), {IN_ORDER_OF_FILE}"][: bool(order)]
+    assert list(converted_rows(str(tmp_path / "out.csv"), ["0", "1"], [])) == ["a:0.5 b:0.5", "a:0.75 b:0.25"]
 
 
 def test_parquet_that_was_compressed(tmp_path):
@@ -328,16 +390,14 @@ BAD_PARQUET = [
 ]  # fmt: skip
 
 
-NO_ENDING = "`new.tsv.zip` has no ending of a format: .tsv, .jsonl, .ndjson, .parquet, .pq, .csv"
+NO_TSV = "an output is written as TSV: name a file that ends in .tsv, not {}"
 NOT_CONVERTED = [
-    ("-1 -2\n", "new.csv", UsageError, "line 1 is a line of buckets, which CSV has no labels for"),
-    ("a:1\nb:-1\n", "new.csv", UsageError, "line 2 has logprobs, those before it probabilities: CSV has one column for both"),
-    ("", "new.jsonl", EmptyFileError, "The output file is empty: `out.tsv`"),
-    ("a:1\n", "-", UsageError, "name a file to write: its ending is the format"),
-    ("a:1\n", "new.tsv.zip", UsageError, NO_ENDING),
-    ("a:1\n", "new.xlsx", UsageError, NO_ENDING.replace("new.tsv.zip", "new.xlsx")),
-    ("a:1\n", "new", UsageError, NO_ENDING.replace("new.tsv.zip", "new")),
-]  # fmt: skip
+    ("", "new.tsv", EmptyFileError, "The output file is empty: `out.tsv`"),
+    ("a:1\n", "-", UsageError, NO_TSV.format("standard input")),
+    ("a:1\n", "new.tsv.zip", UsageError, NO_TSV.format("`new.tsv.zip`")),
+    ("a:1\n", "new.jsonl", UsageError, NO_TSV.format("`new.jsonl`")),
+    ("a:1\n", "new", UsageError, NO_TSV.format("`new`")),
+]
 
 
 @pytest.mark.parametrize(("text", "name", "kind", "message"), NOT_CONVERTED, ids=range(len(NOT_CONVERTED)))
@@ -354,7 +414,7 @@ def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypa
     assert all(parse_parameters(f"out-lr=0.1{ending}") == {"lr": "0.1"} for ending in FORMAT_ENDINGS)
     test, formats = challenge(tmp_path), sorted(ending[1:] for ending in ENDINGS)
     for name in formats:
-        convert(str(test / "out-f=.tsv"), str(test / f"out-f={name}.{name}"))
+        write_as(test / f"out-f={name}.{name}", (test / "out-f=.tsv").read_text().splitlines())
     names = [output.name.removeprefix("out-f=") for output in find_outputs(str(test))]
     assert names == [".tsv", *(f"{name}.{name}" for name in formats)]
     monkeypatch.chdir(tmp_path)
@@ -370,30 +430,30 @@ def test_outputs_in_all_formats_are_found_and_checked(tmp_path, capsys, monkeypa
 
 
 def test_the_command(tmp_path, capsys):
-    source, target = str(tmp_path / "out.tsv"), str(tmp_path / "out.csv")
-    (tmp_path / "out.tsv").write_text("the:0.5 :0.5\n")
+    source, target = str(tmp_path / "out.csv"), str(tmp_path / "out.tsv")
+    (tmp_path / "out.csv").write_text("id,label,p\n1,the,0.5\n1,,0.5\n")
     assert main(["convert", source, target]) == 0
     assert capsys.readouterr().out == f"wrote `{target}`, 1 line\n"
-    assert (tmp_path / "out.csv").read_text() == "id,label,p\n1,the,0.5\n1,,0.5\n"
+    assert (tmp_path / "out.tsv").read_text() == "the:0.5 :0.5\n"
     assert main(["convert", source, target]) == 2
     assert "is there already" in capsys.readouterr().err
     assert main(["convert", "--force", source, target]) == 0
-    assert main(["convert", source, f"{tmp_path}/out.parquet.xz"]) == 2
+    assert main(["convert", source, f"{tmp_path}/out.parquet"]) == 2
 
 
 BAD_ROWS = [  # of lists, which pyarrow joins where it can
-    (["a", "b c"], [0.5, 0.5], "words[1]: the word `b c` has a space in it, which would split the line"),
-    (["a\n"], [1.0], "words[0]: the word `a\\n` has a line end in it, which would split the line"),
+    (["a", "b c"], [0.5, 0.5], "word 2: `b c` has a space in it, which would split the line"),
+    (["a\n"], [1.0], "word 1: `a\\n` has a line end in it, which would split the line"),
     (["eightbytes\r"], [1.0],
-     "words[0]: the word `eightbytes\\r` has a carriage return in it, which would split the line"),
-    (["a", "b"], [math.nan, 1.0], "probabilities[0]: NaN is not a number"),
-    (["a"], [math.inf], "probabilities[0]: the number is infinite, or too large"),
-    (["a"], [1.5], "probabilities[0]: 1.5 is not a probability, from 0 to 1"),
-    (["a"], [-1.5], "probabilities[0]: -1.5 is not a probability, from 0 to 1"),
+     "word 1: `eightbytes\\r` has a line end in it, which would split the line"),
+    (["a", "b"], [math.nan, 1.0], "`a`: NaN is not a number"),
+    (["a"], [math.inf], "`a`: the number is infinite, or too large"),
+    (["a"], [1.5], "`a`: 1.5 is not a probability, from 0 to 1"),
+    (["a"], [-1.5], "`a`: -1.5 is not a probability, from 0 to 1"),
     (["a"], [0.0], "probabilities: every probability is 0"),
     ([], [], "no words; a row without a guess has the empty word alone"),
-    (["a", None], [0.5, 0.5], "words[1]: a word is a string, not nothing"),
-    (None, [1.0], "words: a list is wanted, not nothing"),
+    (["a", None], [0.5, 0.5], "word 2: a word is a string, not nothing"),
+    (None, [1.0], "it has probabilities, but no words; write a list of both, or probabilities as a map with the words"),
     (["a", "b"], [1.0], "probabilities: 1 number for 2 words"),
 ]  # fmt: skip
 
@@ -406,14 +466,14 @@ def test_a_bad_row_of_parquet(words, numbers, reason, tmp_path, capsys, monkeypa
     pq.write_table(pa.table(columns), "out.parquet")
     (tmp_path / "expected.tsv").write_text("a\n" * (lead + 2))
     assert main(["-o", "out.parquet", "-e", "expected.tsv", "-m", "PerplexityHashed"]) == 1
-    place = f"row {lead + 1}" + (": " if reason.startswith("no words") else ", ")
+    place = f"row {lead + 1}" + (": " if reason.startswith(("no words", "it has")) else ", ")
     assert capsys.readouterr().err == f"geval: Cannot read `out.parquet`: {place}{reason}\n"
 
 
 BAD_LOGARITHMS = [
-    ([0.5, 0.0], ": the numbers are from 0 to 1, and would be read as probabilities"),
-    ([-1.0, math.nan], "[1]: NaN is not a number"),
-    ([-1.0, -math.inf], "[1]: it is -infinity; leave a word out whose probability is 0"),
+    ([0.5, 0.0], "logprobs: the numbers are from 0 to 1, and would be read as probabilities"),
+    ([-1.0, math.nan], "`b`: NaN is not a number"),
+    ([-1.0, -math.inf], "`b`: it is -infinity; leave a word out whose probability is 0"),
 ]
 
 
@@ -423,7 +483,7 @@ def test_logarithms_of_parquet(numbers, reason, tmp_path):
     for row in ([0.0, -1.0], numbers):
         pq.write_table(pa.table({"words": [["a"], ["a", "b"]], "logprobs": [[-1.0], row]}), path)
         if row is numbers:
-            assert reason_of(path) == f"row 2, logprobs{reason}"
+            assert reason_of(path) == f"row 2, {reason}"
         else:
             assert [row.values for row in read_output(path)] == [(-1.0,), (0.0, -1.0)]
 
@@ -445,18 +505,18 @@ def test_a_byte_order_mark_in_the_first_word(tmp_path, capsys, monkeypatch):
 
 def test_json_lines_in_parts_and_changed_files(tmp_path):
     test = challenge(tmp_path)
-    convert(str(test / "out-f=.tsv"), str(test / "whole.jsonl"))
+    write_as(test / "whole.jsonl", (test / "out-f=.tsv").read_text().splitlines())
     rows = (test / "whole.jsonl").read_text().splitlines(keepends=True)
     for number, row in enumerate(rows):
         (test / f"out-f=x-{number}-of-3.jsonl").write_text(row)
-    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", output=f"out-f={name}") for name in (".tsv", "x.jsonl"))
+    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", "x.jsonl"))
     assert of_tsv.scores == of_parts.scores
     assert of_tsv.lines().equals(of_parts.lines())
     path = output_at(str(test / "whole.jsonl")).path
-    before = files.state_at(path)
+    before = sources.state_at(path)
     assert pickle.loads(pickle.dumps(path)).state == before
     (test / "whole.jsonl").write_text(rows[0])
-    assert files.state_at(path) != before
+    assert sources.state_at(path) != before
 
 
 def sample(number=0, choices=(" yes", " no"), logs=("-0.5", "-1.25"), **more):
@@ -481,30 +541,126 @@ def completion(tokens):
 
 
 MASK = "row 1: a list of maps with token_str and score is wanted, of a text with one mask"
+OPENAI, ASK = "row 1: it looks like a response of OpenAI, but ", "ask the server for top_logprobs"
 LOGGED = [
     (fill_mask((" the", 0.5), ("a", 0.25), (" \n", 0.125)), "the:0.5 a:0.25"),
     (fill_mask((" the", 1.5)), "row 1, `the`: 1.5 is not a probability, from 0 to 1"),
     ([fill_mask((" the", 1))] * 2, MASK),
     ([{"token_str": "the"}], MASK),
     ({"the": 0.5, "choices": 0.25, "": 0}, "the:0.5 choices:0.25 :0.0"),
-    ({"the": 12.5}, "row 1, probabilities[`the`]: 12.5 is not a probability, from 0 to 1"),
+    ({"the": 12.5}, "row 1, `the`: 12.5 is not a probability, from 0 to 1"),
     (sample(), "yes:-0.5 no:-1.25"),
     (chat(the=-0.5, **{" the": -2.5, "\n": -3}), "the:-0.5 the:-2.5"),
     (completion({" the": -0.5, " a": -1.5}), "the:-0.5 a:-1.5"),
     (sample(1), "row 1, doc_id: 0 is wanted: a row for each document, in order, and one filter"),
     (sample(filtered_resps=["text"] * 2), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
-    (sample(arguments=[["Is it?", " yes"], ["Is it?", " no"]]), "yes:-0.5 no:-1.25"),
-    (sample(arguments=[["Is it?"], ["Is it?"]]), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
+    (sample(arguments={"gen_args_0": {"arg_0": "Is it?", "arg_1": {"until": []}}}), "row 1, filtered_resps[0]: it is no log-probability of a choice: the task is no multiple choice"),
     (sample(logs=("-inf", "-1")), "row 1, filtered_resps[0]: it is -infinity; leave a word out whose probability is 0"),
     (sample(logs=("-１", "-1")), "row 1, filtered_resps[0]: `-１` is not a number such as 0.5 or 1e-05"),
-    (sample(choices=(" New York", " no")), "row 1, arguments[0].arg_1: the word `New York` has a space in it, which would split the line"),
+    (sample(choices=(" New York", " no")), "row 1, word 1: `New York` has a space in it, which would split the line"),
     (sample(choices=("", "")), "row 1, arguments: the choices are empty or alike: the contexts differ, and no words are compared"),
-    (sample(arguments=[]), "row 1, arguments: an argument is wanted for each of the filtered_resps"),
-    ({"choices": [{"logprobs": None}]}, "row 1, choices[0].logprobs.top_logprobs[0]: the alternatives of the first token are wanted: ask the server for top_logprobs"),
-    (chat(), "row 1, choices[0].logprobs.content[0].top_logprobs: the alternatives of the first token are wanted: ask the server for top_logprobs"),
+    ({"choices": [{"logprobs": None}]}, f"{OPENAI}choices[0].logprobs is null: {ASK}"),
+    ({"choices": []}, f"{OPENAI}choices[0] is missing: {ASK}"),
+    ({"choices": 5, "id": "x", "object": None}, f"{OPENAI}choices[0] is missing: {ASK}"),
+    ({"choices": [{"logprobs": {"tokens": [" the"], "top_logprobs": None}}]}, f"{OPENAI}choices[0].logprobs.top_logprobs is null: {ASK}"),
+    (completion([1]), f"{OPENAI}choices[0].logprobs.top_logprobs[0] has no alternatives: {ASK}"),
+    (chat(), f"{OPENAI}choices[0].logprobs.top_logprobs is missing: {ASK}"),
     ({"custom_id": "x", "words": ["a"], "probabilities": [1]}, "a:1.0"),
-    (chat(the="-1"), "row 1, choices[0].logprobs.content[0].top_logprobs: `the`: a number is wanted, not text"),
+    (chat(the="-1"), "row 1, `the`: a number is wanted, not text"),
 ]  # fmt: skip
+
+
+TOKENS = [(" the", -0.5), (" a", -2.0), ("\n", -3.0)]
+
+
+def token(text="token", number="logprob", top="top_logprobs", tokens=TOKENS):
+    """A generated token with its alternatives, in the names of a server."""
+    alternatives = [{text: one, number: p} for one, p in tokens]
+    return {**alternatives[0], top: alternatives}
+
+
+def llama_cpp(first):
+    return {"content": " the", "completion_probabilities": [first], "tokens_predicted": 1}
+
+
+def responses(**text):
+    message = {"type": "message", "content": [{"type": "output_text", "text": " the", **text}]}
+    return {"id": "resp_1", "object": "response", "output": [{"type": "reasoning", "summary": []}, message]}
+
+
+def gemini(**candidate):
+    return {"candidates": [{"content": {"parts": [{"text": " the"}]}, **candidate}]}
+
+
+def vllm(**completion):
+    return {"request_id": "0", "prompt_logprobs": [None], "outputs": [{"index": 0, "text": " the", **completion}]}
+
+
+PROBABILITIES = [(" the", 0.5), (" a", 0.25)]
+OF_GEMINI = token("token", "logProbability", "candidates")
+OF_SDK = token("token", "log_probability", "candidates")
+BY_IDS = {str(n): {"logprob": p, "rank": n, "decoded_token": one} for n, (one, p) in enumerate(TOKENS, 1)}
+LINE, OF_PROBABILITIES = "the:-0.5 a:-2.0", "the:0.5 a:0.25"
+NO_PROBS = "row 1: it looks like a response of llama.cpp, but completion_probabilities is missing: ask the server for n_probs"
+OLLAMA = "row 1: it looks like a response of Ollama, but "
+SERVERS = [
+    # llama.cpp: POST /completion, of today, with post_sampling_probs, and before December 2024
+    (llama_cpp(token()), LINE),
+    (llama_cpp(token(number="prob", top="top_probs", tokens=PROBABILITIES)), OF_PROBABILITIES),
+    (llama_cpp({"content": " the", **token("tok_str", "prob", "probs", PROBABILITIES)}), OF_PROBABILITIES),
+    (llama_cpp(token(tokens=[("\n", -0.1), (" ", -3.0)])), ":1"),
+    ({"content": " the", "tokens_predicted": 1}, NO_PROBS),
+    # Ollama: POST /api/generate and /api/chat
+    ({"model": "m", "response": " the", "done": True, "eval_count": 1, "logprobs": [token()]}, LINE),
+    ({"model": "m", "message": {"content": " the"}, "done": True, "logprobs": [token()]}, LINE),
+    ({"logprobs": [{"token": " the", "logprob": -0.5}]}, f"{OLLAMA}logprobs[0] has no alternatives: {ASK}"),
+    ({"model": "m", "response": " the", "eval_count": 1}, f"{OLLAMA}logprobs is missing: {ASK}"),
+    ({"eval_count": 1, "logprobs": None}, f"{OLLAMA}logprobs is null: {ASK}"),
+    # vLLM: RequestOutput, and its CompletionOutput alone
+    (vllm(logprobs=[BY_IDS]), LINE),
+    ({"text": " the", "logprobs": [BY_IDS]}, LINE),
+    (vllm(logprobs=None),
+     "row 1: it looks like an output of vLLM, but outputs[0].logprobs is null: ask for SamplingParams(logprobs=20)"),
+    # OpenAI's Responses API
+    (responses(logprobs=[token()]), LINE),
+    (responses(logprobs=[]),
+     "row 1: it looks like a response of OpenAI's Responses API, but output[-1].content[0].logprobs[0] is missing: "
+     "ask for top_logprobs, and include message.output_text.logprobs"),
+    # Gemini: generateContent, and what google-genai dumps
+    (gemini(logprobsResult={"topCandidates": [OF_GEMINI], "chosenCandidates": []}), LINE),
+    (gemini(logprobs_result={"top_candidates": [OF_SDK]}), LINE),
+    (gemini(),
+     "row 1: it looks like a response of Gemini, but candidates[0].logprobsResult is missing: ask for "
+     "responseLogprobs, and for the number of alternatives as logprobs"),
+    # a distribution of words that are keys of servers, or beside such keys
+    ({"words": ["a"], "logprobs": [-1], "choices": ["a", "b"]}, "a:-1.0"),
+    ({"probabilities": {"a": 1}, "output": "a"}, "a:1.0"),
+    ({"logprobs": {"a": -1.5}}, "a:-1.5"),
+]  # fmt: skip
+LOGGED += SERVERS
+
+
+def test_the_thinking_of_a_model_is_no_answer(tmp_path):
+    thinking = {"choices": [{"logprobs": {"content": [token(tokens=[("<think>", -0.001), ("The", -7.0)])]}}]}
+    path, notes = tmp_path / "out.jsonl", []
+    path.write_text(f"{json.dumps(thinking)}\n" * 2)
+    assert list(converted_rows(str(path), [], notes)) == ["<think>:-0.001 The:-7.0"] * 2
+    assert notes == [
+        "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
+    ]
+
+
+def test_ids_of_responses_are_not_those_of_rows(tmp_path):
+    """OpenAI's servers make them up."""
+    path = tmp_path / "out.jsonl"
+    rows = [
+        completion({word: -0.5}) | {"id": f"cmpl-{9 - n}", "object": "text_completion"} for n, word in enumerate("ab")
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    notes = []
+    assert list(converted_rows(str(path), ["q1", "q2"], notes)) == ["a:-0.5", "b:-0.5"]
+    assert list(converted_rows(str(path), [], notes)) == ["a:-0.5", "b:-0.5"]
+    assert notes == []
 
 
 @pytest.mark.parametrize(("logged", "found"), LOGGED, ids=range(len(LOGGED)))
@@ -545,26 +701,22 @@ def test_outputs_and_answers_with_less_usual_endings(tmp_path):
     rows = [{"answer": word} for word in (test / "expected.tsv").read_text().split()]
     (test / "expected.tsv").unlink()
     lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    pq.write_table(pa.table({"answer": [row["answer"] for row in rows]}), tmp_path / "answers")
     for name, data in (
         ("expected.ndjson", lines.encode()),
         ("expected.json", json.dumps(rows).encode()),
-        ("expected.pq", (tmp_path / "answers").read_bytes()),
     ):
         (test / name).write_bytes(data)
         assert evaluate(tmp_path, "dev-0").scores == of_tsv
         (test / name).unlink()
     (test / "expected.json").write_text(json.dumps(rows))
-    for ending in (".ndjson", ".pq"):
-        convert(str(test / "out-f=.tsv"), str(test / f"out-f=1{ending}"))
-    rows = [json.loads(line) for line in (test / "out-f=1.ndjson").read_text().splitlines()]
-    (test / "out-f=1.json").write_text(json.dumps(rows))
+    for ending in (".ndjson", ".pq", ".json"):
+        write_as(test / f"out-f=1{ending}", (test / "out-f=.tsv").read_text().splitlines())
     for beside in ("tuning", "model"):  # what geval tune and geval predict write
         (test / f"out-f=1.{beside}.json").write_text("{}")
     outputs = find_outputs(str(test))
     assert [one.name for one in outputs] == ["out-f=.tsv", "out-f=1.json", "out-f=1.ndjson", "out-f=1.pq"]
     for one in outputs[1:]:
-        assert (one.parameters, evaluate(tmp_path, "dev-0", output=one.name).scores) == ({"f": "1"}, of_tsv)
+        assert (one.parameters, evaluate(tmp_path, "dev-0", out=one.name).scores) == ({"f": "1"}, of_tsv)
 
 
 def test_samples_of_lm_evaluation_harness(tmp_path):
@@ -604,8 +756,8 @@ def test_log_likelihoods_of_the_answers_alone(name, tmp_path, capsys, monkeypatc
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_damaged_files_are_errors(ending, tmp_path):
-    (tmp_path / "out.tsv").write_text("the:0.5 a:0.25 :0.25\n" * 30)
-    whole, random = converted(tmp_path / "out.tsv", tmp_path, ending).read_bytes(), Random(5)
+    write_as(tmp_path / f"new{ending}", ["the:0.5 a:0.25 :0.25"] * 30)
+    whole, random = (tmp_path / f"new{ending}").read_bytes(), Random(5)
     path, errors = tmp_path / f"damaged{ending}", 0
     for _ in range(100):
         data = bytearray(whole)
@@ -632,7 +784,7 @@ def test_a_map_of_many_words_is_read_in_time_that_grows_with_it(more, tmp_path):
         assert len(row.values) == 10_001
 
 
-# Files that other tools write: details of lighteval, n-best lists, predictions of BabyLM's evaluation
+# Files that other tools write: details of lighteval, predictions of BabyLM's evaluation
 
 
 @pytest.mark.long
@@ -665,58 +817,10 @@ BAD_DETAILS = [
     ([" a", " "], [-0.5, -1.0], ALIKE),
     ([" a", None], [-0.5, -1.0], "row 1, doc.choices[1]: a choice is a string, not nothing"),
     ([" a", " b"], [-0.5], "row 1, logprobs: 1 number for 2 words"),
-    ([" a b"], [-0.5], "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
+    ([" a b"], [-0.5], "row 1, word 1: `a b` has a space in it, which would split the line"),
     (None, [-0.5], "column doc.choices: lighteval's details of a multiple-choice task have a list there"),
     ([" a"], None, "column model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
 ]
-
-
-# As Marian's --n-best prints it; Moses has more numbers, and alignments after the score.
-MARIAN = """0 ||| das ist ein Test ||| F0= -2.5 ||| -0.5
-0 ||| dies ist ein Test ||| F0= -2.0 ||| -0.4
-1 ||| ja ||| F0= -0.75 ||| -0.375
-1 |||  ||| F0= -1.5 ||| -0.75
-"""
-MOSES = "0 ||| the ||| d: 0 lm: -5 w: -1 ||| -1.5 ||| 0-0\n0 ||| a ||| d: 0 lm: -6 w: -1 ||| -2e0\n"
-
-
-def test_the_best_of_n_best_lists(tmp_path, capsys, monkeypatch):
-    path = tmp_path / "out-of=marian.nbest"
-    path.write_text(MARIAN)
-    assert lines_of(path) == ["dies ist ein Test", "ja"]
-    (found,) = find_outputs(str(tmp_path))
-    assert (found.name, found.parameters) == ("out-of=marian.nbest", {"of": "marian"})
-    convert(str(path), str(tmp_path / "best.tsv"))
-    assert (tmp_path / "best.tsv").read_text() == "dies ist ein Test\nja\n"
-    (tmp_path / "expected.tsv").write_text("dies ist ein Test\nnein\n")
-    monkeypatch.chdir(tmp_path)
-    for name in ("out-of=marian.nbest", "best.tsv"):
-        assert main(["-o", name, "-e", "expected.tsv", "-m", "Accuracy"]) == 0
-        assert capsys.readouterr().out == "0.5\n"
-
-
-def test_words_of_n_best_lists(tmp_path):
-    path = tmp_path / "out-k=2.words.nbest"
-    path.write_text(MOSES)
-    assert lines_of(path) == ["the:-1.5 a:-2.0"]
-    assert output_at(str(path)).parameters == {"k": "2"}
-    with pytest.raises(UsageError, match=r"\.words\.nbest is only read: it cannot be written"):
-        convert(str(path), str(tmp_path / "new.words.nbest"))
-
-
-BAD_LISTS = [
-    ("0 ||| a\n", "row 1: `number ||| text ||| features ||| score` is wanted"),
-    ("1 ||| a ||| ||| -1\n", "row 1, number: 0 is wanted, not `1`: lists are numbered from 0"),
-    ("0 ||| a ||| ||| -1\n2 ||| a ||| ||| -1\n", "row 2, number: 1 is wanted, not `2`: lists are numbered from 0"),
-    ("0 ||| a ||| ||| x\n", "row 1, score: `x` is not a number such as 0.5 or 1e-05"),
-    ("0 ||| a ||| ||| -1_0\n", "row 1, score: `-1_0` is not a number such as 0.5 or 1e-05"),
-    ("0 ||| a ||| ||| -１.5\n", "row 1, score: `-１.5` is not a number such as 0.5 or 1e-05"),
-    ("0 ||| a ||| ||| -inf\n", "row 1, score: it is -infinity; leave a word out whose probability is 0"),
-    ("0 ||| a ||| ||| inf\n", "row 1, score: the number is infinite, or too large"),
-    ("0 ||| a ||| ||| -1\n0 ||| a b ||| ||| -1\n",
-     "row 2: the word `a b` has a space in it, which would split the line; "
-     "a list of texts ends in .nbest, without .words"),
-]  # fmt: skip
 
 
 def predictions(*tasks):
@@ -749,7 +853,7 @@ def test_collated_predictions_of_babylm(tmp_path, capsys, monkeypatch):
         "devbench": {"trog": {"predictions": [[0.5, 0.25]]}},
         "fast_eval_results": {"blimp": [{"agreement": 0.5}]},
     }
-    left_out = "tasks without texts or classes are left out: `reading`, `aoa`, `devbench`, `fast_eval_results`"
+    left_out = "tasks without texts or classes are left out: `reading`, `aoa`, `trog`, `fast_eval_results`"
     (tmp_path / "config.txt").write_text("--metric Accuracy")
     (tmp_path / "expected.tsv").write_text("0\n1\nCats sleep.\n")
     for name in ("out.json", "out.predictions.json"):
@@ -766,17 +870,19 @@ def test_collated_predictions_of_babylm(tmp_path, capsys, monkeypatch):
 
 
 BAD_PREDICTIONS = [
-    ("[]", "a map of tasks is wanted, each with predictions"),
-    ("{}", "a map of tasks is wanted, each with predictions"),
     ("{", "row 1, column 2: it is not JSON: Expecting property name enclosed in double quotes"),
     ("[" * 100_000, "row 1: its lists and maps are nested too deeply"),
     ('{"a": 1, "a": 2}', "row 1: the key `a` occurs twice"),
-    (READING, "no task has texts or classes as predictions; it has `reading`"),
-    (predictions(("a", [None])), "`a`, predictions[0].pred: a text or a whole number is wanted"),
-    (predictions(("a", ["x\ny"])), "`a`, predictions[0].pred: `x\\ny` is not a line of text"),
-    ({"a": {"predictions": [{"id": "a_1", "pred": 1}]}}, "`a`, predictions[0].id: an id that ends in _0 is wanted"),
-    ({"a\x1b": {"predictions": [3]}}, "`a\\x1b`, predictions[0].id: an id that ends in _0 is wanted"),
-]
+    (READING, "row 1: no task has texts or classes as predictions; it has `reading`"),
+    (predictions(("a", [None])), "row 1, `a`, predictions[0].pred: a text or a whole number is wanted"),
+    (predictions(("a", ["x\ny"])),
+     "row 1, `a`, predictions[0].pred: `x\\ny` has a line end in it, which would split the line"),
+    (predictions(("a", ["\ud800"])),
+     "row 1, `a`, predictions[0].pred: it cannot be written as UTF-8: surrogates not allowed"),
+    ({"a": {"predictions": [{"id": "a_1", "pred": 1}]}},
+     "row 1, `a`, predictions[0].id: an id that ends in _0 is wanted"),
+    ({"a\x1b": {"predictions": [3]}}, "row 1, `a\\x1b`, predictions[0].id: an id that ends in _0 is wanted"),
+]  # fmt: skip
 
 
 def details(choices, logs):
@@ -788,7 +894,6 @@ FAULTS = [
     *(("out.csv", *row) for row in BAD_CSV),
     *(("out.parquet", *row) for row in BAD_PARQUET),
     *(("out.parquet", details(choices, logs), reason) for choices, logs, reason in BAD_DETAILS),
-    *(("out.words.nbest", *row) for row in BAD_LISTS),
     *(("out.predictions.json", *row) for row in BAD_PREDICTIONS),
 ]
 

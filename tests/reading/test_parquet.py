@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from output_formats import write_as
 
 from geval_py import read_output
 from geval_py.checking.check import unreadable_output
@@ -14,7 +15,6 @@ from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet
 from geval_py.reading.outputs import output_at
-from geval_py.scoring import writing
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
 ENTRY = pa.list_(pa.field("element", pa.string(), nullable=False))
@@ -106,10 +106,10 @@ def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
 
 
 def test_rows_of_all_forms_in_one_file(here, capsys):
-    """Logarithms, buckets, and columns of which lists are missing, as geval convert writes them."""
+    """Logarithms, buckets, and columns of which lists are missing."""
     lines = ["a:0.5 :0.5", "a:-1.5 b:-2.0", "-1.0 -2.0 -0.5 -7.5"] * 3000
     (here / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-    writing.convert("out.tsv", "out.parquet")
+    write_as("out.parquet", lines)
     assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
     (here / "expected.tsv").write_text("a\n" * len(lines))
     for name in ("out.parquet", "out.tsv"):
@@ -129,7 +129,7 @@ def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, m
         monkeypatch.setattr(parquet, "MAX_GROUP_BYTES", 3000)
         monkeypatch.setattr(parquet, "MAX_RATIO", 1)
         assert score() == 1
-        reason = "row 50, words[0]: " if fault else "row group 3 would unpack to more than "
+        reason = "row 50, word 1: " if fault else "row group 3 would unpack to more than "
         assert capsys.readouterr().err.startswith(f"geval: Cannot read `out.parquet`: {reason}")
 
 
@@ -186,8 +186,7 @@ def test_many_row_groups_have_one_limit(here, capsys, monkeypatch):
 
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl.xz", ".csv.gz"])
 def test_the_checker_has_a_limit_of_bytes(ending, here):
-    (here / "out.tsv").write_text("the:0.5 :0.5\n" * 1000)
-    writing.convert("out.tsv", f"new{ending}")
+    write_as(f"new{ending}", ["the:0.5 :0.5"] * 1000)
     output = output_at(f"new{ending}").path
     problem = unreadable_output(output, max_bytes=5000)
     assert (problem.rule.code, problem.summary) == ("E105", "it unpacks to more than 5000 bytes")

@@ -150,8 +150,8 @@ def test_compressed_files(challenge, geval):
         (challenge / f"test-A/{name}.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     assert geval() == scores
-    (challenge / "config.txt").write_text("--metric MultiLabel-F1")  # without a selector they are distributions
-    assert "it has none of these keys" in geval("-e", "expected.jsonl")[2]
+    (challenge / "config.txt").write_text("--metric MultiLabel-F1")  # without a selector they are answers
+    assert "row 1, root: a text or a number is wanted, not a map" in geval("-e", "expected.jsonl")[2]
 
 
 def test_a_compressed_file_that_unpacks_to_too_much(tmp_path):

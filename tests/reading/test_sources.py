@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py.errors import CorruptFileError, TooLargeError, UnreadableFileError
-from geval_py.reading import files
 from geval_py.reading import lines as line_reading
 from geval_py.reading import remote as http
-from geval_py.reading.answers import read_answers
+from geval_py.reading import sources
+from geval_py.reading.answers import read_answer_lines
 from geval_py.reading.compression import compression_of
 from geval_py.reading.files import Source, VirtualFile, is_address
 from geval_py.reading.formats import as_lines
@@ -367,7 +367,7 @@ def test_a_file_without_permission(monkeypatch):
     def no_permission(path, *arguments, **keywords):
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
-    monkeypatch.setattr(files, "open", no_permission, raising=False)
+    monkeypatch.setattr(sources, "open", no_permission, raising=False)
     assert str(refused("out.tsv")) == "Cannot read `out.tsv`: Permission denied"
 
 
@@ -383,7 +383,7 @@ def test_a_file_that_is_refused_is_closed(data, stored, monkeypatch):
         opened.append(open(*arguments, **keywords))
         return opened[-1]
 
-    monkeypatch.setattr(files, "open", open_and_note, raising=False)
+    monkeypatch.setattr(sources, "open", open_and_note, raising=False)
     refused(stored(data))
     assert [file.closed for file in opened] == [True]
 
@@ -672,13 +672,13 @@ def test_size_and_position_are_of_the_stored_bytes(kind, stored):
 def test_an_address_is_absolute(address, tmp_path, monkeypatch):
     """It stays as it is, also where lines in another format stand in its place, and in no folder."""
     monkeypatch.chdir(tmp_path)
-    assert files.absolute(address) == files.join("dev-0", address) == address
-    for lines in (VirtualFile(address, read_selected, ("root/word",)), VirtualFile(address, read_answers, ("word",))):
-        whole = files.absolute(lines)
+    assert sources.absolute(address) == sources.join("dev-0", address) == address
+    for lines in (VirtualFile(address, read_selected, ("root/word",)), VirtualFile(address, read_answer_lines)):
+        whole = sources.absolute(lines)
         assert (whole, type(whole), whole.options) == (address, type(lines), lines.options)
     for path in ("runs/out.jsonl", "http:runs/out.jsonl"):
-        assert files.absolute(as_lines(path)) == files.absolute(path) == str(tmp_path / path)
-        assert files.join("dev-0", path) == f"dev-0/{path}"
+        assert sources.absolute(as_lines(path)) == sources.absolute(path) == str(tmp_path / path)
+        assert sources.join("dev-0", path) == f"dev-0/{path}"
 
 
 # Byte ranges of a plain file: together they have its lines, however they are cut

@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from output_formats import write_as
 from processes import is_alive
 
 from geval_py import evaluate
@@ -27,7 +28,6 @@ from geval_py.board.intake.sandbox import process_parcel, process_source, run_in
 from geval_py.board.settings import BoardSettings, Limits, Test
 from geval_py.board.submission import FailedError, unpack
 from geval_py.reading.config import DEFAULT_SEED
-from geval_py.scoring.writing import convert
 
 GAZETTE = Path(__file__).parents[3] / "challenges" / "gazette"
 BIGRAM = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()
@@ -101,10 +101,9 @@ def test_what_is_received_and_scored(look):
 
 def test_other_formats_are_received_and_scored(look, tmp_path):
     """A child reads them within its limits, and the score is that of the TSV."""
-    (tmp_path / "out.tsv").write_bytes(BIGRAM)
     files = {OUT: BIGRAM}
     for ending in (".jsonl.xz", ".parquet", ".csv"):
-        convert(str(tmp_path / "out.tsv"), str(tmp_path / f"new{ending}"))
+        write_as(tmp_path / f"new{ending}", BIGRAM.decode().splitlines())
         files[f"dev-0/out-of={ending[1:]}{ending}"] = (tmp_path / f"new{ending}").read_bytes()
     findings = look(files)
     assert [problem["severity"] for problem in findings.problems if problem["severity"] == "error"] == []
@@ -114,7 +113,7 @@ def test_other_formats_are_received_and_scored(look, tmp_path):
 
 
 BAD_FORMATS = {
-    "jsonl": (b'{"words": ["a b"], "probabilities": [1]}\n', "row 1, words[0]: the word `a b` has a space in it, which would split the line"),
+    "jsonl": (b'{"words": ["a b"], "probabilities": [1]}\n', "row 1, word 1: `a b` has a space in it, which would split the line"),
     "csv": (b"id,label,p\n1,a,x\n", "row 2, column `p`: `x` is not a number"),
 }  # fmt: skip
 
