@@ -9,7 +9,7 @@ _ARRAYS = "write its rows with geval_py.write_output('out.tsv', probabilities, v
 CONTENTS = (  # how a file begins, what it is, and what to do; the first that fits
     (rb"version https://git-lfs\.github\.com/spec/", "a git-lfs pointer", "run git lfs pull"),
     (rb"[./]*(\.git)?/annex/objects/", "a git-annex pointer", "run git annex get"),
-    (rb".{257}ustar", "a tar archive", "unpack it with tar -xf"),
+    (rb".{257}ustar(\x00|  \x00)", "a tar archive", "unpack it with tar -xf"),
     (_ZIP + rb"(\[Content_Types\]\.xml|docProps/|_rels/|xl/)", "an Excel workbook", "save it as text or CSV"),
     (_ZIP + rb"[^/]+\.npy", "a file of numpy arrays (.npz)", _ARRAYS),
     (_ZIP + rb"[^/]+/data\.pkl", "a file of PyTorch", f"load it with torch.load, and {_ARRAYS}"),
@@ -17,10 +17,10 @@ CONTENTS = (  # how a file begins, what it is, and what to do; the first that fi
     (rb".{6}\x00\x00\{\"", "a file of safetensors", f"it has numbers without words: {_ARRAYS}"),
     (rb"\x80[\x02-\x05]", "a pickle of Python or PyTorch", f"load it, and {_ARRAYS}"),
     (rb"\x93NUMPY", "a numpy array (.npy)", _ARRAYS),
-    (rb"PAR1", "Parquet", "name it .parquet"),
+    (rb"PAR1\x15", "Parquet", "name it .parquet"),
     (rb"SQLite format 3\x00", "an SQLite database", "export the table as CSV"),
     (rb"%PDF-", "a PDF document", "export the text"),
-    (rb"\s*(?i:<!doctype html|<html)", "an HTML page", "download the file itself, perhaps by its raw link"),
+    (rb"\s*(?i:<!doctype html)", "an HTML page", "download the file itself, perhaps by its raw link"),
 )
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any, TypeAlias
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
 from geval_py.reading.compression import MAGIC_BYTES, Decompressed, compression_of
 from geval_py.reading.files import MAX_KEPT_BYTES, File, changed, naming, state_of, unreadable
+from geval_py.reading.foreign import foreign_content
 
 Bytes: TypeAlias = bytes | memoryview
 ReadAt: TypeAlias = Callable[[int, int], Bytes]  # reads so many bytes from an offset on, or fewer
@@ -30,8 +31,6 @@ MAX_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 IN_UTF_16 = "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)"
-ZIP_MARK = b"PK\x03\x04"
-IN_ZIP = "it is a zip archive or a spreadsheet; unpack it, or save it as text (gzip may compress it)"
 NUL_SHARE = 1 / 3  # of the first line: in UTF-16 and UTF-32, ASCII has a NUL before or after each character
 
 
@@ -97,9 +96,9 @@ class LineReader(AbstractContextManager["LineReader"]):
             has_nuls = b"\0" in head + following  # the first NUL may be in the line end
         else:
             has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
-        is_zip = head.startswith(ZIP_MARK)
-        if has_nuls or is_zip:
-            what, reason = "Line 1: Unexpected data in", IN_ZIP if is_zip else IN_UTF_16
+        content = foreign_content(head + following)
+        if content or has_nuls:
+            what, reason = "Line 1: Unexpected data in", f"it is {content}" if content else IN_UTF_16
             raise UnsupportedEncodingError(path=self.path, what=what, reason=reason)
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head + following)
