@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         bounded_losses,
         bucket_shares,
         count_lines,
-        exact_sum,
         format_entries,
         isotonic,
         read_guesses,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.kernel.tokens import TokenTable, take_column
 
 __all__ = [  # the functions of a backend
-    "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "exact_sum", "format_entries",
+    "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "format_entries",
     "isotonic", "line_profiles", "pack_words", "read_guesses", "read_rows", "reseeded_losses", "rewrite_lines",
     "row_losses", "score_lines", "take_column", "write_rows",
 ]  # fmt: skip

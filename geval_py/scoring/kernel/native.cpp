@@ -21,7 +21,6 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"score_lines", score_lines<true>, METH_VARARGS, nullptr},
     {"read_guesses", read_guesses, METH_VARARGS, nullptr},
     {"bucket_shares", bucket_shares, METH_VARARGS, nullptr},
-    {"exact_sum", exact_sum, METH_O, nullptr},
     {"isotonic", isotonic, METH_VARARGS, nullptr},
     {"token_table", token_table, METH_NOARGS, nullptr},
     {"number_tokens", number_tokens, METH_VARARGS, nullptr},

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from math import fsum, inf, log, nan
+from math import inf, log, nan
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from geval_py.errors import MalformedLineError
@@ -339,20 +339,6 @@ def format_entries(words: bytes, numbers: Doubles, least: float, most: float) ->
         raise ValueError("words and numbers differ in number, or a number is out of range")
     digits = (repr(value + 0.0).removesuffix(".0") for value in values)  # + 0.0: no "-0"
     return " ".join([f"{word}:{number}" for word, number in zip(texts, digits, strict=True)])
-
-
-def exact_sum(numbers: Doubles) -> float:
-    """Return the sum of numbers, rounded once, whatever their order; inf or -inf beyond the range of a double.
-
-    NaN if a number is NaN, or for inf and -inf together.
-
-    >>> exact_sum(array("d", [1e100, 1, -1e100]))
-    1.0
-    """
-    try:
-        return fsum(numbers)
-    except (OverflowError, ValueError):
-        return float(sum(numbers))
 
 
 def isotonic(values: Doubles, weights: Doubles) -> array[float]:

@@ -250,9 +250,15 @@ class Metric(NamedTuple):
         return map(self.of_line, *statistics.columns)
 
 
-def total(numbers: Iterable[float]) -> float:
-    """Sum exactly, so that the order of the terms cannot matter; inf beyond the range of a double."""
-    return backends.exact_sum(numbers if isinstance(numbers, array) else array("d", numbers))
+def total(numbers: Sequence[float]) -> float:
+    """Return the sum of numbers, rounded once, whatever their order; inf or -inf beyond the range of a double.
+
+    NaN if a number is NaN, or for inf and -inf together.
+    """
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):
+        return float(sum(numbers))
 
 
 def exp(exponent: Number) -> Number:
