@@ -1,10 +1,9 @@
-// Fuzz the tables of words and numbers: the numbers of words, the rows of ARPA
-// files, the search for keys, and the two sums whose result is exact. The first byte of an input chooses.
+// Fuzz the tables of words and numbers: the numbers of words, the rows of ARPA files, and the search for keys. The first
+// byte of an input chooses.
 
 #include <map>
 
 #include "../../geval_py/scoring/kernel/arpa_rows.hpp"
-#include "../../geval_py/scoring/kernel/isotonic.hpp"
 #include "../../geval_py/scoring/kernel/key_index.hpp"
 #include "../../geval_py/scoring/kernel/word_table.hpp"
 #include "kernel.hpp"
@@ -89,23 +88,7 @@ void check_keys(Rest rest) {
     }
 }
 
-// The nearest rising values rise, have the same mean, and stay as they are.
-void check_isotonic(Rest rest) {
-    std::vector<double> values, weights;
-    for (; rest.size > 1;) {
-        values.push_back(rest.byte() / 16.0);
-        weights.push_back((1 + rest.byte()) / 64.0);
-    }
-    const std::vector<double> found = isotonic(values.data(), weights.data(), values.size());
-    EXPECT(found.size() == values.size() && std::is_sorted(found.begin(), found.end()));
-    double before = 0, after = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) before += weights[i] * values[i], after += weights[i] * found[i];
-    EXPECT(is_close(before, after, 1e-9));
-    const std::vector<double> again = isotonic(found.data(), weights.data(), found.size());
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT(is_close(again[i], found[i], 1e-12));
-}
-
-constexpr void (*TABLES[])(Rest) = {check_words, check_arpa, check_keys, check_isotonic};
+constexpr void (*TABLES[])(Rest) = {check_words, check_arpa, check_keys};
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 // block of lines. Parts named *_calls.hpp take arguments from Python and return objects to it; the others do without.
 
 #include "calls.hpp"
-#include "fit_calls.hpp"
 #include "line_calls.hpp"
 #include "ngram_calls.hpp"
 #include "row_calls.hpp"
@@ -21,7 +20,6 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"score_lines", score_lines<true>, METH_VARARGS, nullptr},
     {"read_guesses", read_guesses, METH_VARARGS, nullptr},
     {"bucket_shares", bucket_shares, METH_VARARGS, nullptr},
-    {"isotonic", isotonic, METH_VARARGS, nullptr},
     {"token_table", token_table, METH_NOARGS, nullptr},
     {"number_tokens", number_tokens, METH_VARARGS, nullptr},
     {"token_names", of_tokens<false>, METH_VARARGS, nullptr},
