@@ -17,9 +17,6 @@ def bounded_losses(
 def score_lines(
     outputs: Bytes, expected: bytes, bits: int, first_line: int
 ) -> tuple[array[float], array[int], int]: ...
-def reseeded_losses(
-    outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
-) -> tuple[array[float], ...]: ...
 def line_profiles(
     outputs: Bytes, expected: bytes, bits: int, first_line: int, draws: int
 ) -> tuple[tuple[array[float], ...], array[float]]: ...

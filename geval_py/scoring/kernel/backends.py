@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         count_lines,
         format_entries,
         read_guesses,
-        reseeded_losses,
         score_lines,
     )
     from geval_py.scoring.kernel.rewriting import rewrite_lines
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [  # the functions of a backend
     "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "format_entries",
-    "line_profiles", "pack_words", "read_guesses", "read_rows", "reseeded_losses", "rewrite_lines",
+    "line_profiles", "pack_words", "read_guesses", "read_rows", "rewrite_lines",
     "row_losses", "score_lines", "take_column", "write_rows",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"

@@ -15,7 +15,6 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"read_number", read_number, METH_VARARGS, nullptr},
     {"count_lines", count_lines, METH_VARARGS, nullptr},
     {"line_profiles", line_profiles, METH_VARARGS, nullptr},
-    {"reseeded_losses", reseeded_losses, METH_VARARGS, nullptr},
     {"bounded_losses", score_lines<false>, METH_VARARGS, nullptr},
     {"score_lines", score_lines<true>, METH_VARARGS, nullptr},
     {"read_guesses", read_guesses, METH_VARARGS, nullptr},

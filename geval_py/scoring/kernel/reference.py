@@ -79,17 +79,6 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
     return losses, max((bound for _, bound, _ in of_lines), default=0.0), sum(far for _, _, far in of_lines)
 
 
-def reseeded_losses(
-    outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
-) -> tuple[array[float], ...]:
-    """Score a block as :func:`bounded_losses` does, with the seeds of lines 1, 2, … lines further down the file.
-
-    Returns the losses under each of so many ``seeds``.
-    """
-    bounded_losses(outputs, expected, bits, first_line)  # raises, with the right line numbers
-    return tuple(bounded_losses(outputs, expected, bits, first_line + further)[0] for further in range(1, seeds + 1))
-
-
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
     """Score a block as :func:`bounded_losses`, and flag what deserves a second look on each line.
 
