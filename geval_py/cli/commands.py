@@ -38,7 +38,7 @@ COMMANDS = {  # what each does, and its module
     "check": ("every problem of a submission, without its answers", "geval_py.cli.check"),
     "compare": ("which outputs are better, and whether by more than chance", "geval_py.cli.compare"),
     "completion": ("completions of a shell: bash, zsh or fish", "geval_py.cli.completion"),
-    "convert": ("an output in another format: TSV, JSON lines, Parquet or CSV", "geval_py.cli.convert"),
+    "convert": ("an output in another format: TSV, JSON lines or CSV", "geval_py.cli.convert"),
     "help": ("what a command does, and its options", "geval_py.cli.help"),
     "lm": ("n-gram language models, and the perplexity of texts", "geval_py.cli.lm"),
     "luck": ("how much hash collisions changed scores", "geval_py.cli.luck"),

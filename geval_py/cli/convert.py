@@ -16,11 +16,11 @@ from geval_py.text import named
 make_convert_parser = parser_maker(
     "convert",
     """\
-Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines),
-.parquet or .csv; all but Parquet may be compressed, by one more ending (.xz, .gz, .bz2 or .zst). N-best lists
+Write an output in another format, which the ending of the new file names: .tsv, .jsonl (JSON lines)
+or .csv. It may be compressed, by one more ending (.xz, .gz, .bz2 or .zst). Parquet (.parquet), n-best lists
 (.nbest, .words.nbest), lists in JSON (.json) and predictions of BabyLM (.predictions.json) are only read.""",
     """\
-  geval convert out.tsv out.parquet    a row a line, with lists of words and of probabilities
+  geval convert out.parquet out.tsv    from lists of words and of probabilities
   geval convert predictions.csv out.tsv.xz
                                        class probabilities, as id,label,p or a column a class
 """,

@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 from geval_py.errors import DataError, MissingFileError
 from geval_py.reading import answers, parquet, rewriting, rows, tool_files
 from geval_py.reading.lines import read_lines
-from geval_py.reading.rows import Lines
 from geval_py.reading.sources import (
     STANDARD_INPUT,
-    ReadRows,
     VirtualFile,
     find_file,
     format_ending,
@@ -33,21 +31,19 @@ from geval_py.text import named
 class Format(NamedTuple):
     """A format of outputs: the functions that read and write the lines of its files.
 
-    ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output; it raises TooLargeError for a
-    file that unpacks to more bytes. ``write`` writes rows (their lines, parsed; Parquet takes them by the batch) and
-    returns their number; without it the format is only read.
-    ``read_rows`` yields rows in buffers, or text where they are in another form, for a format that has them so.
+    ``read(path, max_bytes=…)`` yields the lines of a file, in the grammar of an output, as texts or as bytes of many
+    lines; it raises TooLargeError for a file that unpacks to more bytes. ``write`` writes rows (their lines, parsed)
+    and returns their number; without it the format is only read.
     ``notes`` yields what a user should know of a file.
     """
 
-    read: Callable[..., Lines]
+    read: Callable[..., Iterable[str | bytes]]
     write: Callable[[Any, rewriting.Draft], int] | None = None
-    read_rows: ReadRows | None = None
     notes: Callable[..., Iterable[str]] | None = None
 
 
 _JSON_LINES = Format(tool_files.read_json_lines, rows.write_json_lines)
-_PARQUET = Format(parquet.read_parquet, parquet.write_parquet, parquet.read_parquet_rows)
+_PARQUET = Format(parquet.read_parquet)
 FORMATS = {  # by the endings of files
     ".jsonl": _JSON_LINES,
     ".ndjson": _JSON_LINES,
@@ -73,7 +69,7 @@ def format_of(path: str) -> Format | None:
 def as_lines(path: str) -> str:
     """Return the path of an output or, in the place of one in another format, its lines."""
     format = format_of(path)
-    return path if format is None else VirtualFile(path, format.read, read_rows=format.read_rows)
+    return path if format is None else VirtualFile(path, format.read)
 
 
 def notes_on(path: str) -> list[str]:

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
 from geval_py.reading.remote import read_bytes
 from geval_py.reading.sources import (
-    ListedRows,
     Source,
-    VirtualFile,
     changed,
     is_remote,
     naming,
@@ -46,13 +44,12 @@ class LineReader(AbstractContextManager["LineReader"]):
     """Reads one file, or its parts one after another, in blocks of whole lines, each ended by LF.
 
     ``header`` is the first name of the header line to skip, if the file, or a part, begins with it. With ``digest``,
-    ``sha256`` is the digest of all decompressed bytes. ``source`` is the part that is being read. ``takes_rows`` is
-    whether who reads takes rows in buffers, too. Raises TooLargeError for a compressed file that unpacks to more than
-    ``max_bytes``, and for a line longer than MAX_LINE_BYTES, and UnsupportedEncodingError.
+    ``sha256`` is the digest of all decompressed bytes. ``source`` is the part that is being read. Raises
+    TooLargeError for a compressed file that unpacks to more than ``max_bytes``, and for a line longer than
+    MAX_LINE_BYTES, and UnsupportedEncodingError.
     """
 
     source: Source
-    takes_rows = False
 
     def __init__(
         self, path: str, *, header: str | None = None, digest: bool = False, max_bytes: int | None = None
@@ -155,23 +152,6 @@ class LineReader(AbstractContextManager["LineReader"]):
                 block = bytes(whole_lines(block + self._read_line()))
             if block or not self.next_part():
                 return block
-
-    def rows(self) -> Iterator[ListedRows | bytes] | None:
-        """Read the whole file as rows in buffers, or as text where they are in another form.
-
-        None without ``takes_rows``, or for a file that is read as lines alone. A byte order mark at the start of the
-        first word is dropped.
-        """
-        if not self.takes_rows or not isinstance(self.path, VirtualFile) or self.path.read_rows is None:
-            return None
-        rows = self.path.read_rows(str(self.path))
-        first = next(rows, b"")
-        if (
-            not isinstance(first, bytes)
-            and bytes(first.text[first.starts[first.offsets[0]] :][:3]) == BYTE_ORDER_MARK
-        ):
-            first = first.lines(len(first.offsets) - 1)
-        return chain([first.removeprefix(BYTE_ORDER_MARK) if isinstance(first, bytes) else first], rows)
 
     def take(self, lines: int) -> bytes:
         """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""

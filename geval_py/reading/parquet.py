@@ -1,4 +1,4 @@
-"""Parquet, read and written by pyarrow: outputs, a row a line, and answers, a column of texts or numbers.
+"""Parquet, read by pyarrow: outputs, a row a line, and answers, a column of texts or numbers.
 
 An output has columns of lists, of words and of their numbers, or a column of maps, with the keys of JSON lines
 (:mod:`geval_py.reading.formats`); other columns are left out. The details that lighteval logs
@@ -20,10 +20,8 @@ from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileEr
 from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
-from geval_py.reading.rewriting import Draft
-from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
-from geval_py.reading.sources import ListedRows, is_regular, is_remote, naming
-from geval_py.reading.wordprobs import WordProbs
+from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, WORDS
+from geval_py.reading.sources import is_regular, is_remote, naming
 from geval_py.text import shorten
 from geval_py.version import installs
 
@@ -34,7 +32,6 @@ BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number, and its pl
 ROWS_OF_BATCH, BYTES_OF_BATCH = 2048, 1 << 23
 BUFFER_BYTES = 1 << 18  # read at once of a column, which pyarrow would otherwise read whole
 ROWS_OF_TEXT = 64  # that are Python's objects at once
-ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
 
 
 def import_pyarrow() -> Any:
@@ -177,10 +174,68 @@ def _output_columns(schema: Any) -> list[str]:
     return names
 
 
-def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
-    """Yield the lines of an output in Parquet; raises as :func:`opened_columns`, with the row and column."""
+def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[bytes]:
+    """Yield the lines of an output in Parquet, encoded, a batch of rows at a time.
+
+    Raises as :func:`opened_columns`, with the row and column.
+    """
+    number = 1
     with opened_columns(path, max_bytes=max_bytes) as (_, batches, _):
-        yield from lines_of_batches(path, batches)
+        for batch in batches:
+            with pyarrow_errors(path):
+                text = _joined_rows(batch)
+            if text is None:
+                text = "".join([f"{line}\n" for line in lines_of_batches(path, [batch], number)]).encode()
+            yield text
+            number += batch.num_rows
+
+
+def _joined_rows(batch: Any) -> bytes | None:
+    """Write the rows of a batch as lines, by Arrow's own functions, with numbers that read back the same.
+
+    Returns None if a row may be no line, or if rows have several forms: :func:`lines_of_batches` takes all of them.
+    """
+    import numpy as np
+    from pyarrow import ListArray, array, compute, float64, int32, string, types
+
+    names = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
+    units = [name for name in names if name != WORDS]
+    if len(units) != 1 or any(batch.column(name).null_count for name in names):
+        return None
+    lists, words = batch.column(units[0]), batch.column(WORDS) if WORDS in names else None
+    is_map, is_vector = types.is_map(lists.type), units[0] == BUCKETS
+    if is_map + is_vector + (words is not None) != 1:
+        return None
+    offsets = np.from_dlpack(lists.offsets)
+    sizes, total = np.diff(offsets), int(offsets[-1] - offsets[0])
+    starts = offsets[:-1] - offsets[0]
+    if not sizes.all() or (words is not None and not np.array_equal(np.diff(np.from_dlpack(words.offsets)), sizes)):
+        return None
+    if is_map:
+        columns = [child.slice(offsets[0], total) for child in (lists.keys, lists.items)]
+    else:
+        columns = [column.flatten() for column in (words, lists) if column is not None]
+    numbers = columns.pop().cast(float64(), safe=False)
+    texts = [column.cast(string()) for column in columns]
+    if any(column.null_count for column in (numbers, *texts)):
+        return None
+    values = np.from_dlpack(numbers)
+    least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    are_probabilities = (least >= 0) & (most > 0) & (most <= 1)
+    if not np.isfinite(values).all() or (not is_vector and (are_probabilities != (units[0] == PROBABILITIES)).any()):
+        return None
+    entries = numbers.cast(string())
+    for words in texts:
+        if any(mark in bytes(words.buffers()[2] or b"") for mark in (b" ", b"\n", b"\r")):
+            return None
+        entries = compute.binary_join_element_wise(words, entries, ":")
+    if is_map:
+        ids = np.asarray(np.from_dlpack(texts[0].dictionary_encode().indices), np.int64)
+        if compute.count_distinct(array(np.repeat(starts, sizes) + ids * total)).as_py() < total:
+            return None  # a word is twice in a map
+    lines = compute.binary_join(ListArray.from_arrays(array(np.append(starts, total), int32()), entries), " ")
+    text: bytes = compute.binary_join_element_wise(lines, "", "\n").buffers()[2].to_pybytes()
+    return text
 
 
 def logs_answers_alone(path: str) -> bool:
@@ -189,57 +244,6 @@ def logs_answers_alone(path: str) -> bool:
         first = next(python_values(path, batches), None) if names[0].startswith(f"{DOC}.") else None
         doc = first and first[DOC]
         return doc is not None and len(doc[CHOICES] or ()) == 1
-
-
-def read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
-    """Yield the rows of an output in Parquet in its buffers or, where these are no lists of one kind, as lines."""
-    number = 1
-    with opened_columns(path) as (_, batches, _):
-        for batch in batches:
-            listed = _listed_rows(path, batch, number)
-            yield _encoded(path, batch, number) if listed is None else listed
-            number += batch.num_rows
-
-
-def _listed_rows(path: str, batch: Any, number: int) -> ListedRows | None:
-    """Return the rows of a batch in its buffers; None for another form than lists of words and of their numbers."""
-    filled = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
-    units = [name for name in filled if name != WORDS]
-    if WORDS not in filled or len(units) != 1 or units[0] not in UNITS:
-        return None
-    words, numbers = batch.column(WORDS), batch.column(units[0])
-    if (
-        hasattr(numbers, "keys")
-        or words.null_count
-        or numbers.null_count
-        or not words.offsets.equals(numbers.offsets)
-    ):
-        return None
-    texts, values = words.values, numbers.values
-    if hasattr(texts, "dictionary"):
-        with pyarrow_errors(path):
-            texts = texts.dictionary_decode()
-    types = import_pyarrow().types
-    if texts.null_count or values.null_count or not (types.is_float32(values.type) or types.is_float64(values.type)):
-        return None
-    import numpy as np
-
-    def numbers_of(array: Any, kind: Any, count: int) -> Any:
-        """Return an array's buffer of numbers; its to_numpy would import pandas."""
-        return np.frombuffer(array.buffers()[1] or bytes(8), kind)[array.offset : array.offset + count].data
-
-    return ListedRows(
-        offsets=numbers_of(words.offsets, words.offsets.type.to_pandas_dtype(), batch.num_rows + 1),
-        starts=numbers_of(texts, np.int64 if types.is_large_string(texts.type) else np.int32, len(texts) + 1),
-        text=memoryview(texts.buffers()[2] or b""),
-        values=numbers_of(values, values.type.to_pandas_dtype(), len(values)),
-        probabilities=units[0] == PROBABILITIES,
-        lines=lambda count: _encoded(path, batch.slice(0, count), number),
-    )
-
-
-def _encoded(path: str, batch: Any, number: int) -> bytes:
-    return "".join([f"{line}\n" for line in lines_of_batches(path, [batch], number)]).encode()
 
 
 def lines_of_batches(path: str, batches: Iterable[Any], first: int = 1) -> Iterator[str]:
@@ -264,42 +268,3 @@ def python_values(path: str, arrays: Iterable[Any]) -> Iterator[Any]:
         for start in range(0, len(array), ROWS_OF_TEXT):
             with pyarrow_errors(path):
                 yield from array.slice(start, ROWS_OF_TEXT).to_pylist()
-
-
-def write_parquet(batches: Iterable[ListedRows | list[WordProbs]], file: Draft) -> int:
-    """Write rows, by the batch, with a column for each key; return their number."""
-    pa = import_pyarrow()
-    from pyarrow.parquet import ParquetWriter
-
-    numbers = pa.list_(pa.float64())
-    schema = pa.schema([(name, pa.list_(pa.string()) if name == WORDS else numbers) for name in KEYS])
-    with ParquetWriter(file.stream, schema) as writer:
-        group, size, count = [], 0, 0
-        for some in batches:
-            if isinstance(some, ListedRows):
-                batch = pa.RecordBatch.from_pydict(_columns(some), schema)
-            else:
-                batch = pa.RecordBatch.from_pylist(list(map(rows.values_of, some)), schema)
-            group.append(batch)
-            size, count = size + batch.nbytes, count + batch.num_rows
-            if size >= BYTES_OF_GROUP or len(group) * ROWS_OF_BATCH >= ROWS_OF_GROUP:
-                writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
-                group, size = [], 0
-        if group:
-            writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
-    return count
-
-
-def _columns(batch: ListedRows) -> dict[str, Any]:
-    """Return the column of each key; the buffers have offsets and starts of four bytes, and numbers of eight."""
-    pa = import_pyarrow()
-    offsets, starts, text, numbers = map(pa.py_buffer, batch[:4])
-    places = pa.Array.from_buffers(pa.int32(), len(batch.offsets), [None, offsets])
-    entries = {
-        WORDS: pa.StringArray.from_buffers(len(batch.values), starts, text),
-        PROBABILITIES if batch.probabilities else LOGARITHMS: pa.DoubleArray.from_buffers(
-            pa.float64(), len(batch.values), [None, numbers]
-        ),
-    }
-    lists = {name: pa.ListArray.from_arrays(places, column) for name, column in entries.items()}
-    return dict.fromkeys(KEYS, [None] * (len(batch.offsets) - 1)) | lists

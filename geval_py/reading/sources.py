@@ -49,41 +49,19 @@ _REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
 _PART = rf"(?s)(.*[^/\\])-([0-9]+|\*)(-of-([0-9]+)((?:\.[^-/\\]*?)?)(?:{_ANY_COMPRESSION})?)"
 
 
-class ListedRows(NamedTuple):
-    """Rows in buffers, as Arrow lays them out.
-
-    Row i has the entries from ``offsets[i]`` to before ``offsets[i + 1]``. The word of entry k is
-    ``text[starts[k] : starts[k + 1]]``, in UTF-8, and its number is ``values[k]``. The numbers in ``offsets`` and
-    ``starts`` are int32 or int64, those in ``values`` float32 or float64. ``probabilities`` tells whether these are
-    probabilities, or logarithms. ``lines(n)`` encodes the first n rows as lines; it raises UnreadableFileError for a
-    row that is no line.
-    """
-
-    offsets: memoryview[int]
-    starts: memoryview[int]
-    text: bytes | memoryview
-    values: memoryview[float]
-    probabilities: bool
-    lines: Callable[[int], bytes]
-
-
-ReadRows: TypeAlias = Callable[[str], Iterator[ListedRows | bytes]]
-
-
 class VirtualFile(str):
     """What is read as lines in the place of a path: a file in another format than TSV, or lines in memory.
 
-    Messages show the text as the path. ``read(path, *options, max_bytes=…)`` yields the lines of a file, as often as
-    it is called; it raises TooLargeError for a file that unpacks to more than ``max_bytes``. ``options`` are what
-    else the lines depend on. ``list_files`` returns the paths of the files that are read. ``read_rows``, if the
-    format has it, yields the lines as rows in buffers, or as text where they are in another form.
+    Messages show the text as the path. ``read(path, *options, max_bytes=…)`` yields the lines of a file, or bytes
+    of many lines, each ended by LF, as often as it is called; it raises TooLargeError for a file that unpacks to more
+    than ``max_bytes``. ``options`` are what else the lines depend on. ``list_files`` returns the paths of the files
+    that are read.
     :func:`memory_file` makes lines in memory.
     """
 
     read: Callable[..., Iterable[Any]]
     options: tuple[str, ...]
     list_files: Callable[[str], tuple[str, ...]] | None
-    read_rows: ReadRows | None
     token: str  # what tells lines in memory from others; empty for a file
 
     def __new__(
@@ -92,11 +70,10 @@ class VirtualFile(str):
         read: Callable[..., Iterable[Any]],
         options: tuple[str, ...] = (),
         list_files: Callable[[str], tuple[str, ...]] | None = None,
-        read_rows: ReadRows | None = None,
         token: str = "",
     ) -> VirtualFile:
         self = super().__new__(cls, path)
-        self.read, self.options, self.list_files, self.read_rows = read, options, list_files, read_rows
+        self.read, self.options, self.list_files = read, options, list_files
         self.token = token
         return self
 
@@ -111,6 +88,9 @@ class VirtualFile(str):
         lines: list[str] = []
         size = 0
         for line in self.read(str(self), *self.options, max_bytes=max_bytes):
+            if isinstance(line, bytes):
+                yield line
+                continue
             lines.append(line)
             size += len(line)
             if size >= ENCODED_CHARACTERS:

@@ -26,7 +26,6 @@ from geval_py.reading.lines import (
     read_lines_between,
     whole_lines,
 )
-from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
 Item = TypeVar("Item")
@@ -44,16 +43,14 @@ class Block(NamedTuple):
     Workers make a block of the lines that they count; then this process numbers it and adds the ``expected`` lines.
     The first ``known`` of these are real, the others stand-ins. ``part`` is the path of the part of the output that
     holds the lines, or of the output; the parts before it have ``lines_before`` lines. ``position`` is the number of
-    stored bytes up to their end, where that can be known. ``outputs`` is empty where the lines are the ``rows`` of a
-    format that has them in buffers, and where workers elsewhere have them; ``where`` says how they find them.
-    ``beside`` is what a caller added for the work.
+    stored bytes up to their end, where that can be known. ``outputs`` is empty where workers elsewhere have the
+    lines; ``where`` says how they find them. ``beside`` is what a caller added for the work.
     """
 
     part: str
     lines: int
     position: int | None
     outputs: Bytes = b""
-    rows: ListedRows | None = None
     where: Any = None
     first_line: int = 1
     lines_before: int = 0
@@ -134,9 +131,9 @@ def _numbered(
         if matched and known < lines:
             # The first line beyond the expected ones is worked on too: its own error says more.
             lines = known + 1
-            whole = bytes(block.outputs) if block.rows is None else block.rows.lines(lines)
+            whole = bytes(block.outputs)
             text = whole[: end_of_lines(whole, 0, lines)[0]]
-            yield block._replace(lines=lines, outputs=text, rows=None, expected=answers + STAND_IN)
+            yield block._replace(lines=lines, outputs=text, expected=answers + STAND_IN)
             break
         yield block
     if not matched or expected is None:
@@ -182,14 +179,6 @@ class Threads:
 
 def _read(outputs: LineReader, map_in_pool: Callable[..., Iterator[Any]] | None = None) -> Iterator[Block]:
     """Read the lines of an output, in order; a pool's threads read what follows the first lines of a plain file."""
-    if (batches := outputs.rows()) is not None:
-        for batch in batches:
-            if not isinstance(batch, bytes):
-                yield Block(str(outputs.path), len(batch.offsets) - 1, None, rows=batch)
-            elif batch:
-                yield Block(str(outputs.path), backends.count_lines(batch), None, batch)
-        outputs.check_unchanged()
-        return
     while text := outputs.block():
         path, read_at = outputs.source.path, outputs.source.read_at
         lines, view = backends.count_lines(text), memoryview(text)

@@ -24,7 +24,7 @@ from geval_py.reading.sources import can_be_reread, format_ending, is_part_of
 from geval_py.reading.splits import Split, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, Threads, Workers, map_blocks
 from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.metrics.base import HashedColumn, LineStatistics, Metric, StatisticsColumn
+from geval_py.scoring.metrics.base import LineStatistics, Metric, StatisticsColumn
 from geval_py.scoring.scores import MetricScore, ScoredOutput, Signature, evaluations_of
 from geval_py.text import visible
 
@@ -172,9 +172,6 @@ def score_output(
         digest = workers.digest(outputs) if sign else None
         columns = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
         work = partial(score_blocks, columns, split.expected, raw_filters)
-        # Rows in buffers have no texts, and only metrics on hashed words take them.
-        takes_rows = all(isinstance(column, HashedColumn) for column in columns)
-        outputs.takes_rows = is_local and takes_rows and not (sign or kept or selections)
         statistics: list[LineStatistics] = []
         lines = lines_read = 0
         input_lines = inputs.lines() if reads_input else repeat("")
@@ -264,10 +261,9 @@ def score_blocks(
     for block in blocks:
         scored: list[LineStatistics] = []
         errors: list[MalformedLineError] = []
-        outputs: Any = block.outputs if block.rows is None else block.rows  # which only some columns take
         for column, names in columns.items():
             try:
-                scored.append(column.statistics(outputs, block.expected, block.first_line))
+                scored.append(column.statistics(block.outputs, block.expected, block.first_line))
             except MalformedLineError as error:
                 is_read = error.role == "output" and error.is_numbered and not by_line
                 if is_read or error.line < block.first_line + block.known:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
 
 from geval_py.errors import EmptyFileError, UsageError
-from geval_py.reading import compression, formats, parquet, rewriting
+from geval_py.reading import compression, formats, rewriting
 from geval_py.reading.lines import LineReader, decode_lines
 from geval_py.reading.rows import rows_of_lines
-from geval_py.reading.sources import STANDARD_INPUT, ListedRows, format_ending, name_of
-from geval_py.reading.wordprobs import WordProbs, number_advice
+from geval_py.reading.sources import STANDARD_INPUT, format_ending, name_of
+from geval_py.reading.wordprobs import number_advice
 from geval_py.scoring.kernel import backends
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shorten, shown, some_of
@@ -123,9 +123,6 @@ def convert(source: str, target: str) -> int:
     """
     path, format = formats.find_output(source), formats.format_of(target)
     codec = compression.compression_by_ending(target)
-    is_parquet = format is not None and format.write is parquet.write_parquet
-    if codec is not None and is_parquet:
-        raise UsageError(message=f"parquet compresses by itself: leave the ending of {codec} out")
     if target == STANDARD_INPUT:
         raise UsageError(message="name a file to write: its ending is the format")
     if format is None and not name_of(target).endswith(".tsv"):
@@ -141,7 +138,7 @@ def convert(source: str, target: str) -> int:
                 count += backends.count_lines(text)
         else:
             lines = (line for text in _texts(reader) for line in decode_lines(text))
-            count = format.write(_batches(path, reader) if is_parquet else rows_of_lines(path, lines), file)
+            count = format.write(rows_of_lines(path, lines), file)
         if not count:
             raise EmptyFileError(what="output", path=path)
     return count
@@ -149,22 +146,8 @@ def convert(source: str, target: str) -> int:
 
 def _texts(reader: LineReader) -> Iterator[bytes]:
     """Yield the lines of an output, decoded and encoded again, several in a text."""
-    reader.takes_rows = True
-    for rows in reader.rows() or iter(reader.block, b""):
-        if isinstance(rows, bytes):
-            yield str(rows, "utf-8", "replace").replace("\r", "").encode()
-        else:
-            text, fault = backends.write_rows(rows)
-            yield text if fault < 0 else rows.lines(len(rows.offsets) - 1)  # which says what is wrong
-
-
-def _batches(path: str, reader: LineReader) -> Iterator[ListedRows | list[WordProbs]]:
-    """Yield the rows of an output by the batch: in buffers or, if they are of several kinds, parsed."""
-    number = 1
-    while lines := reader.take(parquet.ROWS_OF_BATCH):
-        parsed = rows_of_lines(path, decode_lines(lines), number)
-        yield backends.read_rows(lines) or [row for _, row in parsed]
-        number += parquet.ROWS_OF_BATCH
+    while text := reader.block():
+        yield str(text, "utf-8", "replace").replace("\r", "").encode()
 
 
 def encoded_lines(lines: Any, what: str, vocabulary: Vocabulary | None = None) -> Iterator[bytes]:

@@ -58,7 +58,7 @@ def test_the_metrics_that_failed_are_named(cluster):
     assert (caught.value.metrics, caught.value.line) == (("RMSE",), 1)
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("ending", [".jsonl", ".csv.gz"])
 def test_one_worker_reads_another_format(ending, cluster, tmp_path):
     split = write(tmp_path, b"the:0.5 a:0.25 :0.25\nb:0.5\n" * 300, 0)
     convert(split.outputs[0].path, f"{tmp_path}/new{ending}")

@@ -60,24 +60,6 @@ def array_losses(
     bits: int,
     unit: int,
 ) -> tuple[array[float], float, int]: ...
-def row_losses(
-    offsets: memoryview[int],
-    starts: memoryview[int],
-    text: Bytes,
-    values: memoryview[float],
-    probabilities: bool,
-    expected: bytes,
-    bits: int,
-    first_line: int,
-) -> tuple[array[float], float, int, int]: ...
-def write_rows(
-    offsets: memoryview[int],
-    starts: memoryview[int],
-    text: Bytes,
-    values: memoryview[float],
-    probabilities: bool,
-) -> tuple[bytes, int]: ...
-def read_rows(lines: bytes) -> tuple[array[int], array[int], bytes, array[float], bool] | None: ...
 def token_table() -> object: ...
 def number_tokens(
     table: object, text: bytes, separators: bytes, seen: bytearray = ..., least: int = ...

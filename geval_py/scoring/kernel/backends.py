@@ -16,7 +16,6 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.scoring.kernel.listed_rows import read_rows, row_losses, write_rows
     from geval_py.scoring.kernel.packed_words import array_losses, pack_words
     from geval_py.scoring.kernel.profile import line_profiles
     from geval_py.scoring.kernel.reference import (
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = [  # the functions of a backend
     "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "format_entries",
-    "line_profiles", "pack_words", "read_guesses", "read_rows", "rewrite_lines",
-    "row_losses", "score_lines", "take_column", "write_rows",
+    "line_profiles", "pack_words", "read_guesses", "rewrite_lines",
+    "score_lines", "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
-PYTHON = ("reference", "profile", "tokens", "listed_rows", "rewriting", "packed_words")  # the last one imports numpy
+PYTHON = ("reference", "profile", "tokens", "rewriting", "packed_words")  # the last one imports numpy
 
 
 @cache

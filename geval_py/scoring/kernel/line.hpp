@@ -179,37 +179,6 @@ class Line {
         return std::numeric_limits<double>::quiet_NaN();
     }
 
-    // Scores the line that has so many entries: value(i) is a number, hashes[i] the hash of its word under the line's seed,
-    // and sizes[i] the size of that, 0 for the rest. False if a number is not finite, or if the numbers are not the
-    // probabilities, or logarithms, that they should be.
-    template <typename Value>
-    bool score_entries(const Value& value, const std::uint32_t* hashes, const std::uint32_t* sizes, std::size_t count,
-                       Text expected, const char* expected_limit, std::uint32_t seed, bool probabilities, double& loss) {
-        double least = INFINITE, most = -INFINITE, total = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            const double number = value(i);
-            least = std::min(least, number), most = std::max(most, number);
-            total += number;
-        }
-        total_ = total;
-        probabilities_ = least >= 0 && most > 0 && most <= 1;
-        if (probabilities_ != probabilities || total != total) return false;
-        values_.clear(), hits_.clear(), rests_.clear();
-        for (std::size_t i = 0; !probabilities && i < count; ++i) {
-            if (!std::isfinite(value(i))) return false;
-            values_.add(value(i));
-        }
-        expected = decode(expected, expected_limit, expected_copy_);
-        const std::uint32_t mask = mask_, bucket = murmur3(expected, seed);
-        for (std::size_t i = 0; i < count; ++i) {
-            if (sizes[i] && ((hashes[i] ^ bucket) & mask)) continue;
-            (sizes[i] ? hits_ : rests_).add(value(i));
-        }
-        unsigned flags = 0;
-        loss = entries_loss(flags);
-        return true;
-    }
-
     // The line read last, for profiles: the values; the number of each one's word, NO_WORD for the rest; the distinct
     // words; and the number of the expected word, if it is listed.
     const Numbers& values() const { return values_; }

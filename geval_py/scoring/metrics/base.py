@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.lines import Bytes
-from geval_py.reading.sources import ListedRows
 from geval_py.scoring.kernel import backends
 
 if TYPE_CHECKING:
@@ -322,11 +321,6 @@ class HashedColumn(NamedTuple):
 
     bits: int
 
-    def statistics(self, outputs: Bytes | ListedRows, expected: bytes, first_line: int) -> LineStatistics:
-        if isinstance(outputs, ListedRows):
-            losses, bound, far_above_one, fault = backends.row_losses(outputs, expected, self.bits, first_line)
-            if fault >= 0:  # the lines have the error
-                return self.statistics(outputs.lines(len(losses)), expected, first_line)
-        else:
-            losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
         return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)

@@ -16,10 +16,12 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from processes import is_alive
 
-from geval_py import evaluate
+from geval_py import evaluate, read_output
 from geval_py.board.intake import child as child_process
 from geval_py.board.intake import fork_server
 from geval_py.board.intake import sandbox as isolation
@@ -103,14 +105,19 @@ def test_other_formats_are_received_and_scored(look, tmp_path):
     """A child reads them within its limits, and the score is that of the TSV."""
     (tmp_path / "out.tsv").write_bytes(BIGRAM)
     files = {OUT: BIGRAM}
-    for ending in (".jsonl.xz", ".parquet", ".csv"):
+    rows = list(read_output(tmp_path / "out.tsv"))
+    columns = {"words": [row.words for row in rows], "probabilities": [row.values for row in rows]}
+    pq.write_table(pa.table(columns), tmp_path / "out.parquet")
+    files["dev-0/out-of=parquet.parquet"] = (tmp_path / "out.parquet").read_bytes()
+    for ending in (".jsonl.xz", ".csv"):
         convert(str(tmp_path / "out.tsv"), str(tmp_path / f"new{ending}"))
         files[f"dev-0/out-of={ending[1:]}{ending}"] = (tmp_path / f"new{ending}").read_bytes()
     findings = look(files)
     assert [problem["severity"] for problem in findings.problems if problem["severity"] == "error"] == []
     assert len({one.score for one in findings.scored if one.metric == METRICS[0]}) == 1
     assert len(findings.scored) == 8
-    assert len({one.output_sha256 for one in findings.scored if one.file != OUT}) == 1  # of the lines
+    of_lines = {one.output_sha256 for one in findings.scored if one.file.endswith((".jsonl.xz", ".csv"))}
+    assert len(of_lines) == 1  # Parquet's numbers have another notation
 
 
 BAD_FORMATS = {
