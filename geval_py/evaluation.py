@@ -44,11 +44,11 @@ def evaluate(
 ) -> Evaluation:
     """Score one output of a challenge.
 
-    ``challenge`` is a Challenge or its folder, ``test`` the name of the test set. ``output`` is looked for in the test
-    set's folder and then as a path; by default it is the only output. ``metric``, a name or several, replaces the
-    challenge's, and the ``tokenizer``, for metrics of words such as BLEU, does too. The workers of a ``cluster``, the
-    client of a Dask cluster, score with the same result to the last bit; they must have this version of geval-py and
-    read the output under the same path.
+    ``challenge`` is a Challenge or its folder, ``test`` the name of the test set. ``output`` is looked for in the
+    test set's folder and then as a path; by default it is the only output. ``metric``, a name or several, replaces
+    the challenge's, and the ``tokenizer``, for metrics of words such as BLEU, does too. The workers of a ``cluster``,
+    the client of a Dask cluster, score with the same result to the last bit; they must have this version of geval-py
+    and read the output under the same path.
 
     Warns (UserWarning) of the notes of the evaluation. Raises GevalError: UsageError if the call is at fault,
     DataError if the data are.
@@ -96,10 +96,10 @@ def score(
 ) -> Evaluation:
     """Score predictions in memory against the references: the expected words, one for each prediction.
 
-    The predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other metrics
-    texts or numbers, or arrays (:meth:`geval_py.Metric.predictions`), by default scored by the metric that made them.
-    ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table. Tables show the ``name``. The
-    other arguments, the warnings and the errors are those of :func:`score_file`.
+    The predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other
+    metrics texts or numbers, or arrays (:meth:`geval_py.Metric.predictions`), by default scored by the metric that
+    made them. ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table. Tables show the
+    ``name``. The other arguments, the warnings and the errors are those of :func:`score_file`.
     """
     from geval_py.scoring.in_memory import score_lists
 

@@ -9,8 +9,8 @@ A. Smith, "Increasing the reliability of reliability diagrams", Weather and Fore
 means anything without it: the expected calibration error of even the most honest forecaster is above 0. The draws are
 of single lines. If lines of a document are alike, the band is at least as wide as the interval by document.
 
-In this order: the calibration of an output; reliability in bins, and the calibration error; the reliability curve
-without bins, and the parts of a Brier score; profiles, which say what the distributions of an output's lines claim.
+In this order: the calibration of an output; reliability in bins, and the calibration error; profiles, which say what
+the distributions of an output's lines claim.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from geval_py.explaining.statistics import spread_of_mean, sums_by
 from geval_py.reading import config
 from geval_py.reading.formats import ANSWERS_ALONE
 from geval_py.scoring import evaluate, scores
-from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.profile import bin_of
 from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers, exp
 from geval_py.scoring.metrics.hashed import ProfileStatistics, profiled
@@ -89,11 +88,11 @@ class Calibration(Tabular):
     ``lines`` were scored, of which ``vectors`` are lines of buckets, which count for the claim only.
 
     ``claim`` compares the loss that the distributions expect of themselves with the actual loss; ``words`` are all
-    listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error`` and its
-    curve ``corp``; ``rest`` is the mass of all other words on these lines, compared with how often the word was not
-    listed. ``documents`` is the column by which intervals and bands are, None if they are by lines. ``sets`` has a
-    point for each level: how often the smallest set of words with that probability held the word (a word at its edge
-    counts by the part that is needed). Parts without data are None.
+    listed words; ``guess`` is the likeliest word of each line that lists any, with its error ``guess_error``;
+    ``rest`` is the mass of all other words on these lines, compared with how often the word was not listed.
+    ``documents`` is the column by which intervals and bands are, None if they are by lines. ``sets`` has a point for
+    each level: how often the smallest set of words with that probability held the word (a word at its edge counts by
+    the part that is needed). Parts without data are None.
     """
 
     test: str
@@ -108,7 +107,6 @@ class Calibration(Tabular):
     words: Reliability | None
     guess: Reliability | None = None
     guess_error: CalibrationError | None = None
-    corp: Corp | None = None
     rest: Reliability | None = None
     sets: Points | None = None
     sets_of_guesses: Points | None = None
@@ -167,7 +165,7 @@ class Calibration(Tabular):
                 verdict = "within the calibrated range" if part.is_honest else f"calibrated range: {low} to {high}"
                 yield f"Of {part.n} {things}, {claimed} {expected}, and {true} {did} ({verdict})."
 
-        claim, error, corp = self.claim, self.guess_error, self.corp
+        claim, error = self.claim, self.guess_error
         if claim.lines:
             gap = f"{fixed(abs(claim.gap), 3)} ± {fixed((claim.high - claim.low) / 2, 3)} nats a word"
             how = "overconfident" if claim.gap > 0 else "underconfident"
@@ -190,12 +188,6 @@ class Calibration(Tabular):
             yield (
                 f"The first guess's calibration error is {fixed(error.ece, 3)} (calibrated guesses: "
                 f"{fixed(error.honest, 3)} on average, at most {fixed(error.honest_high, 3)} in 95 % of cases)."
-            )
-        if corp is not None:
-            yield (
-                f"Its Brier score {fixed(corp.brier, 3)} is miscalibration {fixed(corp.miscalibration, 3)} "
-                f"(calibrated guesses: {fixed(corp.honest, 3)}) - discrimination {fixed(corp.discrimination, 3)} + "
-                f"uncertainty {fixed(corp.uncertainty, 3)}."
             )
         yield from shares(self.rest, "lines with a guess", "were expected not to list the answer", "did not")
         every_line = "The smallest sets of 50, 80 and 90 % hold the word on {}, {} and {} % of the lines."
@@ -253,7 +245,6 @@ def calibration_of(evaluation: scores.Evaluation, *, documents: DocumentsBy = No
         parts = {
             "guess": reliability(*guess.bin_sums),
             "guess_error": calibration_error(guess),
-            "corp": corp(guess),
             "rest": reliability(*rest.bin_sums),
             "sets_of_guesses": _sets(statistics, lists, of_line) if (lists != ~vectors).any() else None,
         }
@@ -415,7 +406,6 @@ class Forecasts:
         of_bins = (residuals * (bins[places] == one) for one in range(len(n)))
         wider = _widenings(chain(of_bins, [residuals]), honest, documents)
         self.bin_sums = n, claimed, hits, honest, wider
-        self.wider = wider[bins]
 
     def draws(self) -> Iterator[Array]:
         """Draw the hits of honest probabilities, DRAWS times; the draws are always the same."""
@@ -425,10 +415,6 @@ class Forecasts:
             hits[several] = rng.binomial(things[several], p[several])
             hits[~several] = rng.random(len(p) - several.sum()) < p[~several]  # in a sixth of the time
             yield hits.copy()
-
-    def brier(self, p: Array, hits: Array) -> float:
-        """Compute the mean square distance of probabilities from outcomes, 0 or 1."""
-        return sum_of(self.n * p * p - 2 * p * hits + hits) / self.total
 
 
 def words_reliability(statistics: ProfileStatistics, documents: Integers | None) -> Reliability | None:
@@ -495,64 +481,6 @@ def calibration_error(forecasts: Forecasts) -> CalibrationError:
         honest=mean_of(honest),
         honest_high=float(np.quantile(honest, 0.95)),
         debiased=math.sqrt(max(0.0, dot(squares, n) / forecasts.total)),
-    )
-
-
-# The reliability curve without bins, and the parts of a Brier score
-
-
-@dataclass(frozen=True, kw_only=True)
-class Corp:
-    """A mean Brier score and its parts, all in [0, 1]: ``brier`` = miscalibration - discrimination + uncertainty.
-
-    ``miscalibration`` is how much the score would improve if the probabilities were recalibrated, ``honest`` its mean
-    for honest probabilities; ``discrimination`` how well they tell things apart; ``uncertainty`` the score of one
-    probability for all. ``curve`` has the two ends of each step, with the ``n`` of the step.
-
-    Dimitriadis, Gneiting and Jordan, "Stable reliability diagrams for probabilistic classifiers", PNAS 118, 2021.
-    """
-
-    brier: float
-    miscalibration: float
-    honest: float
-    discrimination: float
-    uncertainty: float
-    curve: Points
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of the curve; see :class:`Points`."""
-        return self.curve.to_frame()
-
-
-def corp(forecasts: Forecasts) -> Corp:
-    """Compute the curve and the parts."""
-    n, p, hits = forecasts.n, forecasts.p, forecasts.hits
-    recalibrated = np.frombuffer(backends.isotonic(hits / n, n))
-    is_start = np.diff(recalibrated, prepend=-1.0) != 0
-    step_of = np.cumsum(is_start) - 1
-    ends = np.flatnonzero(is_start | np.append(is_start[1:], True))
-    curves, excesses = [], []
-    for drawn in forecasts.draws():
-        drawn += (drawn - n * p) * (forecasts.wider - 1)
-        curve = np.frombuffer(backends.isotonic(drawn / n, n))
-        curves.append(curve[ends])
-        excesses.append(forecasts.brier(p, drawn) - forecasts.brier(curve, drawn))
-    low, high = np.clip(np.quantile(curves, BAND, axis=0), 0.0, 1.0)
-    brier, best = forecasts.brier(p, hits), forecasts.brier(recalibrated, hits)
-    uncertainty = forecasts.brier(np.full_like(p, hits.sum() / forecasts.total), hits)
-    return Corp(
-        brier=brier,
-        miscalibration=brier - best,
-        honest=float(np.mean(excesses)),
-        discrimination=uncertainty - best,
-        uncertainty=uncertainty,
-        curve=Points(
-            x=p[ends].tolist(),
-            y=recalibrated[ends].tolist(),
-            low=low.tolist(),
-            high=high.tolist(),
-            n=np.bincount(step_of, n)[step_of[ends]].astype(int).tolist(),
-        ),
     )
 
 

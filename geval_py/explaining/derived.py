@@ -162,7 +162,8 @@ def tuned_output(parameters: Parameters, output: Output, folder: str, header: st
 def mixed_output(outputs: Sequence[Output], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
     """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients.
 
-    >>> mixed_output(list(map(output_at, ["dev-0/out-model=bigram,lr=0.1.tsv.xz", "dev-0/out.tsv"])), "dev-0", None).path
+    >>> outputs = [output_at(f"dev-0/out{name}") for name in ("-model=bigram,lr=0.1.tsv.xz", ".tsv")]
+    >>> mixed_output(outputs, "dev-0", None).path
     'dev-0/out-mix=bigram-0.1+out.tsv.xz'
     """
     labels = []

@@ -23,7 +23,6 @@ from geval_py.explaining.significance import NORMAL
 from geval_py.reading import schemes
 from geval_py.reading.outputs import unique_names
 from geval_py.scoring import evaluate, scores
-from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics import base, hashed
 from geval_py.scoring.metrics.base import Array
 from geval_py.scoring.metrics.columns import RowColumn
@@ -262,7 +261,7 @@ def _losses_of_seeds(evaluation: scores.Evaluation) -> Array:
 
 def _mean(losses: Array) -> float:
     """Return the mean; NaN for no loss."""
-    return backends.exact_sum(losses) / len(losses) if len(losses) else math.nan
+    return base.total(losses.tolist()) / len(losses) if len(losses) else math.nan
 
 
 # Near ties

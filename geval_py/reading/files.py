@@ -1,8 +1,8 @@
 """The door: what a user names becomes a :class:`File`, a local file of lines or lines in memory, read once.
 
-A name is a path, ``-`` (standard input), an ``http(s)://`` address, or an address that fsspec reads. What is no regular
-file on this machine is copied, and a file in another format is converted to lines, when the file is first opened: into
-memory or, from MAX_KEPT_BYTES on, into a temporary file. Nothing behind the door asks what the name was.
+A name is a path, ``-`` (standard input), an ``http(s)://`` address, or an address that fsspec reads. What is no
+regular file on this machine is copied, and a file in another format is converted to lines, when the file is first
+opened: into memory or, from MAX_KEPT_BYTES on, into a temporary file. Nothing behind the door asks what the name was.
 """
 
 from __future__ import annotations
@@ -237,8 +237,8 @@ def is_remote(path: str) -> bool:
 def find_file(path: str) -> str | None:
     """Complete a path: return it if it exists, else its one compressed file; None for nothing.
 
-    Raises AmbiguousFileError for several compressed files, and UnreadableFileError for a file in a folder that may not
-    be entered, or behind a broken link.
+    Raises AmbiguousFileError for several compressed files, and UnreadableFileError for a file in a folder that may
+    not be entered, or behind a broken link.
     """
     if exists(path):
         return path
@@ -260,7 +260,8 @@ def twins_note(path: str) -> str | None:
         return None
     newest = _newest((path, *others))
     age = f"; {named(os.path.basename(newest))} is newer" if newest != path else ""
-    return f"{named(path)} is read, and not {' or '.join(named(os.path.basename(other)) for other in others)} beside it{age}"
+    beside = " or ".join(named(os.path.basename(other)) for other in others)
+    return f"{named(path)} is read, and not {beside} beside it{age}"
 
 
 def _newest(paths: Iterable[str]) -> str:
@@ -360,11 +361,3 @@ def format_ending(path: str) -> str:
     """
     name = name_of(path)
     return next((ending for ending in FORMAT_ENDINGS if name.endswith(ending)), "")
-
-
-class ListedRows:  # TEMPORARY
-    pass
-
-
-def parts_of(p):  # TEMPORARY
-    return (p,)

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from itertools import repeat
 from typing import TypeAlias
 
 from geval_py.errors import MalformedLineError, UnreadableFileError
@@ -21,7 +20,7 @@ from geval_py.reading import answers, parquet, rows, tool_files
 from geval_py.reading.files import PARQUET_ENDINGS, File, format_ending
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import output_named
-from geval_py.reading.rows import ID, Rows, quoted
+from geval_py.reading.rows import Rows, quoted
 from geval_py.reading.wordprobs import WordProbs, parse_line
 
 ANSWERS_ALONE = tool_files.ANSWERS_ALONE
@@ -31,19 +30,9 @@ ANSWERS_ALONE = tool_files.ANSWERS_ALONE
 Reader: TypeAlias = Callable[[str, list[str], int | None], Rows]
 
 
-def _read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
-    if parquet.logs_answers_alone(path):
-        notes.append(ANSWERS_ALONE)
-    lines = parquet.read_parquet(path, max_bytes=max_bytes)
-    with parquet.opened_columns(path, lambda names: ID if ID in names else "", max_bytes) as (names, batches, _):
-        values = parquet.python_values(path, (batch.column(0) for batch in batches))
-        ids = (rows.id_of({ID: value}) for value in values) if names == [ID] else repeat("")
-        yield from zip(ids, lines, strict=False)
-
-
 FORMATS: dict[str, Reader] = {  # by the endings of files
     **dict.fromkeys((".jsonl", ".ndjson", ".json", ".predictions.json"), tool_files.read_json),
-    **dict.fromkeys(PARQUET_ENDINGS, _read_parquet),
+    **dict.fromkeys(PARQUET_ENDINGS, parquet.read_parquet),
     ".csv": rows.read_csv,
 }
 

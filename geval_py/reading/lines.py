@@ -1,4 +1,4 @@
-"""The lines of a file, read in blocks of whole lines, between two offsets by several threads or machines, or by place.
+"""The lines of a file: all, in blocks of whole lines; those between two offsets; or those at some places.
 
 Lines end in LF. A byte order mark at the start of a file is dropped, and so is a header line, if it is named.
 Carriage returns stay in blocks; :func:`decode_lines` drops them.
@@ -272,7 +272,7 @@ def first_name(header: Sequence[str]) -> str | None:
 def read_lines(
     file: File | str, *, header: str | None = None, max_bytes: int | None = None, chosen: Sequence[int] | None = None
 ) -> Generator[str]:
-    """Yield the decoded lines of a whole file, or those whose flag in ``chosen``, a number for each line, is not 0."""
+    """Yield the decoded lines of a file, or those whose flag in ``chosen``, a number for each line, is not 0."""
     stop = 0
     with LineReader(file, header=header, max_bytes=max_bytes) as reader:
         while block := reader.block(READ_AHEAD_BYTES):

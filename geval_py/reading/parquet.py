@@ -1,8 +1,8 @@
-"""Parquet, read and written by pyarrow: outputs, a row a line, and answers, a column of texts or numbers.
+"""Outputs in Parquet, read by pyarrow: a row is a line.
 
 An output has columns of lists, of words and of their numbers, or a column of maps, with the keys of JSON lines
-(:mod:`geval_py.reading.formats`); other columns are left out. The details that lighteval logs
-(``details_TASK_DATE.parquet``) are outputs, too: the choices of its ``doc``, with the logarithms of its
+(:mod:`geval_py.reading.formats`), and perhaps a column of ids; other columns are left out. The details that lighteval
+logs (``details_TASK_DATE.parquet``) are outputs, too: the choices of its ``doc``, with the logarithms of its
 ``model_response``.
 
 Before anything is unpacked, the sizes in the footer are checked. pyarrow trusts much else in a file: those of
@@ -12,18 +12,17 @@ strangers are read in a process of their own, with a limit of memory.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.files import ListedRows, is_regular, is_remote, naming
+from geval_py.reading.files import naming
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
-from geval_py.reading.rewriting import Draft
-from geval_py.reading.rows import BUCKETS, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS
-from geval_py.reading.wordprobs import WordProbs
+from geval_py.reading.rows import BUCKETS, ID, KEYS, LOGARITHMS, PROBABILITIES, WORDS, Rows
+from geval_py.reading.tool_files import ANSWERS_ALONE
 from geval_py.text import shorten
 from geval_py.version import installs
 
@@ -34,7 +33,6 @@ BYTES_OF_VALUE = 12  # that a value takes, beside its page: a number, and its pl
 ROWS_OF_BATCH, BYTES_OF_BATCH = 2048, 1 << 23
 BUFFER_BYTES = 1 << 18  # read at once of a column, which pyarrow would otherwise read whole
 ROWS_OF_TEXT = 64  # that are Python's objects at once
-ROWS_OF_GROUP, BYTES_OF_GROUP = 1 << 20, 1 << 26  # that are written
 
 
 def import_pyarrow() -> Any:
@@ -58,20 +56,15 @@ def pyarrow_errors(path: str, fault: str = "not well-formed Parquet") -> Iterato
         raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
 
 
-@contextmanager
-def opened_columns(
-    path: str, choose: Callable[[list[str]], str] | None = None, max_bytes: int | None = None
-) -> Iterator[tuple[list[str], Iterator[Any], dict[bytes, bytes]]]:
-    """Open a Parquet file for the columns of an output or, where ``choose`` returns one of all names, for that one.
+def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
+    """Yield the ids and lines of an output; rows without ids are joined, a batch of them at a time.
 
-    Yields the names of the columns, the batches of their rows, and the metadata of the schema.
-    Raises UnreadableFileError; MissingPackageError without pyarrow; and TooLargeError for a file that unpacks to more
-    than ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if that is more.
+    Raises UnreadableFileError, with the row and column; MissingPackageError without pyarrow; and TooLargeError for a
+    file that unpacks to more than ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if that is
+    more.
     """
     import_pyarrow()
     with naming(path):
-        if not is_regular(path) or is_remote(path):
-            raise ValueError("Parquet is read from one file on this machine")
         if compression_by_ending(path) is not None:
             raise ValueError("Parquet is compressed inside: unpack it, and name it .parquet")
         raw = open(path, "rb")
@@ -81,16 +74,31 @@ def opened_columns(
 
             limits = {"thrift_string_size_limit": MAX_FOOTER_TEXT, "thrift_container_size_limit": MAX_FOOTER_LIST}
             file = ParquetFile(raw, buffer_size=BUFFER_BYTES, **limits)
-            schema = file.schema_arrow
         with naming(path):
-            chosen = choose(schema.names) if choose else ""
-            if chosen:
-                check_column(path, schema, chosen)
-            names = [chosen] if chosen else _output_columns(schema)
+            names = _output_columns(file.schema_arrow)
         file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
             max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
-        yield names, _batches(path, file, names, file_size, max_bytes), schema.metadata or {}
+        number = 1
+        for batch in _batches(path, file, names, file_size, max_bytes):
+            ids = batch.column(ID).to_pylist() if ID in names else None
+            batch = batch.select([name for name in batch.schema.names if name != ID])
+            if number == 1 and DOC in batch.schema.names and _lists_answer_alone(batch):
+                notes.append(ANSWERS_ALONE)
+            with pyarrow_errors(path):
+                joined = _joined_rows(batch)
+            if ids is None:
+                yield "", "\n".join(lines_of_batches(path, [batch], number)) if joined is None else joined
+            else:
+                lines = lines_of_batches(path, [batch], number) if joined is None else joined.split("\n")
+                yield from zip(map(rows.id_text, ids), lines, strict=True)
+            number += batch.num_rows
+
+
+def _lists_answer_alone(batch: Any) -> bool:
+    """Whether the first row of lighteval's details has one choice."""
+    doc = batch.column(DOC)[:1].to_pylist()
+    return bool(doc and doc[0]) and len(doc[0][CHOICES] or ()) == 1
 
 
 def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: int) -> Iterator[Any]:
@@ -119,23 +127,13 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
                 yield batch
 
 
-def check_column(path: str, schema: Any, name: str) -> None:
-    """Raise UnreadableFileError unless there is one column of that name, with texts or numbers."""
-    types, count = import_pyarrow().types, schema.names.count(name)
-    if count != 1:
-        reason = f"column {rows.quoted(name)}: there {'are two' if count else 'is none'}"
-        raise UnreadableFileError(path=path, reason=reason)
-    kind = schema.field(name).type
-    value = kind.value_type if types.is_dictionary(kind) else kind
-    if not any(is_kind(value) for is_kind in (_is_text, types.is_floating, types.is_integer)):
-        raise UnreadableFileError(
-            path=path, reason=f"column {rows.quoted(name)}: texts or numbers are wanted, not {kind}"
-        )
-
-
 def _is_text(kind: Any) -> bool:
     types = import_pyarrow().types
     return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_id(kind: Any) -> bool:
+    return _is_text(kind) or bool(import_pyarrow().types.is_integer(kind))
 
 
 def _output_columns(schema: Any) -> list[str]:
@@ -158,7 +156,7 @@ def _output_columns(schema: Any) -> list[str]:
                     f"column {column}.{key}: lighteval's details of a multiple-choice task have a list there"
                 )
         return [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
-    has_map = False
+    has_map, has_ids = False, schema.names.count(ID) == 1 and _is_id(schema.field(ID).type)
     for name in names:
         if schema.names.count(name) > 1:
             raise ValueError(f"column {name}: there are two")
@@ -174,72 +172,54 @@ def _output_columns(schema: Any) -> list[str]:
         keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
         columns = ", ".join(schema.names[:8])
         raise ValueError(f"its columns are {columns}; {keys} are wanted")
-    return names
+    return [ID, *names] if has_ids else names
 
 
-def read_parquet(path: str, *, max_bytes: int | None = None) -> Generator[str]:
-    """Yield the lines of an output in Parquet; raises as :func:`opened_columns`, with the row and column."""
-    with opened_columns(path, max_bytes=max_bytes) as (_, batches, _):
-        yield from lines_of_batches(path, batches)
+def _joined_rows(batch: Any) -> str | None:
+    """Write the rows of a batch as lines, by Arrow's own functions, with numbers that read back the same.
 
-
-def logs_answers_alone(path: str) -> bool:
-    """Whether the rows are lighteval's details with one candidate, as the first one shows."""
-    with opened_columns(path) as (names, batches, _):
-        first = next(python_values(path, batches), None) if names[0].startswith(f"{DOC}.") else None
-        doc = first and first[DOC]
-        return doc is not None and len(doc[CHOICES] or ()) == 1
-
-
-def read_parquet_rows(path: str) -> Iterator[ListedRows | bytes]:
-    """Yield the rows of an output in Parquet in its buffers or, where these are no lists of one kind, as lines."""
-    number = 1
-    with opened_columns(path) as (_, batches, _):
-        for batch in batches:
-            listed = _listed_rows(path, batch, number)
-            yield _encoded(path, batch, number) if listed is None else listed
-            number += batch.num_rows
-
-
-def _listed_rows(path: str, batch: Any, number: int) -> ListedRows | None:
-    """Return the rows of a batch in its buffers; None for another form than lists of words and of their numbers."""
-    filled = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
-    units = [name for name in filled if name != WORDS]
-    if WORDS not in filled or len(units) != 1 or units[0] not in UNITS:
-        return None
-    words, numbers = batch.column(WORDS), batch.column(units[0])
-    if (
-        hasattr(numbers, "keys")
-        or words.null_count
-        or numbers.null_count
-        or not words.offsets.equals(numbers.offsets)
-    ):
-        return None
-    texts, values = words.values, numbers.values
-    if hasattr(texts, "dictionary"):
-        with pyarrow_errors(path):
-            texts = texts.dictionary_decode()
-    types = import_pyarrow().types
-    if texts.null_count or values.null_count or not (types.is_float32(values.type) or types.is_float64(values.type)):
-        return None
+    Returns None if a row may be no line, or if rows have several forms: :func:`lines_of_batches` takes all of them.
+    """
     import numpy as np
+    from pyarrow import ListArray, array, compute, float64, int32, string, types
 
-    def numbers_of(array: Any, kind: Any, count: int) -> Any:
-        """Return an array's buffer of numbers; its to_numpy would import pandas."""
-        return np.frombuffer(array.buffers()[1] or bytes(8), kind)[array.offset : array.offset + count].data
-
-    return ListedRows(
-        offsets=numbers_of(words.offsets, words.offsets.type.to_pandas_dtype(), batch.num_rows + 1),
-        starts=numbers_of(texts, np.int64 if types.is_large_string(texts.type) else np.int32, len(texts) + 1),
-        text=memoryview(texts.buffers()[2] or b""),
-        values=numbers_of(values, values.type.to_pandas_dtype(), len(values)),
-        probabilities=units[0] == PROBABILITIES,
-        lines=lambda count: _encoded(path, batch.slice(0, count), number),
-    )
-
-
-def _encoded(path: str, batch: Any, number: int) -> bytes:
-    return "".join([f"{line}\n" for line in lines_of_batches(path, [batch], number)]).encode()
+    names = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
+    units = [name for name in names if name != WORDS]
+    if len(units) != 1 or any(batch.column(name).null_count for name in names):
+        return None
+    lists, words = batch.column(units[0]), batch.column(WORDS) if WORDS in names else None
+    is_map, is_vector = types.is_map(lists.type), units[0] == BUCKETS
+    if is_map + is_vector + (words is not None) != 1:
+        return None
+    offsets = np.from_dlpack(lists.offsets)
+    sizes, total = np.diff(offsets), int(offsets[-1] - offsets[0])
+    starts = offsets[:-1] - offsets[0]
+    if not sizes.all() or (words is not None and not np.array_equal(np.diff(np.from_dlpack(words.offsets)), sizes)):
+        return None
+    if is_map:
+        columns = [child.slice(offsets[0], total) for child in (lists.keys, lists.items)]
+    else:
+        columns = [column.flatten() for column in (words, lists) if column is not None]
+    numbers = columns.pop().cast(float64(), safe=False)
+    texts = [column.cast(string()) for column in columns]
+    if any(column.null_count for column in (numbers, *texts)):
+        return None
+    values = np.from_dlpack(numbers)
+    least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    are_probabilities = (least >= 0) & (most > 0) & (most <= 1)
+    if not np.isfinite(values).all() or (not is_vector and (are_probabilities != (units[0] == PROBABILITIES)).any()):
+        return None
+    entries = numbers.cast(string())
+    for words in texts:
+        if any(mark in bytes(words.buffers()[2] or b"") for mark in (b" ", b"\n", b"\r")):
+            return None
+        entries = compute.binary_join_element_wise(words, entries, ":")
+    if is_map:
+        ids = np.asarray(np.from_dlpack(texts[0].dictionary_encode().indices), np.int64)
+        if compute.count_distinct(array(np.repeat(starts, sizes) + ids * total)).as_py() < total:
+            return None  # a word is twice in a map
+    lines = compute.binary_join(ListArray.from_arrays(array(np.append(starts, total), int32()), entries), " ")
+    return "\n".join(lines.to_pylist())
 
 
 def lines_of_batches(path: str, batches: Iterable[Any], first: int = 1) -> Iterator[str]:
@@ -264,42 +244,3 @@ def python_values(path: str, arrays: Iterable[Any]) -> Iterator[Any]:
         for start in range(0, len(array), ROWS_OF_TEXT):
             with pyarrow_errors(path):
                 yield from array.slice(start, ROWS_OF_TEXT).to_pylist()
-
-
-def write_parquet(batches: Iterable[ListedRows | list[WordProbs]], file: Draft) -> int:
-    """Write rows, by the batch, with a column for each key; return their number."""
-    pa = import_pyarrow()
-    from pyarrow.parquet import ParquetWriter
-
-    numbers = pa.list_(pa.float64())
-    schema = pa.schema([(name, pa.list_(pa.string()) if name == WORDS else numbers) for name in KEYS])
-    with ParquetWriter(file.stream, schema) as writer:
-        group, size, count = [], 0, 0
-        for some in batches:
-            if isinstance(some, ListedRows):
-                batch = pa.RecordBatch.from_pydict(_columns(some), schema)
-            else:
-                batch = pa.RecordBatch.from_pylist(list(map(rows.values_of, some)), schema)
-            group.append(batch)
-            size, count = size + batch.nbytes, count + batch.num_rows
-            if size >= BYTES_OF_GROUP or len(group) * ROWS_OF_BATCH >= ROWS_OF_GROUP:
-                writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
-                group, size = [], 0
-        if group:
-            writer.write_table(pa.Table.from_batches(group), ROWS_OF_GROUP)
-    return count
-
-
-def _columns(batch: ListedRows) -> dict[str, Any]:
-    """Return the column of each key; the buffers have offsets and starts of four bytes, and numbers of eight."""
-    pa = import_pyarrow()
-    offsets, starts, text, numbers = map(pa.py_buffer, batch[:4])
-    places = pa.Array.from_buffers(pa.int32(), len(batch.offsets), [None, offsets])
-    entries = {
-        WORDS: pa.StringArray.from_buffers(len(batch.values), starts, text),
-        PROBABILITIES if batch.probabilities else LOGARITHMS: pa.DoubleArray.from_buffers(
-            pa.float64(), len(batch.values), [None, numbers]
-        ),
-    }
-    lists = {name: pa.ListArray.from_arrays(places, column) for name, column in entries.items()}
-    return dict.fromkeys(KEYS, [None] * (len(batch.offsets) - 1)) | lists

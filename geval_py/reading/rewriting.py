@@ -5,8 +5,8 @@ r"""Write files and folders whole or not at all.
 
 A new file is written beside the one that it replaces, which exists at every moment. If an error comes before the end,
 the old file is unchanged, and nothing is left beside it. A signal may come between any two steps of Python, also
-during the cleaning up: a program that ends by a signal calls :func:`geval_py.reading.files.remove_unfinished`. After SIGKILL or a power cut
-a file may be left whose name begins with TEMPORARY_BEGINNING.
+during the cleaning up: a program that ends by a signal calls :func:`geval_py.reading.files.remove_unfinished`. After
+SIGKILL or a power cut a file may be left whose name begins with TEMPORARY_BEGINNING.
 """
 
 from __future__ import annotations

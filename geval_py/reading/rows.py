@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.files import name_of
 from geval_py.reading.lines import LineReader, decode_lines
-from geval_py.reading.wordprobs import NUMBER, WordProbs, are_probabilities
+from geval_py.reading.wordprobs import NUMBER, are_probabilities
 from geval_py.tables.numbers import counted
 from geval_py.text import shorten, some_of, visible
 
-Rows: TypeAlias = Iterator[tuple[str, str]]  # each row's id, "" without one, and its line
+Rows: TypeAlias = Iterator[tuple[str, str]]  # each row's id and line; lines without an id, "", may be joined by LF
 CsvRows: TypeAlias = "Iterator[tuple[Row, list[str]]]"  # with their fields
 
 # The keys of a row, in all formats.
@@ -157,7 +157,11 @@ def finite_number(value: Any, row: Row, key: str) -> float:
 
 def id_of(values: Mapping[str, Any]) -> str:
     """Return the id of a row, a text or a whole number, as text; "" if it has none."""
-    identity = values.get(ID)
+    return id_text(values.get(ID))
+
+
+def id_text(identity: object) -> str:
+    """Return an id, a text or a whole number, as text; "" for anything else."""
     return str(identity) if type(identity) in (int, str) else ""
 
 
@@ -170,14 +174,6 @@ def kind_of(value: object) -> str:
 def quoted(word: object) -> str:
     """Quote a stranger's word in an error, shortened."""
     return f"`{visible(shorten(str(word)))}`"
-
-
-def values_of(row: WordProbs) -> dict[str, list[Any]]:
-    """Return a line's values by their keys, as :func:`line_of` reads them."""
-    numbers = list(row.values)
-    if row.words is None:
-        return {BUCKETS: numbers}
-    return {WORDS: list(row.words), PROBABILITIES if are_probabilities(numbers) else LOGARITHMS: numbers}
 
 
 # JSON lines

@@ -362,7 +362,7 @@ def read_vocabulary(task: Task) -> frozenset[str]:
 
 @lru_cache(maxsize=1)  # a report reads them twice
 def training_answers(expected: File) -> File | None:
-    """Return the answers of the training set beside a test set's; None without them, or if its own are in no folder."""
+    """Return the answers of the training set beside a test set's; None without them, or without a folder."""
     if expected.is_in_no_folder:
         return None
     path = find_answers(os.path.join(os.path.dirname(expected), os.pardir, TRAINING_SET, EXPECTED_FILE))

@@ -503,7 +503,7 @@ def line_of_masses(masses: Mapping[str, float], rest: float) -> str:
     listed = {word: mass for word, mass in (*masses.items(), (REST, rest)) if mass > 0.0}
     numbers = {word: f"{mass:.6g}" for word, mass in listed.items()}
     largest = max(listed, key=listed.__getitem__)
-    others = fsum(map(float, numbers.values())) - float(numbers[largest])
+    others = sum_in_order(list(map(float, numbers.values()))) - float(numbers[largest])
     numbers[largest] = f"{1.0 - others:.12g}"
     return " ".join([f"{word}:{number}" for word, number in numbers.items()])
 

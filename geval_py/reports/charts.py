@@ -532,13 +532,10 @@ def _dots(points: Iterable[tuple[float, float]], x: Scale, y: Scale) -> str:
     return "".join(f"M{x} {y}h0" for x, y in seen)
 
 
-def reliability(
-    points: Points, *, x_title: str, y_title: str, logarithmic: bool = False, steps: bool = False
-) -> Chart:
+def reliability(points: Points, *, x_title: str, y_title: str, logarithmic: bool = False) -> Chart:
     """Draw frequencies against the given probabilities, the diagonal, and the band of calibrated probabilities.
 
-    Points outside of the band have a colour of their own. With ``steps``, the points are the ends of the steps of a
-    curve, and are joined instead of drawn as dots.
+    Points outside of the band have a colour of their own.
     """
     least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
     low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
@@ -553,20 +550,19 @@ def reliability(
     if rows:
         band = f"{_path([*upper, *reversed(lower)])}Z"
         shapes.insert(0, _element("path", d=band, fill=ACCENT, fill_opacity="0.16"))
-        shapes.append(_element("path", d=_path(curve), stroke=ACCENT, stroke_width=2.5 if steps else 1, fill="none"))
+        shapes.append(_element("path", d=_path(curve), stroke=ACCENT, stroke_width=1, fill="none"))
     parts = [*_axes(x, y, x_ticks, y_ticks, x_title, y_title), _unsaid(*shapes)]
     for row, (at, height) in zip(rows, curve, strict=True):
-        colour = ACCENT if steps or row["low"] <= row["y"] <= row["high"] else BAD
+        colour = ACCENT if row["low"] <= row["y"] <= row["high"] else BAD
         said = f"given {percent(row['x'])}, true {percent(row['y'])}"
         said += f", calibrated range {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
-        parts.append(_mark("circle", "circle", said, cx=at, cy=height, r=2.3 if steps else 4.7, fill=colour,
-                           stroke=None if steps else RAISED))  # fmt: skip
+        parts.append(_mark("circle", "circle", said, cx=at, cy=height, r=4.7, fill=colour, stroke=RAISED))
     legend: list[LegendEntry] = [
         ("within the band", {"fill": ACCENT}),
         ("outside of the band", {"fill": BAD}),
         ("calibrated, 95 %", {"fill": ACCENT, "fill_opacity": "0.3"}),
     ]
-    return _with_legend(y.start + BELOW, parts, [] if steps else legend)
+    return _with_legend(y.start + BELOW, parts, legend)
 
 
 def _diagonal(x: Scale, y: Scale) -> str:

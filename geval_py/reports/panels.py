@@ -586,11 +586,8 @@ _BAND = (
 
 
 def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
-    """Return the panels on listed words, the first guess and the rest by their keys; those without data are left out.
-
-    The chart of the first guess is a monotone curve.
-    """
-    words, guess, corp, error = calibration.words, calibration.guess, calibration.corp, calibration.guess_error
+    """Return the panels on listed words, the first guess and the rest that have data, by their keys."""
+    words, guess, error = calibration.words, calibration.guess, calibration.guess_error
     claim, told, panels = calibration.claim, "", dict[str, Panel]()
     band = _BAND if calibration.documents is None else f"{_BAND} It is computed by document."
 
@@ -633,14 +630,12 @@ def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
             finding=told if claim.is_significant else "",
             logarithmic=True, x_title="probability given to a listed word", y_title="share right",
         )  # fmt: skip
-    if guess is not None and error is not None and corp is not None:
+    if guess is not None and error is not None:
         off = f"Calibration error {percent(error.ece)}; calibrated guesses have {percent(error.honest)} on average."
         add(
             "guess", "Can its first guess be trusted?", guess, ("First guesses claim", "and are right"), f" {off}",
-            corp.curve, "probability",
-            "Isotonic regression of being right on the probability (Dimitriadis, Gneiting and Jordan 2021); "
-            f"the table has both ends of each step. {band}",
-            steps=True, x_title="probability given to the first guess", y_title="share right",
+            guess.bins, "probability", f"Lines with a guess, in bins of as many lines. {band}",
+            x_title="probability given to the first guess", y_title="share right",
         )  # fmt: skip
     if calibration.rest is not None:
         add(

@@ -303,7 +303,7 @@ class Predictions:
             ids, masses = best if ids is None else ids[best], masses[best] / (total if has_rest else max(total, 1.0))
             rest = max(0.0, 1.0 - masses.sum())
         elif not has_rest and total < MIN_TOTAL:
-            rest = 1.0 - backends.exact_sum(masses)
+            rest = 1.0 - math.fsum(masses.tolist())
         return written_row(self.vocabulary.text_of(ids), masses, rest)
 
     def _fault(self, row: int) -> str:
@@ -341,7 +341,7 @@ def written_row(words: bytes, masses: Losses, rest: float | None) -> str:
     """
     if rest is not None:
         words, masses = words + b"\n", np.append(masses, rest)
-    total = backends.exact_sum(masses)
+    total = math.fsum(masses.tolist())
     if not total:
         raise UsageError(message=NO_MASS)
     return backends.format_entries(words, masses / total if total > 1.0 else masses, 0.0, 1.0)

@@ -48,8 +48,9 @@ def evaluate_split(
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
     An output that is at fault, or of which a filter selects no line, has errors; other errors are raised. Outputs
-    whose texts are needed later are to be told to ``keep`` them. The ``vocabulary`` is by default the task's. ``watch``
-    returns a progress callback for an output; for the other arguments and the errors see :func:`score_output`.
+    whose texts are needed later are to be told to ``keep`` them. The ``vocabulary`` is by default the task's.
+    ``watch`` returns a progress callback for an output; for the other arguments and the errors see
+    :func:`score_output`.
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary or vocabulary_for(schemes, task)
@@ -283,8 +284,8 @@ def score_block(
     """Score a block for each of some columns, with the names of the metrics that are made from it.
 
     Raises MalformedLineError, the first in the order of lines. The error names the metrics of the columns with the
-    same error, unless these are all of several columns. If a line has no expected one, only what GEval reads before it
-    counts the lines is an error: the output line, but not if it scores line by line.
+    same error, unless these are all of several columns. If a line has no expected one, only what GEval reads before
+    it counts the lines is an error: the output line, but not if it scores line by line.
     """
     scored: list[LineStatistics] = []
     errors: list[MalformedLineError] = []

@@ -44,7 +44,7 @@ def score_lists(
 
 
 def _score_arrays(split: Split, predictions: Any, references: Any, schemes: Sequence[evaluate.Named]) -> Evaluation:
-    """Score arrays by metrics on hashed words without flags; their rows are written as lines only if these are read."""
+    """Score arrays by metrics on hashed words without flags; their rows become lines only if these are read."""
     from geval_py.scoring.arrays import numbers_of_lines
 
     lines, (output,) = numbers_of_lines(1, len(predictions)), split.outputs

@@ -1,4 +1,4 @@
-"""The scores of one output: values, line statistics, the signature and the notes, or errors in the place of scores."""
+"""The scores of one output, each a value or an error, with their line statistics, the signature and the notes."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ class Signature(NamedTuple):
     ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and ``header`` of the
     input's columns; None if no metric needs them. ``tokenizer`` is the name of the tokenizer, or None. ``filters`` is
     "raw" if flags selected lines by their unprepared text, and preparation would have changed it. ``library`` has the
-    signatures of the libraries that compute scores, or is None. ``version`` is geval-py's, with the commit that it was
-    built from, if that is known.
+    signatures of the libraries that compute scores, or is None. ``version`` is geval-py's, with the commit that it
+    was built from, if that is known.
     """
 
     metrics: tuple[str, ...]
@@ -162,8 +162,8 @@ class Signature(NamedTuple):
 class Evaluation:
     """The scores of one output. Printed with one score per line, and in Jupyter as a table.
 
-    ``scores`` are in the order of the metrics, each with a value or an error. ``file_lines`` is the number of lines of
-    the output, scored or not. ``notes`` say what a user should know of the scores: the command prints these, and
+    ``scores`` are in the order of the metrics, each with a value or an error. ``file_lines`` is the number of lines
+    of the output, scored or not. ``notes`` say what a user should know of the scores: the command prints these, and
     :func:`geval_py.evaluate` warns of these.
     """
 

@@ -6,6 +6,7 @@ GEval's module Confidence measures how confident an output line is of its guesse
 from __future__ import annotations
 
 import math
+import os
 from array import array
 from collections.abc import Sequence
 from math import prod
@@ -93,7 +94,8 @@ class SelectedLines:
             return statistics
         except MalformedLineError as error:
             error.line = self.line_numbers[error.line - 1]
-            error.path = {"output": output.path, "expected": split.expected, "input": split.input or ""}[error.role]
+            files = {"output": output.file, "expected": split.expected, "input": split.input}
+            error.path = os.fspath(files[error.role] or "")
             raise
 
 

@@ -157,7 +157,7 @@ def write_output(
 
 
 def convert(source: str, target: str) -> tuple[int, list[str]]:
-    """Write the output at a path, in any format, into a TSV file; return the number of lines, and notes on the source.
+    """Write the output at a path, in any format, into a TSV file; return the number of lines, and notes.
 
     The file is compressed by its ending. Raises EmptyFileError, MissingFileError and other DataErrors of the source,
     and UsageError for a file that cannot be written, or does not end in .tsv.

@@ -2,13 +2,9 @@
 
 import json
 import math
-from array import array
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import isotonic_regression
 
 from geval_py import UsageError, evaluate, score_file
 from geval_py.explaining.calibration import (
@@ -17,13 +13,9 @@ from geval_py.explaining.calibration import (
     Reliability,
     calibration,
     calibration_error,
-    corp,
     reliability,
 )
-from geval_py.scoring.kernel import native, reference
 from geval_py.tables.escapes import json_text
-
-PROPERTY = settings(deadline=None)
 
 GAZETTE = "challenges/gazette"
 WORDS = [f"w{n}" for n in range(40)]
@@ -66,7 +58,6 @@ def test_an_output_that_is_too_sure():
     assert found.claim.gap > 0
     assert found.guess.found < found.guess.low
     assert found.guess_error.ece > 3 * found.guess_error.honest
-    assert found.corp.miscalibration > 3 * found.corp.honest
     assert found.sets.y[2] < found.sets.low[2]
 
 
@@ -98,7 +89,7 @@ def test_infinite_lines_are_left_out_of_the_claim():
 
 def test_lines_without_words():
     found = calibrated([":1", ":1"], ["a", "b"])
-    assert (found.words, found.guess, found.rest, found.corp, found.guess_error) == (None,) * 5
+    assert (found.words, found.guess, found.rest, found.guess_error) == (None,) * 4
     assert found.sets.y == pytest.approx([0.5, 0.8, 0.9])
     assert found.sets_of_guesses is None
 
@@ -141,7 +132,7 @@ def test_the_loss_is_the_score():
 
 def test_frames_and_documents():
     found = calibration(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"))
-    for part in (found.words, found.guess, found.rest, found.corp, found.sets):
+    for part in (found.words, found.guess, found.rest, found.sets):
         frame = part.to_frame()
         assert list(frame) == ["x", "y", "low", "high", "n"]
         assert frame["x"].is_monotonic_increasing
@@ -171,25 +162,6 @@ def test_one_line_has_no_debiased_error():
     assert calibration_error(Forecasts(np.array([0.3]), np.array([1.0]))).debiased == 0
 
 
-def test_corp_adds_up_and_pools():
-    """Pool adjacent violators: shares 0, 1, 0 of equal weight become 0, 1/2, 1/2."""
-    found = corp(Forecasts(np.array([0.1, 0.5, 0.6]), np.array([0.0, 1.0, 0.0])))
-    assert found.curve.x == pytest.approx([0.1, 0.5, 0.6])
-    assert found.curve.y == pytest.approx([0, 0.5, 0.5])
-    assert found.curve.n == [1, 2, 2]
-    assert found.brier == pytest.approx((0.1**2 + 0.5**2 + 0.6**2) / 3)
-    assert found.brier == pytest.approx(found.miscalibration - found.discrimination + found.uncertainty)
-
-
-@PROPERTY
-@given(st.lists(st.tuples(st.integers(0, 9) | st.floats(0, 1), st.integers(1, 5) | st.floats(1e-9, 9)), min_size=1))
-def test_isotonic_regression_is_scipys_to_the_last_bit(pairs):
-    values, weights = (array("d", column) for column in zip(*pairs, strict=True))
-    want = isotonic_regression(np.array(values), weights=np.array(weights)).x
-    assert reference.isotonic(values, weights).tolist() == want.tolist()
-    assert native.isotonic(values, weights) == reference.isotonic(values, weights)
-
-
 def test_honest_draws_by_hand():
     """What is certain happens, what is impossible does not; of 4,000 things, about as many come true as said."""
     forecasts = Forecasts(np.repeat([0.0, 0.25, 1.0], 4000), np.zeros(12_000))
@@ -198,14 +170,6 @@ def test_honest_draws_by_hand():
     assert draws[:, 1].mean() == pytest.approx(1000, abs=4 * math.sqrt(4000 * 0.25 * 0.75 / 200))
     assert draws[:, 1].std() == pytest.approx(math.sqrt(4000 * 0.25 * 0.75), rel=0.2)
     assert (draws == list(forecasts.draws())).all()
-    assert corp(forecasts).honest == pytest.approx(np.mean((draws[:, 1] / 4000 - 0.25) ** 2) / 3, rel=1e-9)
-
-
-@pytest.mark.parametrize("kernel", [native, reference])
-def test_weights_of_other_values(kernel):
-    assert kernel.isotonic(array("d"), array("d")) == array("d")
-    with pytest.raises(ValueError, match=r"^values and weights differ in number$"):
-        kernel.isotonic(array("d", [1, 2]), array("d", [1]))
 
 
 @pytest.mark.parametrize("missing", ["out", "expected"])

@@ -5,7 +5,6 @@
 #include "../../geval_py/scoring/kernel/formatting.hpp"
 #include "../../geval_py/scoring/kernel/guesses.hpp"
 #include "../../geval_py/scoring/kernel/profile.hpp"
-#include "../../geval_py/scoring/kernel/seeds.hpp"
 #include "../../geval_py/scoring/kernel/tokens.hpp"
 #include "grammar.hpp"
 #include "kernel.hpp"
@@ -128,20 +127,6 @@ void check_profiles(const Block& block, Text outputs, const Scored& scored) {
     for (std::size_t bin = 0; bin < BINS; ++bin)
         counted += profiled.histogram[bin * (COUNTS + static_cast<std::size_t>(draws))];
     EXPECT(counted == words);
-}
-
-// Under another seed, a line has the loss that it would have with the number of the line.
-void check_seeds(const Block& block, Text outputs, const Scored& scored) {
-    constexpr std::size_t SEEDS = 2;
-    std::vector<double> losses;
-    const BlockEnd end = score_under_seeds(outputs, text_of(block.expected), block.lines, block.bits, block.first_line, SEEDS,
-                                           losses);
-    EXPECT(end.equal && end.malformed == scored.result.end.malformed);
-    if (end.malformed != NONE) return;
-    for (std::size_t seed = 0; seed < SEEDS; ++seed) {
-        const Scored other = score(outputs, text_of(block.expected), block.bits, block.first_line + 1 + seed, false);
-        for (std::size_t i = 0; i < block.lines; ++i) EXPECT(same_bits(losses[seed * block.lines + i], other.losses[i]));
-    }
 }
 
 // Carriage returns change nothing but their flag; nor does it matter what follows a line, nor whether it has an LF.
@@ -284,8 +269,8 @@ void check_count(const Block& block, Text outputs, const Scored&) {
 }
 
 constexpr void (*PROPERTIES[])(const Block&, Text, const Scored&) = {
-    check_plain,        check_cut,   check_guesses, check_profiles, check_seeds,
-    check_surroundings, check_order, check_written, check_tokens,   check_count,
+    check_plain, check_cut,     check_guesses, check_profiles, check_surroundings,
+    check_order, check_written, check_tokens,  check_count,
 };
 
 // Appends every nth input to a file, for scripts/fuzz.py: its size in four bytes, and its bytes.

@@ -1,11 +1,9 @@
-// Fuzz the tables of words and numbers: the numbers of words, the rows of ARPA
-// files, the search for keys, and the two sums whose result is exact. The first byte of an input chooses.
+// Fuzz the tables of words and numbers: the numbers of words, the rows of ARPA files, and the search for keys. The first
+// byte of an input chooses.
 
 #include <map>
 
 #include "../../geval_py/scoring/kernel/arpa_rows.hpp"
-#include "../../geval_py/scoring/kernel/exact_sum.hpp"
-#include "../../geval_py/scoring/kernel/isotonic.hpp"
 #include "../../geval_py/scoring/kernel/key_index.hpp"
 #include "../../geval_py/scoring/kernel/word_table.hpp"
 #include "kernel.hpp"
@@ -90,55 +88,7 @@ void check_keys(Rest rest) {
     }
 }
 
-double exact_sum_of(const std::vector<double>& numbers, bool& finite) {
-    Expansion sum;
-    for (const double number : numbers) {
-        if (!sum.is_finite()) break;
-        sum.add(number);
-    }
-    finite = sum.is_finite();
-    return finite ? sum.rounded() : 0;
-}
-
-// An exact sum is the same in any order, and 0 with the opposite of each number.
-void check_sum(Rest rest) {
-    std::vector<double> numbers = rest.numbers<double>();
-    double most = 0;
-    for (double& number : numbers) {
-        if (!std::isfinite(number)) number = 1;
-        most = std::max(most, std::fabs(number));
-    }
-    bool finite, other_finite;
-    const double sum = exact_sum_of(numbers, finite);
-    if (most < 1e300) EXPECT(finite);
-    std::vector<double> other(numbers.rbegin(), numbers.rend());
-    const double reversed = exact_sum_of(other, other_finite);
-    if (finite && other_finite) EXPECT(sum == reversed);
-    std::sort(other.begin(), other.end());
-    const double sorted = exact_sum_of(other, other_finite);
-    if (finite && other_finite) EXPECT(sum == sorted);
-    if (most >= 1e300) return;
-    for (const double number : std::vector<double>(numbers)) numbers.push_back(-number);
-    EXPECT(exact_sum_of(numbers, finite) == 0 && finite);
-}
-
-// The nearest rising values rise, have the same mean, and stay as they are.
-void check_isotonic(Rest rest) {
-    std::vector<double> values, weights;
-    for (; rest.size > 1;) {
-        values.push_back(rest.byte() / 16.0);
-        weights.push_back((1 + rest.byte()) / 64.0);
-    }
-    const std::vector<double> found = isotonic(values.data(), weights.data(), values.size());
-    EXPECT(found.size() == values.size() && std::is_sorted(found.begin(), found.end()));
-    double before = 0, after = 0;
-    for (std::size_t i = 0; i < found.size(); ++i) before += weights[i] * values[i], after += weights[i] * found[i];
-    EXPECT(is_close(before, after, 1e-9));
-    const std::vector<double> again = isotonic(found.data(), weights.data(), found.size());
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT(is_close(again[i], found[i], 1e-12));
-}
-
-constexpr void (*TABLES[])(Rest) = {check_words, check_arpa, check_keys, check_sum, check_isotonic};
+constexpr void (*TABLES[])(Rest) = {check_words, check_arpa, check_keys};
 
 }  // namespace
 

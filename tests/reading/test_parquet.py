@@ -7,7 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from output_formats import write_as
+from profiles import examples
 
 from geval_py import read_output
 from geval_py.checking.check import unreadable_output
@@ -15,8 +18,10 @@ from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet
 from geval_py.reading.outputs import output_at
+from geval_py.reading.wordprobs import parse_line
 
 TOO_MUCH = r"row group 1 would unpack to more than \d+ bytes, from \d+; write smaller row groups, or TSV"
+MAP = pa.map_(pa.string(), pa.float64())
 ENTRY = pa.list_(pa.field("element", pa.string(), nullable=False))
 WRITERS = {
     "default": {},
@@ -59,7 +64,8 @@ def rows(seed, count=300):
 def write_tsv(lists, numbers):
     with open("out.tsv", "w", encoding="utf-8") as file:
         for words, values in zip(lists, numbers, strict=True):
-            print(" ".join(f"{word}:{float(value)!r}" for word, value in zip(words, values, strict=True)), file=file)
+            numbers_of_row = (repr(float(value)).removesuffix(".0") for value in values)
+            print(" ".join(map(":".join, zip(words, numbers_of_row, strict=True))), file=file)
 
 
 FORMS = {
@@ -68,7 +74,7 @@ FORMS = {
     "large lists": {"words": pa.large_list(pa.large_string()), "probabilities": pa.large_list(pa.float64())},
     "halves": {"probabilities": pa.list_(pa.float16())},
     "lists that may not be missing": {"words": ENTRY},
-    "maps": {"probabilities": pa.map_(pa.string(), pa.float64())},
+    "maps": {"probabilities": MAP},
     "categories": {"words": pa.list_(pa.dictionary(pa.int32(), pa.string()))},
 }
 
@@ -106,16 +112,51 @@ def test_parquet_is_read_and_scored_as_tsv(form, options, here, capsys):
 
 
 def test_rows_of_all_forms_in_one_file(here, capsys):
-    """Logarithms, buckets, and columns of which lists are missing."""
-    lines = ["a:0.5 :0.5", "a:-1.5 b:-2.0", "-1.0 -2.0 -0.5 -7.5"] * 3000
+    """Logarithms, buckets, and columns of which lists are missing: in one batch, and in batches of one form."""
+    forms = [
+        ("a:0.5 :0.5", {"words": ["a", ""], "probabilities": [0.5, 0.5]}),
+        ("a:-1.5 b:-2.5", {"words": ["a", "b"], "logprobs": [-1.5, -2.5]}),
+        ("-1.5 -2.5 -0.5 -7.5", {"buckets": [-1.5, -2.5, -0.5, -7.5]}),
+    ]
+    table = [*forms * 3000, *(form for form in forms for _ in range(3000))]
+    lines, columns = zip(*table, strict=True)
     (here / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-    write_as("out.parquet", lines)
+    names = ("words", "probabilities", "logprobs", "buckets")
+    pq.write_table(pa.table({name: [row.get(name) for row in columns] for name in names}), "out.parquet")
     assert list(read_output("out.parquet")) == list(read_output("out.tsv"))
     (here / "expected.tsv").write_text("a\n" * len(lines))
     for name in ("out.parquet", "out.tsv"):
         assert main(["-o", name, "-e", "expected.tsv", "-m", "LogLossHashed2"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first == second
+
+
+UNIT = st.sampled_from(["probabilities", "logprobs", "buckets"])
+NUMBER = st.floats(width=32) | st.floats() | st.sampled_from([0.0, -0.0, 5e-324, 1e-5, 1e16, 1.0])
+
+
+@settings(deadline=None, max_examples=examples(200))
+@given(UNIT, st.lists(st.lists(NUMBER, max_size=4), min_size=1, max_size=4), st.booleans(), st.booleans())
+def test_rows_joined_by_arrow_are_those_written_one_by_one(tmp_path_factory, unit, numbers, is_single, is_map):
+    """The numbers read back the same, and a row that is no line is refused with the same words."""
+    words = [["a", "\ufeffą", "", "ka:lo"][: len(row)] for row in numbers]
+    columns = {unit: pa.array(numbers, pa.list_(pa.float32() if is_single else pa.float64()))}
+    if unit != "buckets" and is_map:
+        pairs = [list(zip(*row, strict=True)) for row in zip(words, numbers, strict=True)]
+        columns = {unit: pa.array(pairs, MAP)}
+    elif unit != "buckets":
+        columns["words"] = pa.array(words, pa.list_(pa.string()))
+    table, path = pa.table(columns), str(tmp_path_factory.getbasetemp() / "out.parquet")
+    pq.write_table(table, path)
+
+    def outcome(rows):
+        try:
+            return list(rows)
+        except UnreadableFileError as error:
+            return error.reason
+
+    one_by_one = map(parse_line, parquet.lines_of_batches(path, table.to_batches()))
+    assert outcome(read_output(path)) == outcome(one_by_one)
 
 
 def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, monkeypatch):
@@ -131,6 +172,13 @@ def test_an_error_in_a_row_comes_before_one_in_a_later_row_group(here, capsys, m
         assert score() == 1
         reason = "row 50, word 1: " if fault else "row group 3 would unpack to more than "
         assert capsys.readouterr().err.startswith(f"geval: Cannot read `out.parquet`: {reason}")
+
+
+def test_a_word_that_is_twice_in_a_map(here):
+    pq.write_table(
+        pa.table({"probabilities": pa.array([[("a", 0.5)], [("a", 0.25), ("a", 0.5)]], MAP)}), "out.parquet"
+    )
+    assert reason_of("out.parquet") == "row 2: a word is twice in the map"
 
 
 def test_files_that_are_damaged(here):

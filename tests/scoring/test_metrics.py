@@ -171,11 +171,14 @@ def test_the_ends_of_the_range(losses, log_loss, likelihood, perplexity):
 
 @pytest.mark.parametrize(
     ("losses", "sum_of_them"),
-    [([], 0.0), ([0.1] * 10, 1.0), ([1e16, 1.0, 1.0], 1e16 + 2), ([1e308] * 2, math.inf)],
-    ids=["none", "tenths", "large and small", "too large"],
-)
+    [
+        ([], 0.0), ([0.1] * 10, 1.0), ([1e16, 1.0, 1.0], 1e16 + 2), ([1e308] * 2, math.inf),
+        ([math.inf, 1.0], math.inf), ([1.0, -math.inf], -math.inf), ([math.nan, 1.0], math.nan),
+        ([math.inf, -math.inf], math.nan),
+    ],
+)  # fmt: skip
 def test_total(losses, sum_of_them):
-    assert total(losses) == sum_of_them
+    assert total(array("d", losses)) == pytest.approx(sum_of_them, rel=0, abs=0, nan_ok=True)
 
 
 def test_statistics_are_extended():

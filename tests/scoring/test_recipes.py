@@ -1,16 +1,12 @@
 """Rewritten lines are the same from both kernels, to the byte: mixed, and tuned in every way."""
 
-from array import array
-from itertools import accumulate
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import errors
-from geval_py.reading.files import ListedRows
-from geval_py.scoring.kernel import listed_rows, native, rewriting
+from geval_py.scoring.kernel import native, rewriting
 from geval_py.scoring.recipes import ByLine, Mixing, Parameters
 
 WORD = st.sampled_from(["", "", "a", "b", "ą", "ka:lo", "antidisestablishment", "\x00", "c\r", "the"])
@@ -86,39 +82,3 @@ def test_masses_of_all_sizes_are_written_the_same(masses):
 def test_outputs_of_different_lengths(backend):
     new, lines, ends = backend.rewrite_lines([b"a:1\n", b"a:1\nb:1\n"], 1, Mixing(weights=(0.5, 0.5)))
     assert (new, lines, list(ends)) == (b"a:1\n", 1, [4, 4])
-
-
-def as_values(rows):
-    return rows and (
-        *map(list, rows[:2]),
-        bytes(rows.text),
-        [*map(repr, rows.values)],
-        rows.probabilities,
-        rows.lines(1),
-    )
-
-
-@settings(deadline=None, max_examples=examples(300))
-@given(st.lists(LINE, min_size=1, max_size=4), st.sampled_from([b"", b"\xff", b"\r"]))
-def test_lines_are_read_as_rows_and_written_as_they_were(lines, more):
-    block = "".join(f"{line}\n" for line in lines).encode().replace(b"the", b"th" + more)
-    rows = native.read_rows(block)
-    assert as_values(rows) == as_values(listed_rows.read_rows(block))
-    if rows:
-        assert native.write_rows(rows) == listed_rows.write_rows(rows)
-        assert as_values(native.read_rows(native.write_rows(rows)[0]))[:5] == as_values(rows)[:5]
-
-
-@settings(deadline=None, max_examples=examples(300))
-@given(
-    st.lists(st.sampled_from(["a", "b c", "", "ą\n", "d\r", "antidisestablishment"]), max_size=5),
-    st.lists(st.floats(width=32) | st.sampled_from([0.0, -0.0, 1.0, 1e16, 1e-5, 0.25]), min_size=5, max_size=5),
-    st.lists(st.integers(-1, 6), min_size=1, max_size=5),
-    st.booleans(),
-)
-def test_rows_in_any_buffers_are_written_the_same(words, numbers, offsets, probabilities):
-    starts, text = array("i", accumulate((len(word.encode()) for word in words), initial=0)), "".join(words).encode()
-    for kind in "fd":
-        buffers = (memoryview(array("i", offsets)), memoryview(starts), text, memoryview(array(kind, numbers)))
-        rows = ListedRows(*buffers, probabilities, lambda _: b"")
-        assert native.write_rows(rows) == listed_rows.write_rows(rows)

@@ -289,17 +289,19 @@ class _StrictHeader(tarfile.TarInfo):
 
 def _tar_members(path: str, max_bytes: int) -> Generator[Member, None, None]:
     """Yield the members of a tar archive, which is read forwards alone, one after the other."""
-    with open_unpacked(path, max_bytes) as stream:
-        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_StrictHeader, errorlevel=2) as archive:
-            for member in archive:
-                if member.issym() or member.islnk():
-                    problem = "is a link; archives with links are not allowed"
-                elif member.issparse():
-                    problem = "is a sparse file; pack it as an ordinary file"
-                elif not member.isreg() and not member.isdir():
-                    problem = "is not a regular file but a device, a pipe or the like"
-                else:
-                    problem = ""
-                if member.size < 0:
-                    raise tarfile.ReadError("its headers point backwards")
-                yield Member(member.name, member.isdir(), problem, partial(archive.extractfile, member))
+    with (
+        open_unpacked(path, max_bytes) as stream,
+        tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", tarinfo=_StrictHeader, errorlevel=2) as archive,
+    ):
+        for member in archive:
+            if member.issym() or member.islnk():
+                problem = "is a link; archives with links are not allowed"
+            elif member.issparse():
+                problem = "is a sparse file; pack it as an ordinary file"
+            elif not member.isreg() and not member.isdir():
+                problem = "is not a regular file but a device, a pipe or the like"
+            else:
+                problem = ""
+            if member.size < 0:
+                raise tarfile.ReadError("its headers point backwards")
+            yield Member(member.name, member.isdir(), problem, partial(archive.extractfile, member))

@@ -16,30 +16,26 @@ from geval_py.errors import UsageError
 from geval_py.text import visible
 
 if TYPE_CHECKING:
-    from geval_py.scoring.kernel.listed_rows import read_rows, row_losses, write_rows
     from geval_py.scoring.kernel.packed_words import array_losses, pack_words
     from geval_py.scoring.kernel.profile import line_profiles
     from geval_py.scoring.kernel.reference import (
         bounded_losses,
         bucket_shares,
         count_lines,
-        exact_sum,
         format_entries,
-        isotonic,
         read_guesses,
-        reseeded_losses,
         score_lines,
     )
     from geval_py.scoring.kernel.rewriting import rewrite_lines
     from geval_py.scoring.kernel.tokens import TokenTable, take_column
 
 __all__ = [  # the functions of a backend
-    "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "exact_sum", "format_entries",
-    "isotonic", "line_profiles", "pack_words", "read_guesses", "read_rows", "reseeded_losses", "rewrite_lines",
-    "row_losses", "score_lines", "take_column", "write_rows",
+    "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "format_entries",
+    "line_profiles", "pack_words", "read_guesses", "rewrite_lines",
+    "score_lines", "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
-PYTHON = ("reference", "profile", "tokens", "listed_rows", "rewriting", "packed_words")  # the last one imports numpy
+PYTHON = ("reference", "profile", "tokens", "rewriting", "packed_words")  # the last one imports numpy
 
 
 @cache

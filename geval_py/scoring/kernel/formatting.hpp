@@ -72,14 +72,6 @@ char* write_short(char* to, double value, int precision, double* rounded = nullp
     return to;
 }
 
-// Writes a finite number as Python's repr does.
-char* write_repr(char* to, double value) {
-    if (value == 0 && std::signbit(value)) *to++ = '-';
-    char* end = write_number(to, value);
-    if (std::all_of(to, end, [](char c) { return c != '.' && c != 'e'; })) *end++ = '.', *end++ = '0';
-    return end;
-}
-
 // Writes words, which are lines, each ended by LF, and as many numbers as entries. False if there are not as many, or if
 // a number is not in a range.
 bool format_entries(Text words, const double* numbers, std::size_t count, double least, double most, std::string& line) {

@@ -7,14 +7,12 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "decoding.hpp"
@@ -138,9 +136,8 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
-// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), distributions, entries, or
-// losses under several seeds.
-enum class Purpose { losses, rules, profiles, entries, seeds };
+// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), distributions, or entries.
+enum class Purpose { losses, rules, profiles, entries };
 
 // A word of a line and its hash.
 struct Hashed {
@@ -149,7 +146,6 @@ struct Hashed {
 };
 
 constexpr std::uint32_t NO_WORD = ~std::uint32_t{0};
-constexpr std::size_t SEED_LANES = 32;  // seeds under which a word is hashed together
 
 // How the values of a line become masses, and the mass of the rest.
 struct Normalisation {
@@ -181,77 +177,6 @@ class Line {
         }
         flags = byte_flags_only | MALFORMED | error_kind(line);
         return std::numeric_limits<double>::quiet_NaN();
-    }
-
-    // Scores the line that has so many entries: value(i) is a number, hashes[i] the hash of its word under the line's seed,
-    // and sizes[i] the size of that, 0 for the rest. False if a number is not finite, or if the numbers are not the
-    // probabilities, or logarithms, that they should be.
-    template <typename Value>
-    bool score_entries(const Value& value, const std::uint32_t* hashes, const std::uint32_t* sizes, std::size_t count,
-                       Text expected, const char* expected_limit, std::uint32_t seed, bool probabilities, double& loss) {
-        double least = INFINITE, most = -INFINITE, total = 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            const double number = value(i);
-            least = std::min(least, number), most = std::max(most, number);
-            total += number;
-        }
-        total_ = total;
-        probabilities_ = least >= 0 && most > 0 && most <= 1;
-        if (probabilities_ != probabilities || total != total) return false;
-        values_.clear(), hits_.clear(), rests_.clear();
-        for (std::size_t i = 0; !probabilities && i < count; ++i) {
-            if (!std::isfinite(value(i))) return false;
-            values_.add(value(i));
-        }
-        expected = decode(expected, expected_limit, expected_copy_);
-        const std::uint32_t mask = mask_, bucket = murmur3(expected, seed);
-        for (std::size_t i = 0; i < count; ++i) {
-            if (sizes[i] && ((hashes[i] ^ bucket) & mask)) continue;
-            (sizes[i] ? hits_ : rests_).add(value(i));
-        }
-        unsigned flags = 0;
-        loss = entries_loss(flags);
-        return true;
-    }
-
-    // The losses of the line read last, for seeds, under so many seeds from one on, each a stride after the other.
-    // hash(word, seed, buckets, mask, hashes) hashes a word under seeds, and tells whether any hash is in its bucket.
-    template <typename Hash>
-    void losses_under(std::uint32_t seed, std::size_t count, bool vector, Hash hash, double* losses, std::size_t stride) {
-        constexpr std::size_t LANES = SEED_LANES;
-        unsigned flags = 0;
-        std::uint32_t buckets[LANES] = {}, hashes[LANES];
-        std::array<Numbers, LANES>& hits = hits_under_;
-        for (std::size_t first = 0; first < count; first += LANES, seed += LANES, losses += LANES * stride) {
-            const std::size_t lanes = std::min(LANES, count - first);
-            hash(expected_.word, seed, buckets, mask_, hashes);
-            std::copy_n(hashes, LANES, buckets);
-            if (vector) {
-                for (std::size_t lane = 0; lane < lanes; ++lane) losses[lane * stride] = vector_loss(buckets[lane] & mask_, flags);
-                continue;
-            }
-            for (Numbers& of_lane : hits) of_lane.clear();
-            for (std::size_t i = 0; i < listed_.size(); ++i)
-                if (listed_[i].word.size() && hash(listed_[i].word, seed, buckets, mask_, hashes))
-                    for (std::size_t lane = 0; lane < lanes; ++lane)
-                        if (!((hashes[lane] ^ buckets[lane]) & mask_)) hits[lane].add(values_[i]);
-            // Under most seeds the bucket has no word, or no other than the expected one: their loss is the same.
-            hits_.clear();
-            const double alone = entries_loss(flags);
-            double single = 0, of_single = INFINITE;
-            for (std::size_t lane = 0; lane < lanes; ++lane) {
-                if (hits[lane].empty()) {
-                    losses[lane * stride] = alone;
-                } else if (hits[lane].size() == 1 && hits[lane][0] == single && of_single != INFINITE) {
-                    losses[lane * stride] = of_single;
-                } else {
-                    std::swap(hits_, hits[lane]);
-                    losses[lane * stride] = entries_loss(flags);
-                    if (hits_.size() == 1) single = hits_[0], of_single = losses[lane * stride];
-                    std::swap(hits_, hits[lane]);
-                }
-            }
-        }
     }
 
     // The line read last, for profiles: the values; the number of each one's word, NO_WORD for the rest; the distinct
@@ -292,7 +217,6 @@ class Line {
             case Purpose::rules: return read_entries<Purpose::rules>(line, seed, bucket, flags);
             case Purpose::profiles: return read_entries<Purpose::profiles>(line, seed, bucket, flags);
             case Purpose::entries: return read_entries<Purpose::entries>(line, seed, bucket, flags);
-            case Purpose::seeds: return read_entries<Purpose::seeds>(line, seed, bucket, flags);
             default: return read_entries<Purpose::losses>(line, seed, bucket, flags);
         }
     }
@@ -312,8 +236,7 @@ class Line {
     // Compiled once for each purpose, so that plain scoring does no work for the others.
     template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
-        constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
-        constexpr bool keeping = purpose == Purpose::entries || purpose == Purpose::seeds;
+        constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles, keeping = purpose == Purpose::entries;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
@@ -480,7 +403,6 @@ class Line {
     std::uint32_t expected_word_ = NO_WORD;
     std::vector<Hashed> listed_;
     Numbers values_, hits_, rests_;
-    std::array<Numbers, SEED_LANES> hits_under_;
     double total_ = 0, rounding_ = 0;
     double least_mass_ = 1, bound_ = 0;
     std::size_t far_above_one_ = 0;

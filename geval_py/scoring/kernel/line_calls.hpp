@@ -16,7 +16,6 @@
 #include "guesses.hpp"
 #include "profile.hpp"
 #include "rewriting.hpp"
-#include "seeds.hpp"
 #include "text.hpp"
 
 namespace {
@@ -61,20 +60,6 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
         return Py_BuildValue("(NNn)", array_of(losses.get(), lines), array_of(flags.get(), lines),
                              static_cast<Py_ssize_t>(result.undecided));
     return Py_BuildValue("(Ndn)", array_of(losses.get(), lines), result.bound, static_cast<Py_ssize_t>(result.far_above_one));
-}
-
-PyObject* reseeded_losses(PyObject*, PyObject* arguments) {
-    BlockArguments block;
-    if (!block.parse(arguments, "y*y*iKi")) return nullptr;
-    const auto seeds = static_cast<std::size_t>(std::max(0, block.more));
-    std::vector<double> losses;
-    BlockEnd end;
-    if (!without_gil([&] {
-            end = score_under_seeds(block.outputs.text(), block.expected.text(), count_lines(block.expected.text()), block.bits,
-                                    block.first_line, seeds, losses);
-        }))
-        return nullptr;
-    return block.check(end) ? columns_of(losses, seeds) : nullptr;
 }
 
 PyObject* line_profiles(PyObject*, PyObject* arguments) {

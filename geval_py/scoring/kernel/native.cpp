@@ -4,7 +4,6 @@
 // block of lines. Parts named *_calls.hpp take arguments from Python and return objects to it; the others do without.
 
 #include "calls.hpp"
-#include "fit_calls.hpp"
 #include "line_calls.hpp"
 #include "ngram_calls.hpp"
 #include "row_calls.hpp"
@@ -16,13 +15,10 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"read_number", read_number, METH_VARARGS, nullptr},
     {"count_lines", count_lines, METH_VARARGS, nullptr},
     {"line_profiles", line_profiles, METH_VARARGS, nullptr},
-    {"reseeded_losses", reseeded_losses, METH_VARARGS, nullptr},
     {"bounded_losses", score_lines<false>, METH_VARARGS, nullptr},
     {"score_lines", score_lines<true>, METH_VARARGS, nullptr},
     {"read_guesses", read_guesses, METH_VARARGS, nullptr},
     {"bucket_shares", bucket_shares, METH_VARARGS, nullptr},
-    {"exact_sum", exact_sum, METH_O, nullptr},
-    {"isotonic", isotonic, METH_VARARGS, nullptr},
     {"token_table", token_table, METH_NOARGS, nullptr},
     {"number_tokens", number_tokens, METH_VARARGS, nullptr},
     {"token_names", of_tokens<false>, METH_VARARGS, nullptr},
@@ -33,9 +29,6 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"format_entries", format_entries, METH_VARARGS, nullptr},
     {"pack_words", pack_words, METH_VARARGS, nullptr},
     {"array_losses", array_losses, METH_VARARGS, nullptr},
-    {"row_losses", row_losses, METH_VARARGS, nullptr},
-    {"write_rows", write_rows, METH_VARARGS, nullptr},
-    {"read_rows", read_rows, METH_VARARGS, nullptr},
     {"word_table", word_table, METH_VARARGS, nullptr},
     {"table_words", table_words, METH_O, nullptr},
     {"number_words", number_words, METH_VARARGS, nullptr},

@@ -15,7 +15,6 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 
 if TYPE_CHECKING:
-    from geval_py.reading.files import ListedRows
     from geval_py.scoring.kernel.reference import EntryMasses
     from geval_py.scoring.recipes import Recipe
 
@@ -63,24 +62,6 @@ def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> 
         more, more_lines, more_ends = rewriting.rewrite_lines(rest, first_line + lines, recipe)
         return written + more, lines + more_lines, array("q", map(add, ends, more_ends))
     return written, lines, ends
-
-
-def write_rows(rows: ListedRows) -> tuple[bytes, int]:
-    """See :func:`geval_py.scoring.kernel.listed_rows.write_rows`."""
-    return _native.write_rows(*rows[:5])
-
-
-def read_rows(lines: bytes) -> ListedRows | None:
-    """See :func:`geval_py.scoring.kernel.listed_rows.read_rows`."""
-    from geval_py.scoring.kernel.listed_rows import rows_of_arrays
-
-    read = _native.read_rows(lines)
-    return None if read is None else rows_of_arrays(lines, *read)
-
-
-def row_losses(rows: ListedRows, expected: bytes, bits: int, first_line: int) -> tuple[array[float], float, int, int]:
-    """See :func:`geval_py.scoring.kernel.listed_rows.row_losses`."""
-    return _native.row_losses(*rows[:5], expected, bits, first_line)
 
 
 class TokenTable:

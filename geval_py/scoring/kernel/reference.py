@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from math import fsum, inf, log, nan
+from math import inf, log, nan
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from geval_py.errors import MalformedLineError
@@ -77,17 +77,6 @@ def bounded_losses(outputs: Bytes, expected: bytes, bits: int, first_line: int) 
     of_lines = [_score_line(text, word, bits, line) for line, (text, word) in enumerate(pairs, first_line)]
     losses = array("d", (loss for loss, _, _ in of_lines))
     return losses, max((bound for _, bound, _ in of_lines), default=0.0), sum(far for _, _, far in of_lines)
-
-
-def reseeded_losses(
-    outputs: Bytes, expected: bytes, bits: int, first_line: int, seeds: int
-) -> tuple[array[float], ...]:
-    """Score a block as :func:`bounded_losses` does, with the seeds of lines 1, 2, … lines further down the file.
-
-    Returns the losses under each of so many ``seeds``.
-    """
-    bounded_losses(outputs, expected, bits, first_line)  # raises, with the right line numbers
-    return tuple(bounded_losses(outputs, expected, bits, first_line + further)[0] for further in range(1, seeds + 1))
 
 
 def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> tuple[array[float], array[int]]:
@@ -339,55 +328,3 @@ def format_entries(words: bytes, numbers: Doubles, least: float, most: float) ->
         raise ValueError("words and numbers differ in number, or a number is out of range")
     digits = (repr(value + 0.0).removesuffix(".0") for value in values)  # + 0.0: no "-0"
     return " ".join([f"{word}:{number}" for word, number in zip(texts, digits, strict=True)])
-
-
-def exact_sum(numbers: Doubles) -> float:
-    """Return the sum of numbers, rounded once, whatever their order; inf or -inf beyond the range of a double.
-
-    NaN if a number is NaN, or for inf and -inf together.
-
-    >>> exact_sum(array("d", [1e100, 1, -1e100]))
-    1.0
-    """
-    try:
-        return fsum(numbers)
-    except (OverflowError, ValueError):
-        return float(sum(numbers))
-
-
-def isotonic(values: Doubles, weights: Doubles) -> array[float]:
-    """Return the rising values with the least weighted square distance from some values; ``weights`` are positive.
-
-    By pooling adjacent violators (F. Busing, "Monotone regression: a simple and fast O(n) PAVA implementation",
-    Journal of Statistical Software 102, 2022). Raises ValueError if there are not as many weights as values.
-
-    >>> isotonic(array("d", [0, 1, 0]), array("d", [1, 1, 1]))
-    array('d', [0.0, 0.5, 0.5])
-    """
-    if len(values) != len(weights):
-        raise ValueError("values and weights differ in number")
-    pools: list[tuple[float, float, int]] = []  # value, weight, the place after the last member
-    place = 0
-    while place < len(values):
-        value, weight = values[place], weights[place]
-        place += 1
-        if pools and pools[-1][0] >= value:
-            before, of_before, _ = pools.pop()
-            total = of_before * before + weight * value
-            weight += of_before
-            value = total / weight
-            while place < len(values) and value >= values[place]:
-                total += weights[place] * values[place]
-                weight += weights[place]
-                value = total / weight
-                place += 1
-            while pools and pools[-1][0] >= value:
-                before, of_before, _ = pools.pop()
-                total += of_before * before
-                weight += of_before
-                value = total / weight
-        pools.append((value, weight, place))
-    rising = array("d")
-    for value, _, end in pools:
-        rising.extend([value] * (end - len(rising)))
-    return rising

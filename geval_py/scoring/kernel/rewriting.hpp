@@ -10,7 +10,6 @@
 #include <memory>
 #include <vector>
 
-#include "exact_sum.hpp"
 #include "formatting.hpp"
 #include "guesses.hpp"
 
@@ -138,8 +137,7 @@ class Rewriter {
         std::size_t most = MAX_DIGITS;
         for (const Sum& sum : sums_) most += sum.word.size() + MAX_DIGITS + 2;
         to_.resize(before + most);
-        Expansion rounded;
-        double largest = 0, of_largest = 0;
+        double rounded = 0, largest = 0, of_largest = 0;
         char *end = to_.data() + before, *from = end, *until = end;  // the digits of the largest mass
         for (const Sum& sum : sums_) {
             if (!(sum.mass > 0)) continue;
@@ -151,7 +149,7 @@ class Rewriter {
             end = write_short(digits, sum.mass, 6, &value);
             *end++ = ' ';
             if (!value) read_number(digits, value);
-            rounded.add(value);
+            rounded += value;
             if (sum.mass > largest) largest = sum.mass, of_largest = value, from = digits, until = end - 1;
         }
         if (until == from) {
@@ -160,7 +158,7 @@ class Rewriter {
         }
         end[-1] = '\n';
         char digits[MAX_DIGITS];
-        const auto length = write_number(digits, 1 - (rounded.rounded() - of_largest), 12) - digits;
+        const auto length = write_number(digits, 1 - (rounded - of_largest), 12) - digits;
         std::memmove(from + length, until, static_cast<std::size_t>(end - until));
         std::copy_n(digits, length, from);
         to_.resize(static_cast<std::size_t>(end - until + length + from - to_.data()));

@@ -1,4 +1,4 @@
-// Distributions in arrays and in the buffers of Arrow, for Python.
+// Distributions in arrays, for Python.
 
 #pragma once
 
@@ -12,7 +12,6 @@
 
 #include "calls.hpp"
 #include "decoding.hpp"
-#include "listed_rows.hpp"
 #include "packed_words.hpp"
 #include "text.hpp"
 
@@ -91,76 +90,6 @@ PyObject* array_losses(PyObject*, PyObject* arguments) {
         }))
         return nullptr;
     return Py_BuildValue("(Ndn)", array_of(losses), bound, static_cast<Py_ssize_t>(fault));
-}
-
-// The numbers of a buffer; false if an error is set.
-bool places_of(PyObject* object, Buffer& buffer, Places& places) {
-    if (PyObject_GetBuffer(object, &buffer.view, PyBUF_C_CONTIGUOUS) < 0) return false;
-    const Py_ssize_t size = buffer.view.itemsize;
-    if (size != 4 && size != 8) return raise_value_error("offsets, starts and values have four or eight bytes");
-    places = {static_cast<const char*>(buffer.view.buf), static_cast<std::size_t>(buffer.view.len / size), size == 8};
-    return true;
-}
-
-// What calls take: rows in buffers and, for losses, expected lines, the number of bits and the first line's number.
-struct RowArguments {
-    Buffer offsets, starts, text, values, expected;
-    int bits = 1;
-    unsigned long long first_line = 0;
-    ListedRows rows{};
-
-    bool parse(PyObject* arguments, const char* format) {
-        PyObject *offsets_object, *starts_object, *values_object;
-        int probabilities;
-        if (!PyArg_ParseTuple(arguments, format, &offsets_object, &starts_object, &text.view, &values_object, &probabilities,
-                              &expected.view, &bits, &first_line) ||
-            !check_bits(bits) || !places_of(offsets_object, offsets, rows.offsets) ||
-            !places_of(starts_object, starts, rows.starts) || !places_of(values_object, values, rows.values))
-            return false;
-        rows.text = text.text();
-        rows.probabilities = probabilities;
-        return true;
-    }
-};
-
-PyObject* write_rows(PyObject*, PyObject* arguments) {
-    RowArguments of;
-    if (!of.parse(arguments, "OOy*Op")) return nullptr;
-    std::string lines;
-    std::ptrdiff_t fault = NONE;
-    if (!writing([&] { fault = ListedScorer(of.rows, of.bits).write(lines); })) return nullptr;
-    return Py_BuildValue("(Nn)", bytes_of(lines), static_cast<Py_ssize_t>(fault));
-}
-
-PyObject* read_rows(PyObject*, PyObject* arguments) {
-    Buffer lines;
-    if (!PyArg_ParseTuple(arguments, "y*", &lines.view)) return nullptr;
-    ReadRows rows;
-    bool are_rows = false;
-    if (!without_gil([&] { are_rows = rows.read(lines.text()); })) return nullptr;
-    if (!are_rows) Py_RETURN_NONE;
-    return Py_BuildValue("(NNNNN)", array_of(rows.offsets), array_of(rows.starts), bytes_of(rows.text), array_of(rows.values),
-                         PyBool_FromLong(rows.probabilities));
-}
-
-PyObject* row_losses(PyObject*, PyObject* arguments) {
-    RowArguments of;
-    if (!of.parse(arguments, "OOy*Opy*iK")) return nullptr;
-    const std::size_t offsets = of.rows.offsets.count, count = offsets - (offsets > 0);
-    if (!offsets || count_lines(of.expected.text()) != count) return wrong_lines();
-    std::vector<double> losses;
-    std::ptrdiff_t fault = NONE;
-    double bound = 0;
-    std::size_t far_above_one = 0;
-    if (!without_gil([&] {
-            ListedScorer scorer(of.rows, of.bits);
-            losses.resize(count);
-            fault = scorer.score(of.expected.text(), of.first_line, losses.data());
-            bound = scorer.bound(), far_above_one = scorer.far_above_one();
-        }))
-        return nullptr;
-    return Py_BuildValue("(Ndnn)", array_of(losses), bound, static_cast<Py_ssize_t>(far_above_one),
-                         static_cast<Py_ssize_t>(fault));
 }
 
 }  // namespace

@@ -15,10 +15,9 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from geval_py.reading.files import ListedRows
 from geval_py.reading.lines import Bytes
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.kernel import backends
@@ -261,9 +260,15 @@ class Metric(NamedTuple):
         return map(self.of_line, *statistics.columns)
 
 
-def total(numbers: Iterable[float]) -> float:
-    """Sum exactly, so that the order of the terms cannot matter; inf beyond the range of a double."""
-    return backends.exact_sum(numbers if isinstance(numbers, array) else array("d", numbers))
+def total(numbers: Sequence[float]) -> float:
+    """Return the sum of numbers, rounded once, whatever their order; inf or -inf beyond the range of a double.
+
+    NaN if a number is NaN, or for inf and -inf together.
+    """
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):
+        return float(sum(numbers))
 
 
 def exp(exponent: Number) -> Number:
@@ -327,13 +332,8 @@ class HashedColumn(NamedTuple):
 
     bits: int
 
-    def statistics(self, outputs: Bytes | ListedRows, expected: bytes, first_line: int) -> LineStatistics:
-        if isinstance(outputs, ListedRows):
-            losses, bound, far_above_one, fault = backends.row_losses(outputs, expected, self.bits, first_line)
-            if fault >= 0:  # the lines have the error
-                return self.statistics(outputs.lines(len(losses)), expected, first_line)
-        else:
-            losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
+    def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
         return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)
 
 
