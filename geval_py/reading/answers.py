@@ -70,12 +70,16 @@ def check_supported(path: str, column: str = "") -> None:
     """
     plain, name = name_of(path), os.path.basename(path)
     read = next((f"pandas.{read}({name!r})" for ending, read in UNSUPPORTED.items() if plain.endswith(ending)), "")
-    columns = [column or DEFAULT_COLUMNS[1]]
+    rename, write = (
+        f".rename(columns={{{column!r}: 'expected'}})",
+        ".to_json('expected.jsonl', orient='records', lines=True)",
+    )
     if os.path.isdir(path):
-        code = f"datasets.load_from_disk({name!r}).select_columns({columns}).to_json('expected.jsonl')"
-    elif read or column:
+        read = f"datasets.load_from_disk({name!r})"
+        rename, write = f".rename_column({column!r}, 'expected')", ".to_json('expected.jsonl')"
+    elif column:
         read = read or f"pandas.read_json({name!r}, lines=True)"
-        code = f"{read}[{columns}].to_json('expected.jsonl', orient='records', lines=True)"
-    else:
-        return
-    raise UnreadableFileError(path=path, reason=f"answers are TSV, or JSON lines with one column: {code} writes them")
+    if read:
+        code = read + (rename if column not in ("", *DEFAULT_COLUMNS) else "") + write
+        what = "answers are TSV, or JSON lines with a column expected or answer"
+        raise UnreadableFileError(path=path, reason=f"{what}; {code} writes them")
