@@ -66,12 +66,14 @@ def check_supported(path: str) -> None:
     stem, _, column = path.rpartition("#") if not os.path.exists(path) else (path, "", "")
     plain, name = name_of(stem), os.path.basename(stem)
     read = next((f"pandas.{read}({name!r})" for ending, read in UNSUPPORTED.items() if plain.endswith(ending)), "")
-    columns = [column or DEFAULT_COLUMNS[1]]
-    if any(os.path.exists(os.path.join(path, name)) for name in DATASET_FILES):
-        code = f"datasets.load_from_disk({name!r}).select_columns({columns}).to_json('expected.jsonl')"
-    elif read or column:
+    rename = f".rename(columns={{{column!r}: 'expected'}})"
+    write = ".to_json('expected.jsonl', orient='records', lines=True)"
+    if any(os.path.exists(os.path.join(stem, file)) for file in DATASET_FILES):
+        read, rename = f"datasets.load_from_disk({name!r})", f".rename_column({column!r}, 'expected')"
+        write = ".to_json('expected.jsonl')"
+    elif column:
         read = read or f"pandas.read_json({name!r}, lines=True)"
-        code = f"{read}[{columns}].to_json('expected.jsonl', orient='records', lines=True)"
-    else:
-        return
-    raise UnreadableFileError(path=path, reason=f"answers are TSV, or JSON lines with one column: {code} writes them")
+    if read:
+        code = read + (rename if column not in ("", *DEFAULT_COLUMNS) else "") + write
+        what = "answers are TSV, or JSON lines with a column expected or answer"
+        raise UnreadableFileError(path=path, reason=f"{what}; {code} writes them")

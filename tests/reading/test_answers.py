@@ -93,14 +93,16 @@ def as_dataset(place):
     (place / "state.json").write_text('{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}')
 
 
-OF_PANDAS = "[['{}']].to_json('expected.jsonl', orient='records', lines=True)"
+WRITE = ".to_json('expected.jsonl', orient='records', lines=True)"
+RENAME = ".rename(columns={'word': 'expected'})"
 UNSUPPORTED = [  # the answers that are named, and the Python that converts them
-    ("answers.csv", "pandas.read_csv('answers.csv')" + OF_PANDAS.format("answer")),
-    ("answers.parquet", "pandas.read_parquet('answers.parquet')" + OF_PANDAS.format("answer")),
-    ("answers.parquet#word", "pandas.read_parquet('answers.parquet')" + OF_PANDAS.format("word")),
-    ("rows.jsonl#word", "pandas.read_json('rows.jsonl', lines=True)" + OF_PANDAS.format("word")),
-    ("data", "datasets.load_from_disk('data').select_columns(['answer']).to_json('expected.jsonl')"),
-    ("data#word", "datasets.load_from_disk('data').select_columns(['word']).to_json('expected.jsonl')"),
+    ("answers.csv", f"pandas.read_csv('answers.csv'){WRITE}"),
+    ("answers.parquet", f"pandas.read_parquet('answers.parquet'){WRITE}"),
+    ("answers.parquet#word", f"pandas.read_parquet('answers.parquet'){RENAME}{WRITE}"),
+    ("rows.jsonl#answer", f"pandas.read_json('rows.jsonl', lines=True){WRITE}"),
+    ("rows.jsonl#word", f"pandas.read_json('rows.jsonl', lines=True){RENAME}{WRITE}"),
+    ("data", "datasets.load_from_disk('data').to_json('expected.jsonl')"),
+    ("data#word", "datasets.load_from_disk('data').rename_column('word', 'expected').to_json('expected.jsonl')"),
 ]
 
 
@@ -116,11 +118,11 @@ def test_answers_that_are_converted_first(name, code, tmp_path, capsys, monkeypa
     (tmp_path / "out.tsv").write_text(OUT)
     assert main(["-o", "out.tsv", "-e", name, "-m", "PerplexityHashed"]) == 1
     file = name.partition("#")[0]
-    reason = f"answers are TSV, or JSON lines with one column: {code} writes them"
+    reason = f"answers are TSV, or JSON lines with a column expected or answer; {code} writes them"
     assert capsys.readouterr().err == f"geval: Cannot read `{file}`: {reason}\n"
     if code.startswith("pandas"):
         exec(code, {"pandas": pd})
-        assert lines_of("expected.jsonl") == (WORDS[::-1] if "#" in name else WORDS)
+        assert lines_of("expected.jsonl") == (WORDS[::-1] if "#word" in name else WORDS)
 
 
 @pytest.mark.parametrize("name", ["expected.parquet", "expected.pq", "expected"])
@@ -134,7 +136,7 @@ def test_answers_of_a_challenge_that_are_converted_first(name, tmp_path, capsys,
     else:
         pq.write_table(pa.table({"answer": WORDS}), tmp_path / "dev-0" / name)
     assert main(["-t", "dev-0"]) == 1
-    assert "answers are TSV, or JSON lines with one column" in capsys.readouterr().err
+    assert "answers are TSV, or JSON lines with a column expected or answer" in capsys.readouterr().err
 
 
 def test_a_path_with_a_hash_sign(tmp_path, monkeypatch, capsys):
