@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.base import Array, Flags, Row
+from geval_py.scoring.metrics.base import Array, Flags, Row, codes_of
 from geval_py.scoring.metrics.columns import mismatch
 
 MAX_PAIRS = 10_000_000  # of a line: some seconds, for Fuzzy/ a minute, and 80 MB for each matrix
@@ -67,9 +67,8 @@ def equal_pairs(answers: Sequence[Hashable], given: Sequence[Hashable]) -> Flags
     import numpy as np
 
     check_pairs(answers, given)
-    codes: dict[Hashable, int] = {}
-    sides = ([codes.setdefault(item, len(codes)) for item in side] for side in (answers, given))
-    return np.equal.outer(*sides)
+    codes = codes_of([*answers, *given])
+    return np.equal.outer(codes[: len(answers)], codes[len(answers) :])
 
 
 def common_shares(answers: Sequence[Region], regions: Sequence[Region]) -> tuple[Array, Array, Array]:

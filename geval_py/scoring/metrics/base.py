@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from geval_py.reading.lines import Bytes
@@ -128,6 +128,14 @@ def joined_columns(systems: Sequence[LineStatistics]) -> Array:
     import numpy as np
 
     return np.concatenate([np.array([np.array(column) for column in one.columns]) for one in systems], axis=1)
+
+
+def codes_of(items: Iterable[Hashable]) -> Places:
+    """Return a number for each item; equal items have equal numbers."""
+    import numpy as np
+
+    codes: dict[Hashable, int] = {}
+    return np.array([codes.setdefault(item, len(codes)) for item in items], np.intp)
 
 
 class Measure(NamedTuple):

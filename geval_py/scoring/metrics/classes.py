@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from geval_py.reading.wordprobs import NO_DIGIT, REST
-from geval_py.scoring.metrics.base import Formula, LineScore, LineStatistics, Places, Row, joined_columns
+from geval_py.scoring.metrics.base import Formula, LineScore, LineStatistics, Places, Row, codes_of, joined_columns
 from geval_py.scoring.metrics.columns import NUMBER_EXPECTED, malformed, number_of
 from geval_py.scoring.metrics.exact import best_guess
 from geval_py.text import strip_spaces
@@ -125,8 +125,7 @@ def mean_of_classes(formula: Formula, systems: Sequence[LineStatistics]) -> Line
     import numpy as np
 
     (errors,) = joined_columns(systems)
-    numbers: dict[float | str, int] = {}
-    codes = np.array([numbers.setdefault(name, len(numbers)) for system in systems for name in system.classes])
+    codes = codes_of(name for system in systems for name in system.classes)
 
     def score(lines: Places) -> float:
         _, places, counts = np.unique(codes[lines], return_inverse=True, return_counts=True)
@@ -184,10 +183,8 @@ def mutual_information(systems: Sequence[LineStatistics]) -> LineScore:
     """Return a function that computes the normalised mutual information of some lines."""
     import numpy as np
 
-    pairs = [pair for system in systems for pair in system.details]
-    numbers: dict[str, int] = {}
-    codes = [[numbers.setdefault(name, len(numbers)) for name in pair] for pair in pairs]
-    expected, guessed = np.array(codes).T
+    codes = codes_of(name for system in systems for pair in system.details for name in pair)
+    expected, guessed = codes.reshape(-1, 2).T
     both = expected * (guessed.max() + 1) + guessed
 
     def entropy(codes: Places) -> float:

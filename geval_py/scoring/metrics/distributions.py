@@ -167,8 +167,7 @@ def norm_loss(bits: int, weight: float, line: Buckets, norm: Buckets) -> float:
     places = norm_logs.keys() | logs.keys()
     pairs = [(norm_logs.get(place, norm_share), logs.get(place, share), 1) for place in places]
     pairs.append((norm_share, share, (1 << bits) - len(places)))
-    terms = [(exp(p) * count, weight * p - q) for p, q, count in pairs if exp(p) * count > 0.0]
-    return max(0.0, fsum(mass * term for mass, term in terms)) if all(term < inf for _, term in terms) else inf
+    return max(0.0, fsum(exp(p) * count * (weight * p - q) for p, q, count in pairs if exp(p) * count > 0.0))
 
 
 def rank_correlation(listed: Listed, norm: Listed) -> Row:

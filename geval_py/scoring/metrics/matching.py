@@ -30,7 +30,16 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+", re.ASCII)
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
-def distance(names: tuple[str, ...], output: str, expected: str, limit: float = 1.0) -> float:
+def without_label(text: str) -> str:
+    """Return what follows the first equals sign; the whole text if there is none."""
+    _, sign, value = text.partition("=")
+    return value if sign else text
+
+
+TRANSFORMS = {"CutLabel": without_label, "Lower": lower_characters}
+
+
+def distance(names: tuple[str, ...], output: str, expected: str) -> float:
     """Compute the distance that names describe, the outermost first; 0 or 1 without names.
 
     >>> distance(("Lower", "Fuzzy"), "Łódż", "łódź")
@@ -40,42 +49,31 @@ def distance(names: tuple[str, ...], output: str, expected: str, limit: float = 
         return float(output != expected)
     name, inner = names[0], names[1:]
     if name == "Fuzzy":  # as in GEval, it forgets the names after it
-        return fuzzy(output, expected, limit)
-    if name == "Lower":
-        return distance(inner, lower_characters(output), lower_characters(expected), limit)
-    if name == "CutLabel":
-        return distance(inner, without_label(output), without_label(expected), limit)
+        return fuzzy(output, expected)
+    if name in TRANSFORMS:
+        return distance(inner, TRANSFORMS[name](output), TRANSFORMS[name](expected))
     if name == "Smart":
-        return distance(inner if any(map(str.isalpha, expected)) else (), output, expected, limit)
+        return distance(inner if any(map(str.isalpha, expected)) else (), output, expected)
     if name == "ExtractNumber":
         number = number_in(expected)
-        if number is not None:
-            return float(number_in(output) != number)
-        return distance(inner, output, expected, limit)
+        return distance(inner, output, expected) if number is None else float(number_in(output) != number)
     least = MIN_SCORES[name]
-    return float(1 - distance(inner, output, expected, 1 - least) < least)
+    return float(1 - distance(inner, output, expected) < least)
 
 
-def fuzzy(output: str, expected: str, limit: float = 1.0) -> float:
+def fuzzy(output: str, expected: str) -> float:
     """Divide the edits of characters by the length of the expected text; at most 1, and 1 if nothing is expected.
 
-    RapidFuzz stops once the edits exceed the limit. The hint makes it look for few edits first, which is much faster
-    for long texts that are alike: two of a megabyte take a second, and up to a minute if they are not.
+    The hint makes RapidFuzz look for few edits first, which is much faster for long texts that are alike: two of a
+    megabyte take a second, and up to a minute if they are not.
     """
     from rapidfuzz.distance import Levenshtein
 
     length = len(expected)
     if not length:
         return 1.0
-    most = min(length, int(limit * length) + 1)
-    edits = Levenshtein.distance(output, expected, score_cutoff=most, score_hint=length // 64)
-    return min(1.0, edits / length) if edits <= most else 1.0
-
-
-def without_label(text: str) -> str:
-    """Return what follows the first equals sign; the whole text if there is none."""
-    _, sign, value = text.partition("=")
-    return value if sign else text
+    edits = Levenshtein.distance(output, expected, score_cutoff=length, score_hint=length // 64)
+    return min(1.0, edits / length)
 
 
 def number_in(text: str) -> str | None:
@@ -100,11 +98,8 @@ def number_in(text: str) -> str | None:
 
 def answer_distance(names: tuple[str, ...], text: str, expected: str) -> float:
     """Compute the distance of an output line to the nearest of the expected answers, which TABs separate."""
-    output = strip_spaces(text)
-    least = 1.0
-    for answer in strip_spaces(expected).split("\t"):
-        least = min(least, distance(names, output, answer, least))
-    return least
+    output, answers = strip_spaces(text), strip_spaces(expected).split("\t")
+    return min(distance(names, output, answer) for answer in answers)
 
 
 def matched_counts(names: tuple[str, ...], text: str, expected: str) -> Row:

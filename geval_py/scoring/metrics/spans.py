@@ -135,11 +135,12 @@ def read_segments(text: str, line: int) -> list[Region]:
 def _spans(written: str, line: int, token: re.Match[str]) -> tuple[Box, ...]:
     """Read positions as the fewest spans, in order, so that equal positions are equal spans."""
     spans: list[Box] = []
-    ends = (span.partition("-") for span in written.split(",") if span)
-    for low, high in sorted((whole_number(a, line, token), whole_number(b or a, line, token)) for a, _, b in ends):
-        if spans and low <= spans[-1].right + 1 and low <= high:
+    pairs = (span.partition("-") for span in written.split(",") if span)
+    ends = ((whole_number(a, line, token), whole_number(b or a, line, token)) for a, _, b in pairs)
+    for low, high in sorted(pair for pair in ends if pair[0] <= pair[1]):
+        if spans and low <= spans[-1].right + 1:
             spans[-1] = Box(spans[-1].left, max(spans[-1].right, high))
-        elif low <= high:
+        else:
             spans.append(Box(low, high))
     return tuple(spans)
 
