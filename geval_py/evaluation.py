@@ -67,7 +67,7 @@ def evaluate(
 
     Instead of files, there may be lists: predictions, and in the place of ``test`` as many expected words. The
     predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other metrics
-    texts or numbers, or arrays (:meth:`geval_py.Scorer.predictions`), by default scored by the scorer's metric.
+    texts or numbers, or arrays (:meth:`geval_py.Metric.predictions`), by default scored by that metric.
     ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table; ``vocabulary`` is for metrics
     on exact words, and ``out`` is the name that tables show.
 

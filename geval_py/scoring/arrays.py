@@ -24,18 +24,18 @@ from numpy.typing import ArrayLike, NDArray
 from geval_py.errors import UsageError
 from geval_py.reading.wordprobs import MIN_TOTAL
 from geval_py.scoring.blocks import available_cores
+from geval_py.scoring.encoding import encoded_texts, fault_of_word, join_words
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Ids, Numbers, Unit, has_fault
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.scoring.writing import encoded_texts, fault_of_word, join_words
 from geval_py.tables.numbers import counted
 from geval_py.text import shown, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.scoring.writing import Listed, VocabularyLike
-
+    VocabularyLike: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
+    Listed: TypeAlias = tuple[ArrayLike, ArrayLike]  # (ids, probabilities)
     Arrays: TypeAlias = ArrayLike | pd.DataFrame | Listed
     References: TypeAlias = Sequence[str] | Sequence[Sequence[str]] | ArrayLike
 
