@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
 from typing import Any, cast
 
 from geval_py.errors import UsageError
@@ -56,15 +55,12 @@ def encoded_texts(what: str, texts: Sequence[str], first: int = 0) -> bytes:
 
     Lone surrogates become the bytes that they stand for, which are replaced when read, as in a file.
     """
-    with suppress(TypeError, UnicodeEncodeError):
-        joined = "".join([text + "\n" for text in texts])
-        if joined.count("\n") == len(texts):
-            return joined.encode()
     for index, text in enumerate(texts, first):
         if not isinstance(text, str):
             raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
         if "\n" in text:
             raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
+    joined = "".join([text + "\n" for text in texts])
     try:
         return joined.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

@@ -76,7 +76,7 @@ def format_line(
     if vocabulary is None:
         words, numbers = _words_and_numbers(probabilities)
         joined = join_words(words)
-        if not (log or logits or top):
+        if not log and not logits and top is None:
             masses = _checked(numbers, words)
             missing = 1.0 - math.fsum(masses)
             own_rest = checked_probability(rest, None) if rest is not None else missing if missing > 0.0 else None
@@ -87,7 +87,7 @@ def format_line(
     rows = Vocabulary(vocabulary, "sum").predictions(numbers, log=log, logits=logits, rest=cast("Any", rest))
     if rows.shape:
         raise UsageError(message=f"a line is made from one row of numbers, not from an array of {len(rows)} rows")
-    return rows.line(0, checked_top(top))
+    return rows.line(0, top)
 
 
 def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[SupportsFloat]]:
@@ -111,13 +111,6 @@ def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[Support
         words.append(word)
         values.append(value)
     return words, values
-
-
-def checked_top(top: int | None) -> int | None:
-    """Return how many words of a line are written; raises UsageError for fewer than one."""
-    if top is not None and top < 1:
-        raise UsageError(message=f"top is how many words of a line are written, at least 1, not {top}")
-    return top
 
 
 def write_output(
@@ -241,10 +234,10 @@ def encoded_lines(
                 texts: Iterable[str] = [item]
             elif is_predictions(item):
                 refuse_unused("Predictions", vocabulary=vocabulary, **numbers)
-                texts = item.lines(checked_top(top), what, index)
+                texts = item.lines(top, what, index)
             elif hasattr(item, "columns") or (words is not None and holds_numbers(item)):
                 columns = words or Vocabulary(item.columns, "sum")
-                texts = columns.predictions(item, **numbers).lines(checked_top(top), what, index)
+                texts = columns.predictions(item, **numbers).lines(top, what, index)
             else:
                 refuse_unused("a distribution that has words", vocabulary=vocabulary)
                 texts = [format_line(item, top=top, **numbers)]
@@ -305,6 +298,7 @@ def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> NDAr
     """Return the probabilities of words as floats; raises UsageError for the first that is none."""
     import numpy as np
 
+    numbers = np.array([math.nan])
     with suppress(TypeError, ValueError, OverflowError):
         numbers = np.array(array("d", cast("Sequence[float]", values)))
         if ((numbers >= 0.0) & (numbers <= 1.0)).all():
@@ -312,12 +306,10 @@ def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> NDAr
     try:
         return np.array([checked_probability(value, word) for word, value in zip(words, values, strict=True)])
     except UsageError as error:
-        with suppress(TypeError, ValueError, OverflowError):
-            floats = [float(value) for value in values if not isinstance(value, str | bytes)]
-            if len(floats) == len(words) and all(map(math.isfinite, floats)):
-                advice = number_advice([str(word) for word in words], floats)
-                raise UsageError(message=f"{error}\n  {advice}") from error
-        raise
+        if not np.isfinite(numbers).all():
+            raise
+        advice = number_advice([str(word) for word in words], numbers.tolist())
+        raise UsageError(message=f"{error}\n  {advice}") from error
 
 
 def checked_probability(value: SupportsFloat, word: Hashable | None) -> float:
