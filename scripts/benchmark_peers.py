@@ -128,18 +128,18 @@ def of_arrays(words: int, rows: int) -> Iterator[Row]:
     values = generator.random((rows, words)) ** 3
     values /= values.sum(axis=1, keepdims=True) * 1.1
     expected = [vocabulary[n] for n in generator.integers(0, words, rows)]
-    scorer = geval_py.Scorer(vocabulary, threads=1)
+    metric = geval_py.Metric("PerplexityHashed", vocabulary=vocabulary, threads=1)
     hashes = numpy_murmurs(vocabulary)
-    assert np.allclose(scorer.losses(values, expected), numpy_losses(hashes, values, expected), rtol=1e-12)
+    assert np.allclose(metric.losses(values, expected), numpy_losses(hashes, values, expected), rtol=1e-12)
     kind = f"of {words:,} words"
     logits = np.log(values).astype(np.float32)
     yield Row(
         f"losses of rows {kind}", "rows", rows,
-        {"Scorer": lambda: scorer.losses(values, expected), "numpy": lambda: numpy_losses(hashes, values, expected)},
+        {"Metric": lambda: metric.losses(values, expected), "numpy": lambda: numpy_losses(hashes, values, expected)},
     )  # fmt: skip
     yield Row(
         f"losses of rows of logits {kind}, float32", "rows", rows,
-        {"Scorer": lambda: scorer.losses(logits, expected, logits=True),
+        {"Metric": lambda: metric.losses(logits, expected, logits=True),
          "numpy": lambda: numpy_losses(hashes, softmax(logits), expected)},
     )  # fmt: skip
     few = max(1, rows // 20)
@@ -152,8 +152,7 @@ def of_arrays(words: int, rows: int) -> Iterator[Row]:
     lines = [geval_py.format_line(one) for one in dictionaries]
     yield Row(
         f"losses of dictionaries {kind}", "rows", few,
-        {"format_line, hashed_log_losses":
-            lambda: geval_py.hashed_log_losses(map(geval_py.format_line, dictionaries), expected[:few]),
+        {"Metric": lambda: metric.losses(dictionaries, expected[:few]),
          "Python, mmh3": lambda: [python_loss(one, word, n) for n, (one, word) in
                                   enumerate(zip(dictionaries, expected, strict=False), 1)]},
     )  # fmt: skip
@@ -161,7 +160,7 @@ def of_arrays(words: int, rows: int) -> Iterator[Row]:
         f"losses of lines {kind}",
         "rows",
         few,
-        {"hashed_log_losses": lambda: geval_py.hashed_log_losses(lines, expected[:few])},
+        {"Metric": lambda: metric.losses(lines, expected[:few])},
     )
 
 

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import geval_py
-from geval_py import Challenge, UsageError, compare, evaluate, evaluate_all
-from geval_py.explaining.calibration import calibration
-from geval_py.explaining.mixing import mix
-from geval_py.explaining.tuning import tune
-from geval_py.scoring.arrays import Scorer
+from geval_py import Challenge, Metric, UsageError, calibration, compare, evaluate, evaluate_all, mix, tune
 
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 OUTPUT = GAZETTE / "dev-0" / "out-model=bigram.tsv"
@@ -35,13 +30,13 @@ GUESSED = {  # what is said, and of which calls
     ],
     "out is the name or path of one output, not 1": [lambda: evaluate(GAZETTE, "dev-0", output=1)],
     "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not 'PerplexityHashed'": [
-        lambda: Scorer("PerplexityHashed"),
+        lambda: Metric("PerplexityHashed", vocabulary="PerplexityHashed"),
     ],
     "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not 5": [
-        lambda: Scorer(5),
+        lambda: Metric("PerplexityHashed", vocabulary=5),
     ],
     "a vocabulary is a list of words, in the order of columns, or a dict of words with their ids, not {'the'}": [
-        lambda: Scorer({"the"}),
+        lambda: Metric("PerplexityHashed", vocabulary={"the"}),
     ],
     "compare(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: compare(scored())],
     "mix(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: mix(scored())],
@@ -54,7 +49,7 @@ GUESSED = {  # what is said, and of which calls
     "a mixture takes two outputs or more; there is 1": [lambda: mix([scored()])],
     "a challenge is opened by Challenge.open(path)": [lambda: Challenge(".")],
     "Unknown or broken metric definition: nope\n  geval --list-metrics shows those that are known": [
-        lambda: geval_py.metric("nope"),
+        lambda: Metric("nope"),
     ],
 }  # fmt: skip
 

@@ -32,10 +32,10 @@ def outputs():
 def test_values_are_short_at_the_prompt(outputs, monkeypatch):
     monkeypatch.chdir(ROOT)
     challenge = geval_py.Challenge.open("challenges/gazette")
-    scorer = geval_py.Scorer(["a", "b", "c"])
+    metric = geval_py.Metric("PerplexityHashed", vocabulary=["a", "b", "c"])
     assert [repr(value) for value in (
-        challenge, challenge["dev-0"], challenge["train"], outputs[0], outputs[0].scores[0], METRICS["BLEU"], scorer,
-        scorer.predictions([[0.5, 0.25, 0.125]]), geval_py.check("challenges/gazette"),
+        challenge, challenge["dev-0"], challenge["train"], outputs[0], outputs[0].scores[0], METRICS["BLEU"], metric,
+        metric.predictions([[0.5, 0.25, 0.125]]), geval_py.check("challenges/gazette"),
     )] == [
         "<Challenge challenges/gazette: dev-0, test-A, train; PerplexityHashed>",
         "<DataSet challenges/gazette/dev-0: input, answers, out-model=bigram.tsv, out-model=unigram.tsv>",
@@ -43,7 +43,7 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
         "<Evaluation of out-model=bigram.tsv: PerplexityHashed 174.595, 212 lines>",
         "<Score: PerplexityHashed 174.595 words, lower is better>",
         "<Metric BLEU: share, higher is better>",
-        "<Scorer of 3 words by PerplexityHashed>",
+        "<Metric PerplexityHashed: words, lower is better; 0 lines>",
         "<Predictions of 1 line over 3 words>",
         "<Report: 1 error, 0 warnings in 3 files\n"
         "  E101 missing-output, challenges/gazette/test-A/out.tsv: there is no output for this test set>",
@@ -51,11 +51,10 @@ def test_values_are_short_at_the_prompt(outputs, monkeypatch):
 
 
 def test_one_is_not_plural_at_the_prompt():
-    assert repr(geval_py.Scorer(["a"])) == "<Scorer of 1 word by PerplexityHashed>"
     assert repr(geval_py.score([":1"], ["a"], metric="LikelihoodHashed")).endswith(", 1 line>")
-    accumulator = geval_py.Accumulator("LikelihoodHashed")
-    accumulator.update([":1"], ["a"])
-    assert repr(accumulator) == "<Accumulator of LikelihoodHashed: 1 line>"
+    metric = geval_py.Metric("LikelihoodHashed")
+    metric.update([":1"], ["a"])
+    assert repr(metric) == "<Metric LikelihoodHashed: probability, higher is better; 1 line>"
 
 
 def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):

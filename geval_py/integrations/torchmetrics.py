@@ -17,7 +17,7 @@ from geval_py.scoring.metrics import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 
 if TYPE_CHECKING:
-    from geval_py.scoring.writing import VocabularyLike
+    from geval_py.scoring.arrays import VocabularyLike
 
 SAME_LOSS = 0.01  # nats and share by which losses of one line may differ, computed in half precision in two batches
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,18 +24,18 @@ from numpy.typing import ArrayLike, NDArray
 from geval_py.errors import UsageError
 from geval_py.reading.wordprobs import MIN_TOTAL
 from geval_py.scoring.blocks import available_cores
+from geval_py.scoring.encoding import encoded_texts, fault_of_word, join_words
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Ids, Numbers, Unit, has_fault
 from geval_py.scoring.metrics.base import LineStatistics
-from geval_py.scoring.writing import encoded_texts, fault_of_word, join_words
 from geval_py.tables.numbers import counted
 from geval_py.text import shown, some_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from geval_py.scoring.writing import Listed, VocabularyLike
-
+    VocabularyLike: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
+    Listed: TypeAlias = tuple[ArrayLike, ArrayLike]  # (ids, probabilities)
     Arrays: TypeAlias = ArrayLike | pd.DataFrame | Listed
     References: TypeAlias = Sequence[str] | Sequence[Sequence[str]] | ArrayLike
 
@@ -43,6 +43,11 @@ Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
 MAX_SUM = 1.01  # of a row of probabilities, which may have been rounded to half precision
 NO_MASS = "every probability is 0: a distribution needs one above 0"
+WANTED = {  # what a number is called, and what it has to be
+    Unit.PROBABILITIES: ("probability", "between 0 and 1"),
+    Unit.LOGARITHMS: ("number", "a logarithm of a probability"),
+    Unit.LOGITS: ("number", "a logit"),
+}
 SUMMED_ROWS = 20  # to look for sums above 1, which mostly all rows have; all would take a quarter of the time
 TOKEN_MARKS = ("Ġ", "▁", "##")  # of byte-level BPE, SentencePiece and WordPiece
 MAX_MARKED = 0.05  # of a vocabulary's words: words of Maltese begin with Ġ, too
@@ -65,11 +70,12 @@ class Vocabulary:
             accepted = "a list of words, in the order of columns, or a dict of words with their ids"
             raise UsageError(message=f"a vocabulary is {accepted}, not {shown(words)}")
         if isinstance(words, Mapping):
-            self.words = tuple(sorted(words, key=words.__getitem__))
-            for place, word in enumerate(self.words):
-                if words[word] != place:
+            by_id = {number: word for word, number in words.items()}
+            for number in range(len(words)):
+                if number not in by_id:
                     ids = f"the ids of {len(words)} words are 0 to {len(words) - 1}, each once"
-                    raise UsageError(message=f"{ids}; {word!r} has {words[word]!r}, where {place} is missing")
+                    raise UsageError(message=f"{ids}; {number} is missing")
+            self.words = tuple(map(by_id.__getitem__, range(len(words))))
         else:
             self.words = tuple(words.tolist() if hasattr(words, "tolist") else words)
         try:
@@ -125,34 +131,29 @@ class Vocabulary:
         if log and logits:
             raise UsageError(message="numbers are log-probabilities or logits, not both: log=True or logits=True")
         unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
-        ids = offsets = None
-        numbers: Any = arrays
-        if isinstance(numbers, tuple):
-            if len(numbers) != 2:
-                raise UsageError(message=f"a pair of arrays is (ids, probabilities), not {len(numbers)} values")
-            ids, numbers = _ids(numbers[0], "ids"), numbers[1]
-        elif hasattr(numbers, "columns"):
+        if isinstance(arrays, tuple) and len(arrays) != 2:
+            raise UsageError(message=f"a pair of arrays is (ids, probabilities), not {len(arrays)} values")
+        ids, numbers = cast("Any", arrays if isinstance(arrays, tuple) else (None, arrays))
+        if hasattr(numbers, "columns"):
             numbers = self._in_order(numbers)
         values = numbers_of(numbers, "the predictions")
-        shape, words = values.shape[:-1], len(self.words)
+        shape, width = values.shape[:-1], values.shape[-1] if values.ndim in (1, 2, 3) else -1
+        rows, words = math.prod(shape), len(self.words)
         if ids is not None:
-            if ids.shape != values.shape or values.ndim not in (1, 2, 3):
+            ids = _ids(ids, "ids")
+            if ids.shape != values.shape or width < 0:
                 both = f"{ids.shape} and {values.shape}"
                 raise UsageError(message=f"ids and probabilities are two arrays of one shape, not of {both}")
-            offsets = np.arange(math.prod(shape) + 1, dtype=np.int64) * ids.shape[-1]
-            ids, values = ids.ravel(), values.ravel()
-        elif values.ndim not in (1, 2, 3) or values.shape[-1] != words:
-            is_padded = values.ndim > 0 and values.shape[-1] > words
+            ids = ids.reshape(rows, width)
+        elif width != words:
             advice = f"\n  for a model with more columns than its tokenizer has words, give array[..., :{words}]"
             raise UsageError(
                 message=f"the predictions have a row for each line and a column for each of {words} words, and "
-                f"not the shape {values.shape}{advice * is_padded}"
+                f"not the shape {values.shape}{advice * (width > words)}"
             )
-        else:
-            values = values.reshape(math.prod(shape), words)
-            if words > 1 and values.strides[1] != values.itemsize:
-                values = np.ascontiguousarray(values)
-        rows = math.prod(shape)
+        values = values.reshape(rows, width)
+        if width > 1 and values.strides[1] != values.itemsize:
+            values = np.ascontiguousarray(values)
         rests: NDArray[np.float64] | None = None
         if rest is not None:
             own_rests = numbers_of(rest, "the rests")
@@ -160,19 +161,17 @@ class Vocabulary:
                 what = f"rest is one number or one for each of {rows} rows"
                 raise UsageError(message=f"{what}, not of the shape {own_rests.shape}")
             rests = np.ascontiguousarray(np.broadcast_to(own_rests.ravel(), rows), np.float64)
-        return Predictions(self, values, ids, offsets, rests, unit, shape)
+        return Predictions(self, values, ids, rests, unit, shape)
 
     def _in_order(self, frame: Any) -> Any:
         """Return a table with its columns in the order of the words; columns without names are in this order."""
-        names, words = list(frame.columns), list(self.words)
+        words, names = list(self.words), list(frame.columns)
         if names == list(range(len(words))):
             return frame
-        lacking, others = Counter(words) - Counter(names), Counter(names) - Counter(words)
-        if lacking or others:
-            one, two = (some_of(map(repr, some.elements())) or "none" for some in (lacking, others))
-            raise UsageError(
-                message=f"a table has a column for each word of the vocabulary: it lacks {one}, and has others: {two}"
-            )
+        others = (Counter(words) - Counter(names)) + (Counter(names) - Counter(words))
+        if others:
+            what = "the columns of a table are the words of the vocabulary, each once"
+            raise UsageError(message=f"{what}; they differ in {some_of(map(repr, others.elements()))}")
         return frame[words]
 
     def words_of(self, references: Any, shape: tuple[int, ...]) -> Sequence[str]:
@@ -209,7 +208,6 @@ class Predictions:
     vocabulary: Vocabulary
     _values: Numbers
     _ids: Ids | None
-    _offsets: Ids | None
     _rests: NDArray[np.float64] | None
     _unit: Unit
     shape: tuple[int, ...]
@@ -245,16 +243,14 @@ class Predictions:
 
         def score(first: int) -> LineStatistics:
             part = slice(first, first + size)
+            values, ids, offsets = self._values[part], None, None
+            if self._ids is not None:
+                offsets = np.arange(len(values) + 1) * values.shape[1]
+                ids, values = self._ids[part].ravel(), values.ravel()
+            rests = None if self._rests is None else self._rests[part]
+            text = encoded_texts("references", words[part], first)
             losses, bound, fault = backends.array_losses(
-                self.vocabulary.packed,
-                self._values if self._offsets is not None else self._values[part],
-                self._ids,
-                None if self._offsets is None else self._offsets[first : first + size + 1],
-                None if self._rests is None else self._rests[part],
-                encoded_texts("references", words[part], first),
-                seeds[part],
-                bits,
-                self._unit,
+                self.vocabulary.packed, values, ids, offsets, rests, text, seeds[part], bits, self._unit
             )
             if fault >= 0:
                 row = first + fault
@@ -276,15 +272,14 @@ class Predictions:
 
     def _row(self, row: int) -> tuple[Ids | None, Losses]:
         """Return the ids of a row, None for all words, and its numbers, the last of the rest if there is one."""
-        ids, values = None, self._values[row] if self._ids is None else self._values
-        if self._ids is not None and self._offsets is not None:
-            place = slice(*self._offsets[row : row + 2].tolist())
-            ids, values = self._ids[place], values[place]
-        rests = self._rests[row : row + 1] if self._rests is not None else ()
-        return ids, np.concatenate([values, rests], dtype=np.float64)
+        rests = () if self._rests is None else self._rests[row : row + 1]
+        numbers = np.concatenate([self._values[row], rests], dtype=np.float64)
+        return None if self._ids is None else self._ids[row], numbers
 
     def line(self, row: int, top: int | None = None) -> str:
         """Write a row as probabilities: of all its words, or of the ``top`` most probable ones, best first."""
+        if top is not None and top < 1:
+            raise UsageError(message=f"top is how many words of a line are written, at least 1, not {top}")
         ids, numbers = self._row(row)
         has_rest = self._rests is not None
         if has_fault(len(self.vocabulary), ids, numbers, self._unit, has_rest=has_rest):
@@ -314,17 +309,14 @@ class Predictions:
             for number in ids[(ids < 0) | (ids >= len(words))].tolist():
                 return f"the id {number}; {self.vocabulary.known_ids}"
             words = tuple(map(words.__getitem__, ids))
-        is_wrong = np.isnan(numbers) | (numbers == math.inf)
-        noun, wanted, advice = "number", "a logit", ""
-        if self._unit is Unit.LOGARITHMS:
-            wanted = "a logarithm of a probability"
-        elif self._unit is Unit.PROBABILITIES:
+        is_wrong, advice = np.isnan(numbers) | (numbers == math.inf), ""
+        if self._unit is Unit.PROBABILITIES:
             is_wrong = ~((numbers >= 0.0) & (numbers <= 1.0))
-            noun, wanted = "probability", "between 0 and 1"
             if (self._values < 0).any():
                 advice = "\n  for logits give logits=True, for logarithms of probabilities log=True"
         for place in np.flatnonzero(is_wrong).tolist():
             owner = repr(words[place]) if place < len(words) else "the rest"
+            noun, wanted = WANTED[self._unit]
             return f"the {noun} of {owner} is {numbers[place]}, which is not {wanted}{advice}"
         if self._unit is Unit.LOGARITHMS and numbers.max() > -math.inf:
             what = "the exponentials of its numbers total far more than 1"

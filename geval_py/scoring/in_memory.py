@@ -12,9 +12,10 @@ from geval_py.reading.lines import check_line_count, count_lines, first_name
 from geval_py.reading.outputs import Output
 from geval_py.reading.splits import Split
 from geval_py.scoring import evaluate
+from geval_py.scoring.encoding import encoded_texts, reference_texts
 from geval_py.scoring.notes import notes_of
 from geval_py.scoring.scores import Evaluation
-from geval_py.scoring.writing import encoded_texts, is_predictions, prediction_lines, reference_texts
+from geval_py.scoring.writing import is_predictions, prediction_lines
 
 if TYPE_CHECKING:
     import pandas as pd

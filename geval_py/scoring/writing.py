@@ -17,6 +17,7 @@ from geval_py.reading.files import name_of
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_named
 from geval_py.reading.wordprobs import number_advice
+from geval_py.scoring.encoding import SEPARATORS, join_words
 from geval_py.scoring.kernel import backends
 from geval_py.text import named, shorten, shown
 
@@ -25,20 +26,17 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
+    from geval_py.scoring.arrays import Listed, VocabularyLike
+
     class HasItems(Protocol):
         """A mapping, a pandas Series, or anything else with pairs of a word and its number."""
 
         def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
 
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
-    VocabularyLike: TypeAlias = Sequence[str] | Mapping[str, int] | NDArray[np.str_] | pd.Index[Any] | pd.Series[Any]
-    Listed: TypeAlias = tuple[ArrayLike, ArrayLike]  # (ids, probabilities)
 
 MAX_ENTRIES = 1000  # of a line that is written without a warning
 _WORDS_OF_NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
-_TOKENS = "words are wanted, not the tokens of a language model: see geval predict, docs/predict.md"
-_SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
-_SEPARATOR = re.compile(r"[ \n\r]")
 
 
 def format_line(
@@ -78,7 +76,7 @@ def format_line(
     if vocabulary is None:
         words, numbers = _words_and_numbers(probabilities)
         joined = join_words(words)
-        if not (log or logits or top):
+        if not log and not logits and top is None:
             masses = _checked(numbers, words)
             missing = 1.0 - math.fsum(masses)
             own_rest = checked_probability(rest, None) if rest is not None else missing if missing > 0.0 else None
@@ -89,7 +87,7 @@ def format_line(
     rows = Vocabulary(vocabulary, "sum").predictions(numbers, log=log, logits=logits, rest=cast("Any", rest))
     if rows.shape:
         raise UsageError(message=f"a line is made from one row of numbers, not from an array of {len(rows)} rows")
-    return rows.line(0, checked_top(top))
+    return rows.line(0, top)
 
 
 def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[SupportsFloat]]:
@@ -113,13 +111,6 @@ def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[Support
         words.append(word)
         values.append(value)
     return words, values
-
-
-def checked_top(top: int | None) -> int | None:
-    """Return how many words of a line are written; raises UsageError for fewer than one."""
-    if top is not None and top < 1:
-        raise UsageError(message=f"top is how many words of a line are written, at least 1, not {top}")
-    return top
 
 
 def write_output(
@@ -207,14 +198,14 @@ def encoded_lines(
             if isinstance(item, str):
                 refuse_unused("a line of text", vocabulary=vocabulary, top=top, **numbers)
                 if separator := re.search(r"[\n\r]", item):
-                    raise UsageError(message=f"it contains {_SEPARATORS[separator[0]]}; give one line an item")
+                    raise UsageError(message=f"it contains {SEPARATORS[separator[0]]}; give one line an item")
                 texts: Iterable[str] = [item]
             elif is_predictions(item):
                 refuse_unused("Predictions", vocabulary=vocabulary, **numbers)
-                texts = item.lines(checked_top(top), what, index)
+                texts = item.lines(top, what, index)
             elif hasattr(item, "columns") or (words is not None and holds_numbers(item)):
                 columns = words or Vocabulary(item.columns, "sum")
-                texts = columns.predictions(item, **numbers).lines(checked_top(top), what, index)
+                texts = columns.predictions(item, **numbers).lines(top, what, index)
             else:
                 refuse_unused("a distribution that has words", vocabulary=vocabulary)
                 texts = [format_line(item, top=top, **numbers)]
@@ -241,13 +232,6 @@ def prediction_lines(predictions: Any, **numbers: Any) -> Iterator[bytes]:
     return encoded_lines(predictions, "predictions", **numbers)
 
 
-def reference_texts(references: Any, *, are_words: bool) -> list[str]:
-    """Return references as texts: words or, for other metrics, texts and numbers."""
-    if isinstance(references, str | bytes):
-        raise UsageError(message=f"references are a list, not {shown(references)}: for one line write [word]")
-    return [str(one) if isinstance(one, int | float) and not are_words else one for one in references]
-
-
 def refuse_unused(owner: str, **arguments: object) -> None:
     """Raise UsageError for arguments that are given, and that have no effect on the owner."""
     if names := tuple(name for name, value in arguments.items() if value is not None and value is not False):
@@ -268,26 +252,6 @@ def holds_numbers(value: Any) -> bool:
     return is_array and not is_text and not hasattr(value, "items")
 
 
-def encoded_texts(what: str, texts: Sequence[str], first: int = 0) -> bytes:
-    """Encode texts as lines, each ended by LF; an error names ``what[first + place]``.
-
-    Lone surrogates become the bytes that they stand for, which are replaced when read, as in a file.
-    """
-    with suppress(TypeError, UnicodeEncodeError):
-        joined = "".join([text + "\n" for text in texts])
-        if joined.count("\n") == len(texts):
-            return joined.encode()
-    for index, text in enumerate(texts, first):
-        if not isinstance(text, str):
-            raise UsageError(message=f"{what}[{index}] is {shown(text)}, which is no text")
-        if "\n" in text:
-            raise UsageError(message=f"{what}[{index}] contains a line end; give one line an item")
-    try:
-        return joined.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return joined.encode("utf-8", "surrogatepass")
-
-
 def _kind(value: object) -> str:
     """Return the name of a value's type with an article.
 
@@ -298,39 +262,11 @@ def _kind(value: object) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def join_words(words: Sequence[Hashable]) -> bytes:
-    """Return words as UTF-8 lines, each ended by LF; raises UsageError for one that an output cannot hold."""
-    try:
-        text = "\n".join(cast("Sequence[str]", words)) + "\n" * bool(words)
-        joined = text.encode()
-    except (TypeError, UnicodeEncodeError):
-        joined, text = b"", "\n"
-    if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
-        fault = next(filter(None, map(fault_of_word, words)))
-        are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
-        raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
-    return joined
-
-
-def fault_of_word(word: Hashable) -> str | None:
-    """Return why an output cannot hold a word; None if it can."""
-    if not isinstance(word, str):
-        return f"the word {word!r} is not a string"
-    if not word:
-        return "an empty word: give the probability of all other words as rest=…"
-    if separator := _SEPARATOR.search(word):
-        return f"the word {word!r} contains {_SEPARATORS[separator[0]]}, which would split the line"
-    try:
-        word.encode()
-    except UnicodeEncodeError as error:
-        return f"the word {word!r} cannot be written as UTF-8: {error.reason}"
-    return None
-
-
 def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return the probabilities of words as floats; raises UsageError for the first that is none."""
     import numpy as np
 
+    numbers = np.array([math.nan])
     with suppress(TypeError, ValueError, OverflowError):
         numbers = np.array(array("d", cast("Sequence[float]", values)))
         if ((numbers >= 0.0) & (numbers <= 1.0)).all():
@@ -338,12 +274,10 @@ def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> NDAr
     try:
         return np.array([checked_probability(value, word) for word, value in zip(words, values, strict=True)])
     except UsageError as error:
-        with suppress(TypeError, ValueError, OverflowError):
-            floats = [float(value) for value in values if not isinstance(value, str | bytes)]
-            if len(floats) == len(words) and all(map(math.isfinite, floats)):
-                advice = number_advice([str(word) for word in words], floats)
-                raise UsageError(message=f"{error}\n  {advice}") from error
-        raise
+        if not np.isfinite(numbers).all():
+            raise
+        advice = number_advice([str(word) for word in words], numbers.tolist())
+        raise UsageError(message=f"{error}\n  {advice}") from error
 
 
 def checked_probability(value: SupportsFloat, word: Hashable | None) -> float:

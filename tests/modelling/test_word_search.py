@@ -348,7 +348,7 @@ PROGRAM = """
 from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
-from geval_py import Item, NextTokens, Scorer, perplexity, predict
+from geval_py import Item, Metric, NextTokens, predict
 
 class Model:
     texts = [b"", b"a"]
@@ -360,17 +360,16 @@ class Model:
         return []
 
 predict(Model(), [])
-scorer = Scorer({"the": 0, "a": 1})
-scorer.score(np.ones((2, 2, 2)), np.ones((2, 2), int), logits=True)
-scorer.losses(pd.DataFrame([[0.5, 0.5]], columns=["the", "a"]), ["the"])
-scorer.losses(([[0]], [[1.0]]), ["the"], rest=np.zeros(1))
-perplexity([[1.0, 0.0]], np.array([1]))
+metric = Metric("LogLoss", vocabulary={"the": 0, "a": 1})
+metric(np.ones((2, 2, 2)), np.ones((2, 2), int), logits=True)
+metric.losses(pd.DataFrame([[0.5, 0.5]], columns=["the", "a"]), ["the"])
+metric.losses(([[0]], [[1.0]]), ["the"], rest=np.zeros(1))
 """
 WRONG = """
 predict(5, [])
-Scorer(5)
-scorer.score({"the": 0.5}, ["the"])
-perplexity(None, [0])
+Metric(5)
+metric.predictions({"the": 0.5})
+metric(["a:1"], ["a"], first_line=1)
 NextTokens(None, ["a"])
 """
 

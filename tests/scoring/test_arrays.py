@@ -411,6 +411,7 @@ FAULTS = {
     "one row": ({"predictions": [0.5, 0.5]}, "1 prediction, but 2 references"),
     "ids of another shape": ({"predictions": ([[0, 1]], [[0.5]])}, "ids and probabilities are two arrays of one shape, not of (1, 2) and (1, 1)"),
     "three arrays": ({"predictions": ([0], [0.5], [0, 1])}, "a pair of arrays is (ids, probabilities), not 3 values"),
+    "four dimensions": ({"predictions": np.ones((1, 1, 1, 2))}, "the predictions have a row for each line and a column for each of 2 words, and not the shape (1, 1, 1, 2)"),
     "ids that are no numbers": ({"predictions": (np.array([["the"]]), [[0.5]])}, "predictions[0]: a line is made from a mapping from words to probabilities, "),
     "a pair in another order": ({"predictions": ([[0.5]], [[0]])}, "ids: whole numbers are needed, not float64"),
     "line numbers that are none": (ROW | {"lines": [1.0, 2.0]}, "lines: whole numbers are needed, not float64"),
@@ -433,10 +434,10 @@ FAULTS = {
     "an expected id of padding": (ROW | {"references": [0, -100]}, "references[1] is -100; the ids of 2 words are 0 to 1\n  leave out padding: array[kept] and references[kept], where kept = references >= 0"),
     "a row of a sequence": ({"predictions": [ROW["predictions"], [[0.5, 0.5], [0.5, NAN]]], "references": [[0, 1]] * 2}, "predictions[1, 1]: the probability of 'a' is nan, which is not between 0 and 1"),
     "sequences of another length": ({"predictions": [ROW["predictions"]] * 3, "references": [[0, 1, 1]] * 2}, "references of the shape (2, 3) are not for predictions of the shape (3, 2)"),
-    "missing columns": ({"predictions": pd.DataFrame([[0.5]], columns=["the"])}, "a table has a column for each word of the vocabulary: it lacks 'a', and has others: none"),
-    "a column twice": ({"predictions": pd.DataFrame([[0.5, 0.25, 0.25]], columns=["a", "the", "a"])}, "a table has a column for each word of the vocabulary: it lacks none, and has others: 'a'"),
+    "missing columns": ({"predictions": pd.DataFrame([[0.5]], columns=["the"])}, "the columns of a table are the words of the vocabulary, each once; they differ in 'a'"),
+    "a column twice": ({"predictions": pd.DataFrame([[0.5, 0.25, 0.25]], columns=["a", "the", "a"])}, "the columns of a table are the words of the vocabulary, each once; they differ in 'a'"),
     "missing numbers": ({"predictions": pd.DataFrame([[0.5, None]], columns=["a", "the"], dtype="Float64")}, "the predictions are an array of object, not of float32 or float64"),
-    "other columns": ({"predictions": pd.DataFrame([[0.5, 0.25, 7]], columns=["a", "the", "line"])}, "a table has a column for each word of the vocabulary: it lacks none, and has others: 'line'"),
+    "other columns": ({"predictions": pd.DataFrame([[0.5, 0.25, 7]], columns=["a", "the", "line"])}, "the columns of a table are the words of the vocabulary, each once; they differ in 'line'"),
 }  # fmt: skip
 
 
@@ -494,8 +495,8 @@ def left_out(ids):
         (["the", 7], "the word 7 is not a string" + left_out(1)),
         (["the", "a", "the"],
             "the vocabulary has the word 'the' 2 times\n  duplicates=\"sum\" adds up the probabilities of equal words"),
-        ({"the": 0, "a": 2}, "the ids of 2 words are 0 to 1, each once; 'a' has 2, where 1 is missing"),
-        ({"the": 0, "a": 0}, "the ids of 2 words are 0 to 1, each once; 'a' has 0, where 1 is missing"),
+        ({"the": 0, "a": 2}, "the ids of 2 words are 0 to 1, each once; 1 is missing"),
+        ({"the": 0, "a": 0}, "the ids of 2 words are 0 to 1, each once; 1 is missing"),
     ],
 )  # fmt: skip
 def test_vocabularies_that_are_refused(words, message):
