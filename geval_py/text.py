@@ -1,6 +1,6 @@
 """Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order.
 
-Last, what a terminal can show: colours, and its width.
+At the end: the colours and the width of a terminal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cmp_to_key, wraps
+from functools import wraps
 from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
 
 Parameters = ParamSpec("Parameters")
@@ -196,24 +196,15 @@ def without_credentials(text: str) -> str:
     return re.sub(r"(://)[^/\s]*@", r"\1", text) if "://" in text else text
 
 
-def _compare_names(one: str, other: str) -> int:
-    """Compare names like glibc's ``strverscmp``: numbers by size, numbers that begin with 0 as fractions."""
-    a, b = (name.encode("utf-8", "surrogateescape") for name in (one, other))
-    same = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    before = a[len(a[:same].rstrip(b"0123456789")) : same]  # the digits that both have where they part
-    x, y = (re.findall(rb"[0-9]*", name[same:])[0] for name in (a, b))
-    if before.startswith(b"0"):
-        if not before.strip(b"0") and bool(x) != bool(y):
-            return -1 if x else 1
-    elif before or not (x.startswith(b"0") or y.startswith(b"0")):
-        if before and bool(x) != bool(y):
-            return 1 if x else -1
-        if x and y and len(x) != len(y):
-            return 1 if len(x) > len(y) else -1
-    return (a[same:] > b[same:]) - (a[same:] < b[same:])
+def natural_order(name: str) -> tuple[list[str | float], str]:
+    """Return a key that sorts numbers in names by size.
 
+    >>> sorted(["out-10", "out-2", "lr=0.1", "lr=0.05", "lr=1e-4"], key=natural_order)
+    ['lr=1e-4', 'lr=0.05', 'lr=0.1', 'out-2', 'out-10']
+    """
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)", name)  # every second part is a number
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)], name
 
-natural_order = cmp_to_key(_compare_names)  # a sort key: out-2 comes before out-10
 
 # Terminals. The colours are those of ECMA-48.
 BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"
