@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
@@ -55,31 +54,27 @@ def split_words(text: str) -> list[str]:
     return re.findall(f"[^{SPACES}]+", text)
 
 
+# Characters that take one column: ASCII, Latin letters, and the dashes, quotes and dots of Western texts.
+_NARROW = re.compile(r"[ -~\u00a1-\u02ff\u2010-\u2027]*")
+
+
 def display_width(text: str) -> int:
     """Count the terminal columns of a text: two for wide characters, none for combining ones.
 
     >>> display_width("水e\N{COMBINING ACUTE ACCENT}")
     3
     """
-    return len(text) if text.isascii() else sum(width for _, width in characters(text))
+    return len(text) if _NARROW.fullmatch(text) else sum(width for _, width in characters(text))
 
 
 def characters(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the characters of a text, each with the marks that combine with it, and how many columns it takes.
+    """Yield the characters of a text, each with the marks that combine with it, and how many columns it takes."""
+    if _NARROW.fullmatch(text):
+        yield from ((character, 1) for character in text)
+        return
+    from wcwidth import iter_graphemes, width  # here: its tables take longer to load than Python takes to start
 
-    U+FE0F asks for the coloured picture of a character, which is wide (UAX #11); the vowels and the final consonants
-    of Hangul combine with the consonant before.
-    """
-    whole, width = "", 0
-    for c in text:
-        if unicodedata.category(c) in ("Mn", "Me") or unicodedata.combining(c) or "\u1160" <= c <= "\u11ff":
-            whole, width = whole + c, 2 if c == "\ufe0f" and whole else width
-        else:
-            if whole:
-                yield whole, width
-            whole, width = c, 2 if unicodedata.east_asian_width(c) in "WF" else 1
-    if whole:
-        yield whole, width
+    yield from ((character, width(character)) for character in iter_graphemes(text))
 
 
 def shared_beginning(texts: Sequence[str]) -> str:
