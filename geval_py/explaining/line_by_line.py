@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat, tee
+from functools import partial
+from itertools import chain, repeat, tee
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.scores import ScoredOutput, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
-from geval_py.tables.layout import GAP_MARK
+from geval_py.tables.layout import GAP_MARK, fitted
 from geval_py.tables.sorting import sort_texts
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
@@ -80,7 +81,7 @@ def sort_lines(lines: Iterable[ScoredLine], by: str, *, greatest_first: bool) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationListing(formats.Listing):
+class EvaluationListing(formats.Tabular):
     """Lines or features of an evaluation, or of its difference from a second one; ``for_terminal`` escapes texts.
 
     ``below`` is a sentence below the table.
@@ -111,7 +112,7 @@ class LineListing(EvaluationListing):
     words are marked. With ``greatest_first``, text for a pipe is sorted by the first column, either way.
     """
 
-    name = "lines"
+    list_name = "lines"
     lines: Iterable[ScoredLine]
     marker: Marker | None = None
     greatest_first: bool | None = None
@@ -121,7 +122,7 @@ class LineListing(EvaluationListing):
         fields = ["score", "input", "expected", "output"]
         if len(self.evaluations) > 1:
             fields = ["difference", "input", "expected", "other_output", "output"]
-        columns = [Column("score", alignment="right", write=numbers.plain)]
+        columns = [Column("score", alignment="right", write=partial(numbers.exact, exponent=False))]
         columns += [Column(name.replace("_", " "), write=write) for name in fields[1:]]
         lines = self.lines if self.marker is None else map(self.marker.line, self.lines)
         return Table(columns, map(attrgetter(*fields), lines))
@@ -173,12 +174,12 @@ class LineListing(EvaluationListing):
         names = [what, f"other {what}"]
         columns = [
             Column("line", alignment="right", write=str),
-            Column("difference" if has_other else "score", alignment="right", write=numbers.short),
-            Column("context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
+            Column("difference" if has_other else "score", alignment="right", write=numbers.significant),
+            Column("context" if has_gap else "input", write=str),
             *(Column(name, write=str) for name in ("expected", *names[: 1 + has_other])),
         ]
         rows = (list(cells(line)) for line in self.lines)
-        return Table(columns, rows, droppable=names if has_gap else ()).terminal(width, legend=list(self.legend()))
+        return chain(Table(columns, rows).terminal(width), fitted(["", self.below] if self.below else [], width))
 
     def records(self) -> Table:
         own = {*BESIDE[0], *BESIDE[1]}
@@ -193,7 +194,7 @@ class LineListing(EvaluationListing):
 
         return plain_table([*figures, *columns, *texts], rows())
 
-    def documents(self) -> Iterator[dict[str, Any]]:
+    def to_dicts(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluations[0].split.in_header)
         figures, texts = ALONE if len(self.evaluations) < 2 else BESIDE
         for line in self.lines:

@@ -18,7 +18,6 @@ from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.sources import VirtualFile, can_be_reread, state_at
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
-from geval_py.tables.numbers import short
 from geval_py.text import named, shown, visible
 from geval_py.version import __version__
 
@@ -177,7 +176,7 @@ class ScoredOutput:
                 continue
             is_worse = (score.value > nothing) == (score.direction == "lower")
             if is_worse and not math.isclose(score.value, nothing):
-                figures = f"{score.name} is {short(score.value)}, and {short(nothing)} for `:1` on each line"
+                figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
                 note = f"{named(self.output.path)}: {figures}: no guess at all would be better"
                 advice = (
                     "\n  the lines may have another order than in.tsv, or words unlike the answers: see geval check"

@@ -40,7 +40,7 @@ from geval_py.scoring.metrics.base import (
 )
 from geval_py.scoring.metrics.columns import Parse, Partial, RowColumn, elementwise, number_of, read_number
 from geval_py.scoring.metrics.matching import MATCHINGS, answer_distance, matched_counts
-from geval_py.tables.numbers import shortest
+from geval_py.tables import numbers
 from geval_py.text import strip_spaces
 
 _DISTANCES, _SCIPY = ("rapidfuzz.distance",), ("scipy",)  # scipy.optimize takes longer to import
@@ -456,7 +456,7 @@ def geval_name(name: str) -> str:
     if parts is None or isinstance(parts[1], int):
         return "MultiLabel-Logloss" if name == "MultiLabel-LogLoss" else name
     stem, number = parts
-    return stem + shortest(number)
+    return stem + numbers.exact(number)
 
 
 _MATCHED = r"Accuracy|MultiLabel-F[0-9.e-]+"
