@@ -1,15 +1,14 @@
 """Text from strangers in messages: escaped, measured, shortened, with a caret below; names in natural order.
 
-Last, what a terminal can show: colours, and its width.
+At the end: the colours and the width of a terminal.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cmp_to_key, wraps
+from functools import wraps
 from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
 
 Parameters = ParamSpec("Parameters")
@@ -55,31 +54,27 @@ def split_words(text: str) -> list[str]:
     return re.findall(f"[^{SPACES}]+", text)
 
 
+# Characters that take one column: ASCII, Latin letters, and the dashes, quotes and dots of Western texts.
+_NARROW = re.compile(r"[ -~\u00a1-\u02ff\u2010-\u2027]*")
+
+
 def display_width(text: str) -> int:
     """Count the terminal columns of a text: two for wide characters, none for combining ones.
 
     >>> display_width("水e\N{COMBINING ACUTE ACCENT}")
     3
     """
-    return len(text) if text.isascii() else sum(width for _, width in characters(text))
+    return len(text) if _NARROW.fullmatch(text) else sum(width for _, width in characters(text))
 
 
 def characters(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the characters of a text, each with the marks that combine with it, and how many columns it takes.
+    """Yield the characters of a text, each with the marks that combine with it, and how many columns it takes."""
+    if _NARROW.fullmatch(text):
+        yield from ((character, 1) for character in text)
+        return
+    from wcwidth import iter_graphemes, width  # here: its tables take longer to load than Python takes to start
 
-    U+FE0F asks for the coloured picture of a character, which is wide (UAX #11); the vowels and the final consonants
-    of Hangul combine with the consonant before.
-    """
-    whole, width = "", 0
-    for c in text:
-        if unicodedata.category(c) in ("Mn", "Me") or unicodedata.combining(c) or "\u1160" <= c <= "\u11ff":
-            whole, width = whole + c, 2 if c == "\ufe0f" and whole else width
-        else:
-            if whole:
-                yield whole, width
-            whole, width = c, 2 if unicodedata.east_asian_width(c) in "WF" else 1
-    if whole:
-        yield whole, width
+    yield from ((character, width(character)) for character in iter_graphemes(text))
 
 
 def shared_beginning(texts: Sequence[str]) -> str:
@@ -196,24 +191,15 @@ def without_credentials(text: str) -> str:
     return re.sub(r"(://)[^/\s]*@", r"\1", text) if "://" in text else text
 
 
-def _compare_names(one: str, other: str) -> int:
-    """Compare names like glibc's ``strverscmp``: numbers by size, numbers that begin with 0 as fractions."""
-    a, b = (name.encode("utf-8", "surrogateescape") for name in (one, other))
-    same = next((index for index, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    before = a[len(a[:same].rstrip(b"0123456789")) : same]  # the digits that both have where they part
-    x, y = (re.findall(rb"[0-9]*", name[same:])[0] for name in (a, b))
-    if before.startswith(b"0"):
-        if not before.strip(b"0") and bool(x) != bool(y):
-            return -1 if x else 1
-    elif before or not (x.startswith(b"0") or y.startswith(b"0")):
-        if before and bool(x) != bool(y):
-            return 1 if x else -1
-        if x and y and len(x) != len(y):
-            return 1 if len(x) > len(y) else -1
-    return (a[same:] > b[same:]) - (a[same:] < b[same:])
+def natural_order(name: str) -> tuple[list[str | float], str]:
+    """Return a key that sorts numbers in names by size.
 
+    >>> sorted(["out-10", "out-2", "lr=0.1", "lr=0.05", "lr=1e-4"], key=natural_order)
+    ['lr=1e-4', 'lr=0.05', 'lr=0.1', 'out-2', 'out-10']
+    """
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)", name)  # every second part is a number
+    return [float(part) if place % 2 else part for place, part in enumerate(parts)], name
 
-natural_order = cmp_to_key(_compare_names)  # a sort key: out-2 comes before out-10
 
 # Terminals. The colours are those of ECMA-48.
 BOLD_RED, RED, YELLOW, DIM = "\x1b[1;31m", "\x1b[31m", "\x1b[33m", "\x1b[2m"

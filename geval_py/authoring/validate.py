@@ -15,7 +15,7 @@ from geval_py.reading.outputs import OUTPUT_FILE, Output
 from geval_py.scoring import evaluate
 from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.exact import is_class_line
-from geval_py.tables.numbers import shortest
+from geval_py.tables.numbers import exact
 from geval_py.text import named, shorten, visible
 
 TOLERANCE = 1e-4
@@ -121,7 +121,7 @@ def _score_faults(
             if is_reachable and not math.isclose(best, value, rel_tol=0, abs_tol=TOLERANCE):
                 yield Fault(
                     "The best possible value was not obtained with the expected data, "
-                    f"expected: {shortest(best)} , obtained: {shortest(value)}",
+                    f"expected: {exact(best)} , obtained: {exact(value)}",
                     split.expected.name,
                     f"with {evaluation.scores[0].name}",
                 )

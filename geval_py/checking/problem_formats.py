@@ -17,7 +17,7 @@ from typing import Any
 from geval_py.checking.rules import Place, Problem, Report, Rule, Severity
 from geval_py.reading.files import format_ending
 from geval_py.tables.escapes import json_text
-from geval_py.tables.formats import Shown
+from geval_py.tables.formats import Result
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table, named_columns
@@ -291,7 +291,7 @@ def render(report: Report, name: str, *, colour: bool = False, width: int | None
     return FORMATS[name](from_root(report) if name in ("github", "gitlab", "sarif", "junit") else report)
 
 
-def statistics(report: Report) -> Shown:
+def statistics(report: Report) -> Result:
     """Return how many lines have a problem, by rule, the most frequent first."""
     counts: Counter[Rule] = Counter()
     for problem in report.problems:
@@ -301,7 +301,7 @@ def statistics(report: Report) -> Shown:
     document = {"status": report.status, "rules": [dict(zip(names, row, strict=True)) for row in rows]}
     fixable = Column("fixable", write=lambda fixable: "yes" if fixable else "")
     people = Table([*named_columns(names[:-1]), fixable], rows)
-    return Shown(document, people, lines=[report.summary])
+    return Result(document, people, lines=[report.summary])
 
 
 def _extent(problem: Problem) -> str:

@@ -11,7 +11,7 @@ from geval_py.reading.outputs import READ_ENDINGS
 from geval_py.scoring import kernel
 from geval_py.tables.escapes import html_text
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table, named_columns
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import named, visible
 from geval_py.version import DOCUMENTATION, __version__
 
@@ -492,12 +492,8 @@ class Report:
 
 def rules_table(rules: Sequence[Rule] = RULES) -> Table:
     """Return a table with a row for each rule."""
-    columns = [Column("rule", cut="middle"), Column("", cut="never"), Column("what is wrong")]
-    return Table(
-        columns,
-        [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules],
-        droppable=["what is wrong", ""],
-    )
+    rows = [(f"{rule.code} {rule.name}", "fixable" if rule.fixable else "", rule.summary) for rule in rules]
+    return Table(named_columns(("rule", "", "what is wrong")), rows)
 
 
 def explanation(rule: Rule) -> str:

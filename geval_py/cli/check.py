@@ -30,7 +30,7 @@ from geval_py.reading import config, rewriting
 from geval_py.reading.files import STANDARD_INPUT
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.tables.escapes import markdown_text
-from geval_py.tables.formats import FORMATS, Context, Shown
+from geval_py.tables.formats import FORMATS, Result
 from geval_py.tables.layout import picture
 from geval_py.tables.numbers import counted
 from geval_py.tables.table import Column, Table
@@ -159,7 +159,7 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
             if name in problem_formats.FORMATS:
                 document = problem_formats.render(report, name)
             else:
-                document = "".join(FORMATS[name](_table(report), Context()))
+                document = "".join(FORMATS[name](_table(report)))
             draft.write(document.encode())
     if args.statistics:
         terminal.show(problem_formats.statistics(report), args)
@@ -176,7 +176,7 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
     return status
 
 
-def _table(report: rules.Report) -> Shown:
+def _table(report: rules.Report) -> Result:
     """Return a table with a row for each place of a problem."""
     names = ("path", "line", "column", "rule", "name", "severity", "message")
     rows = []
@@ -191,7 +191,7 @@ def _table(report: rules.Report) -> Shown:
         return problem_formats.escape_commands(visible(str(value)))  # in which GitHub's runner sees no command
 
     table = Table([Column(name, write=write) for name in names], rows)
-    return Shown(document={}, people=table)
+    return Result(document={}, people=table)
 
 
 def run_check(args: argparse.Namespace) -> int:

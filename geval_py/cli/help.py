@@ -112,7 +112,7 @@ def _show(table: Table, sentence: str) -> None:
 
 TOPICS: dict[str, Callable[[], None]] = {
     "flags": lambda: _show(
-        Table([Column("flag", cut="never"), Column("for")], list(FLAGS.items())),
+        Table([Column("flag"), Column("for")], list(FLAGS.items())),
         "They stand behind a metric and a colon, and are applied in order: 'Accuracy:lN<any case>'.",
     ),
     "formats": lambda: _show(

@@ -305,7 +305,7 @@ def run_perplexity(args: argparse.Namespace) -> None:
             convention = ", with the probability of <unk>" if has_unknown else ""
             terminal.note(f"{unknown} of {score.tokens.sum()} tokens are OOVs{convention}")
     if args.sentences:
-        columns = [Column("log10", write=partial(numbers.number, precision=args.precision)), Column(column)]
+        columns = [Column("log10", write=partial(numbers.score_text, precision=args.precision)), Column(column)]
         terminal.write_table(Table(columns, zip(logs.tolist(), map(int, counts), strict=True)))
         return
     intervals = None
@@ -455,7 +455,7 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def _figures(name: str, precision: int | None, unit: str = "") -> Column:
-    write = numbers.short if precision is None else partial(numbers.fixed, precision=precision)
+    write = numbers.significant if precision is None else partial(numbers.fixed, decimals=precision)
     return Column(name, unit=unit, alignment="right", write=write)
 
 

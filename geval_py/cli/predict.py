@@ -25,7 +25,7 @@ from geval_py.reading import config, items, rewriting, splits
 from geval_py.reading.challenge import Challenge, DataSet
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.writing import write_output
-from geval_py.tables.numbers import counted, number
+from geval_py.tables.numbers import counted, fixed
 from geval_py.text import named, visible
 from geval_py.version import __version__
 
@@ -272,11 +272,11 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
         return
     evaluation = evaluate(challenge, test.name, output=output)
     score = evaluation.scores[0]
-    parts = [f"{score.name} {number(score.value, 2)}"]
+    parts = [f"{score.name} {fixed(score.value, 2)}"]
     with suppress(GevalError):
         tuned = tuning.tune(evaluation)
         tried = next((trial.score for trial in tuned.trials if trial.names == tuned.taken), tuned.score)
-        parts.append(f"by geval tune {number(tried, 2)}" if tuned.taken else "geval tune gains nothing")
+        parts.append(f"by geval tune {fixed(tried, 2)}" if tuned.taken else "geval tune gains nothing")
     with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
         path = os.path.join(test.directory, f"out-model={baselines.DEFAULT}.tsv")
         if not os.path.isfile(path):
@@ -286,7 +286,7 @@ def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[s
             write_output(path, predicting.predict(model, _gaps(test, contexts)))
         mixture = mixing.mix([evaluation, evaluate(challenge, test.name, output=path)])
         with_baseline = f"geval mix with {baselines.DEFAULT}"
-        mixed = number(mixture.held_out, 2)
+        mixed = fixed(mixture.held_out, 2)
         parts.append(f"by {with_baseline} {mixed}" if mixture.taken else f"{with_baseline} gains nothing")
     yield "; ".join(parts)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
 from geval_py.reading.files import name_of
-from geval_py.tables.formats import FORMATS, Context, Tabular
+from geval_py.tables.formats import FORMATS, Tabular
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.table import Table
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
@@ -77,14 +77,8 @@ def show(
 
     ``before`` and ``after`` are what its JSON document has at the beginning and at the end.
     """
-    context = Context(
-        width=width_of(sys.stdout),
-        caption=asked.caption,
-        label=asked.label,
-        before=before or {},
-        after=after or {},
-    )
-    sys.stdout.writelines(FORMATS[asked.format](value, context))
+    context = {"width": width_of(sys.stdout), "caption": asked.caption, "label": asked.label}
+    sys.stdout.writelines(FORMATS[asked.format](value, before=before, after=after, **context))
 
 
 def write_table(table: Table, *, header: bool = True) -> None:
@@ -94,7 +88,7 @@ def write_table(table: Table, *, header: bool = True) -> None:
     """
     width = width_of(sys.stdout)
     if width is not None:
-        sys.stdout.writelines(table.terminal(width, header=header, whole="| less"))
+        sys.stdout.writelines(table.terminal(width, header=header))
     else:
         sys.stdout.writelines(table.tabs() if header else table.text(header=False))
 

@@ -63,7 +63,6 @@ from geval_py.scoring import blocks, scores
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.score_tables import short_name
 from geval_py.tables import formats, numbers
-from geval_py.tables.layout import Legend, shared_ends
 from geval_py.tables.table import Bold, Column, Table, plain_table
 from geval_py.text import shown, some_of, visible
 
@@ -77,10 +76,6 @@ _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
 SCORE, DIFFERENCE, NOT_WORSE = "score [95 %]", "diff. [95 %]", "not worse"
 UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
-DROPPABLE = (  # where a terminal is too narrow, the last one first
-    "infinite", "p rand", "group", DIFFERENCE, NOT_WORSE, "won", "lost", "p t", "p boot", "tied", "compared",
-    "score there", "runs",
-)  # fmt: skip
 NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
 
 
@@ -198,10 +193,8 @@ class Comparison(formats.Tabular):
         return "".join(self.with_names(names or {}).latex(caption, checked_label(label)))
 
     def short_names(self) -> dict[str, str]:
-        """Return names for a paper or a chart, which have no room for what all of them begin and end with."""
-        names = [system.name for system in self.systems]
-        beginning, ending = shared_ends(names)
-        return {name: name[len(beginning) : len(name) - len(ending)] for name in names}
+        """Return the names for a paper or a chart, without ``out-`` and ``.tsv``."""
+        return {system.name: short_name(system.name) for system in self.systems}
 
     def with_names(self, names: Mapping[str, str]) -> Comparison:
         """Return the same comparison, which tables for people show with other names; raises UsageError."""
@@ -262,10 +255,10 @@ class Comparison(formats.Tabular):
         figures += [NOT_WORSE] if tested and self.no_worse_than is not None else []
         figures += ["won", "lost", "tied"]
         columns = [Column(name, alignment="right", write=lambda cell: cell) for name in figures]
-        columns.insert(0, Column("system", write=lambda cell: cell, cut="middle"))
-        columns += [Column("group", cut="never")] if tested else []
+        columns.insert(0, Column("system", write=lambda cell: cell))
+        columns += [Column("group")] if tested else []
         rows = [[cells[column.name] for column in columns] for cells in map(self._cells, self.systems)]
-        return Table(columns, rows, droppable=DROPPABLE, not_printed=[*self.tests[:-1], *NOT_PRINTED])
+        return Table(columns, rows, not_printed=[*self.tests[:-1], *NOT_PRINTED])
 
     def _cells(self, system: System) -> dict[str, str]:
         """Write the cells of a system, by their columns."""
@@ -275,11 +268,9 @@ class Comparison(formats.Tabular):
                 return ""
             if self.precision is not None:
                 return numbers.fixed(value, self.precision)
-            if numbers.MAX_PLAIN <= abs(value) < math.inf:
-                return numbers.shortest(float(f"{value:.{SIGNIFICANT_DIGITS - 1}e}"))
-            if interval is not None and 0 < interval.half_width < math.inf:
-                return numbers.fixed(value, numbers.decimals(interval.half_width, 2))
-            return numbers.figure(value, SIGNIFICANT_DIGITS)
+            if interval is None or abs(value) >= numbers.MAX_PLAIN or not 0 < interval.half_width < math.inf:
+                return numbers.significant(value, SIGNIFICANT_DIGITS)
+            return numbers.fixed(value, numbers.decimals_of(interval.half_width, 2))
 
         def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
             ends = ""
@@ -292,7 +283,7 @@ class Comparison(formats.Tabular):
         versus = measured(difference, system.difference_interval, stars)
         score = measured(system.score, system.interval)
         is_best = self.marks and system.score == self.systems[0].score and math.isfinite(system.score)
-        no_worse = numbers.p_value_text(system.p_no_worse)
+        no_worse = numbers.p_value(system.p_no_worse)
         return {
             "system": visible(self.names.get(system.name, system.name)),
             "runs": str(system.runs),
@@ -301,8 +292,8 @@ class Comparison(formats.Tabular):
             "compared": str(system.compared),
             "score there": number(system.finite_score, system.interval),
             DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((difference or 0.0) > 0)}{versus}",
-            self.tests[0]: numbers.p_value_text(system.p_bootstrap),
-            "p rand": numbers.p_value_text(p),
+            self.tests[0]: numbers.p_value(system.p_bootstrap),
+            "p rand": numbers.p_value(p),
             NOT_WORSE: no_worse and f"{'yes' if (system.p_no_worse or 0.0) < LEVEL else 'no'} ({no_worse})",
             **{name: share_text(getattr(system, name)) for name in ("won", "lost", "tied")},
             "group": group_letters(self.row(system)["groups"]),
@@ -347,42 +338,36 @@ class Comparison(formats.Tabular):
                 yield f"{shares} of a difference's variance is due to training runs. More lines do not reduce it."
         if self.compared < self.lines and self.is_tested:
             what = "loss" if self.of_losses else "score"
-            yield Legend(
-                (
-                    ("score there", DIFFERENCE, *self.tests),
-                    f"of the lines compared, with a finite {what} in the system and in the baseline",
-                ),
-                ((), f"the rest is of all {self.lines}"),
+            yield (
+                f"Differences and tests are of the lines compared, with a finite {what} in the system and in the "
+                f"baseline; the rest is of all {self.lines}."
             )
-            yield Legend(([DIFFERENCE], "none is shown where it favours the one of the two with more infinite lines"))
+            yield "score there: of the lines compared."
+            yield f"{DIFFERENCE}: none is shown where it favours the one of the two with more infinite lines."
         better, much = ("a lower loss", "lower") if self.of_losses else ("a better score", "better")
-        yield Legend(
-            (["won"], f"lines with {better} than the baseline's"),
-            ((), f"the score also depends on how much {much}"),
-        )
+        yield f"won: lines with {better} than the baseline's; the score also depends on how much {much}."
         if self.is_tested:
             names = {"p boot": "paired bootstrap test", "p t": "paired t test", "p rand": "approximate randomisation"}
-            tests = [([test], names[test]) for test in self.tests]
-            yield Legend(*tests, ((), "two-sided, against the baseline"))
+            yield from (f"{test}: {names[test]}, two-sided, against the baseline." for test in self.tests)
             decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
             correction = f"({self.tests[-1]} of all pairs, Holm's correction, 5 % level{decided})"
-            yield Legend((["group"], f"systems that share a letter do not differ significantly {correction}"))
+            yield f"group: systems that share a letter do not differ significantly {correction}."
         if self.optimism is not None:
             tries, best = len(self.systems), self.systems[0].name
             yield (
                 f"best of {tries}: of {tries} equally good systems, the best would seem better than their mean by "
-                f"{numbers.figure(self.optimism, 2)} {self.unit}, by chance."
+                f"{numbers.significant(self.optimism, 2)} {self.unit}, by chance."
             )
             if self.p_best is not None:
                 verdict = "is" if self.p_best < LEVEL else "is not"
                 yield visible(
                     f"{self.names.get(best, best)} {verdict} significantly better than the baseline, corrected for "
-                    f"the choice of the best of {tries} (p {numbers.p_value_text(self.p_best)})."
+                    f"the choice of the best of {tries} (p {numbers.p_value(self.p_best)})."
                 )
         if self.no_worse_than is not None:
             margin = f"worse than the baseline by less than {self.no_worse_than:g}{self.unit_text}, or better"
-            yield Legend(([NOT_WORSE], f"{margin} (one-sided test with its p-value, 5 % level)"))
-        if detectable := self._range("least_detectable", lambda value: numbers.figure(value, 2)):
+            yield f"{NOT_WORSE}: {margin} (one-sided test with its p-value, 5 % level)."
+        if detectable := self._range("least_detectable", lambda value: numbers.significant(value, 2)):
             meaning = "a true difference of this size would be significant in about 80 % of such test sets"
             yield f"Least detectable difference: {detectable}{self.unit_text} ({meaning})."
         if self.detect is not None and (needed := self._range("lines_needed", lambda value: f"{value:,.0f}")):

@@ -114,7 +114,7 @@ class Change(NamedTuple):
     def cells(self) -> tuple[str, str, str]:
         """Return the mean, the interval and the p-value as text."""
         ends = "" if math.isnan(self.low) else f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
-        return numbers.fixed(self.mean, 4), ends, numbers.p_value_text(self.p_value)
+        return numbers.fixed(self.mean, 4), ends, numbers.p_value(self.p_value)
 
 
 def change_of(losses: Array, base: Array, groups: Integers) -> Change:
@@ -354,9 +354,9 @@ def folds_text(documents: int | None, folds: int, seed: int) -> str:
 
 
 def score_text(value: float) -> str:
-    """Write a score with two decimals or, if it is small, four digits.
+    """Write a score with five significant digits.
 
     >>> score_text(174.595), score_text(5.1624), score_text(0.0057275)
-    ('174.60', '5.162', '0.005728')
+    ('174.60', '5.1624', '0.0057275')
     """
-    return numbers.fixed(value, max(2, numbers.decimals(value, 4)) if math.isfinite(value) else 2)
+    return numbers.significant(value, 5)

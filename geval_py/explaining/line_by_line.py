@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat
+from functools import partial
+from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.metrics.base import Integers
 from geval_py.scoring.scores import Evaluation, head_of, signature_lines
 from geval_py.tables import escapes, formats, numbers
-from geval_py.tables.layout import GAP_MARK
+from geval_py.tables.layout import GAP_MARK, fitted
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
@@ -105,7 +106,7 @@ def read_lines(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationListing(formats.Listing):
+class EvaluationListing(formats.Tabular):
     """Lines or features of an evaluation, or of its difference from a second one; ``for_terminal`` escapes texts.
 
     ``below`` is a sentence below the table.
@@ -136,7 +137,7 @@ class LineListing(EvaluationListing):
     words are marked.
     """
 
-    name = "lines"
+    list_name = "lines"
     lines: Iterable[ScoredLine]
     marker: Marker | None = None
 
@@ -145,7 +146,7 @@ class LineListing(EvaluationListing):
         fields = ["score", "input", "expected", "output"]
         if len(self.evaluations) > 1:
             fields = ["difference", "input", "expected", "other_output", "output"]
-        columns = [Column("score", alignment="right", write=numbers.plain)]
+        columns = [Column("score", alignment="right", write=partial(numbers.exact, exponent=False))]
         columns += [Column(name.replace("_", " "), write=write) for name in fields[1:]]
         lines = self.lines if self.marker is None else map(self.marker.line, self.lines)
         return Table(columns, map(attrgetter(*fields), lines))
@@ -192,12 +193,12 @@ class LineListing(EvaluationListing):
         names = [what, f"other {what}"]
         columns = [
             Column("line", alignment="right", write=str),
-            Column("difference" if has_other else "score", alignment="right", write=numbers.short),
-            Column("context" if has_gap else "input", write=str, cut="around" if has_gap else "end"),
+            Column("difference" if has_other else "score", alignment="right", write=numbers.significant),
+            Column("context" if has_gap else "input", write=str),
             *(Column(name, write=str) for name in ("expected", *names[: 1 + has_other])),
         ]
         rows = (list(cells(line)) for line in self.lines)
-        return Table(columns, rows, droppable=names if has_gap else ()).terminal(width, legend=list(self.legend()))
+        return chain(Table(columns, rows).terminal(width), fitted(["", self.below] if self.below else [], width))
 
     def records(self) -> Table:
         own = {*BESIDE[0], *BESIDE[1]}
@@ -212,7 +213,7 @@ class LineListing(EvaluationListing):
 
         return plain_table([*figures, *columns, *texts], rows())
 
-    def documents(self) -> Iterator[dict[str, Any]]:
+    def to_dicts(self) -> Iterator[dict[str, Any]]:
         fields = features.Fields(self.evaluations[0].split.in_header)
         figures, texts = ALONE if len(self.evaluations) < 2 else BESIDE
         for line in self.lines:

@@ -28,7 +28,6 @@ from geval_py.scoring.metrics.base import Array
 from geval_py.scoring.metrics.columns import RowColumn
 from geval_py.scoring.metrics.exact import unknown_word
 from geval_py.tables import formats, numbers
-from geval_py.tables.layout import Legend
 from geval_py.tables.table import Column, Table, named_columns, plain_table
 from geval_py.text import named, some_of, visible
 
@@ -102,19 +101,22 @@ class Luck(formats.Tabular):
             return
         if self.left_out:
             yield f"{file}: without {numbers.counted(self.left_out, 'line')} that some seeds make infinite."
-        usual = f"{file}: 95 % of seeds give {score_text(self.low)} to {score_text(self.high)}"
+        usual = (
+            f"{file}: 95 % of seeds give {numbers.significant(self.low, 5)} to {numbers.significant(self.high, 5)}"
+        )
         if self.z is None:
             yield f"{file}: all seeds give the same score."
         elif abs(self.z) < 2:
             yield f"{usual}, and this one is among them: the hash made no notable difference."
         else:
-            yield f"{usual}: it was {'lucky' if self.z < 0 else 'unlucky'} with {score_text(self.score)}."
+            yield f"{usual}: it was {'lucky' if self.z < 0 else 'unlucky'} with {numbers.significant(self.score, 5)}."
         if self.exact is not None:
             exact, lines = self.exact, self.lines + self.left_out
             yield (
-                f"{file}: without hashing, the perplexity is {score_text(exact.listed)} (estimated from the hashed "
-                f"one: {score_text(exact.from_hashed)}) on the {lines - exact.infinite} lines whose word is listed "
-                f"or in the vocabulary of {exact.vocabulary}; on the {exact.infinite} others it is infinite."
+                f"{file}: without hashing, the perplexity is {numbers.significant(exact.listed, 5)} (estimated from "
+                f"the hashed one: {numbers.significant(exact.from_hashed, 5)}) on the {lines - exact.infinite} lines "
+                f"whose word is listed or in the vocabulary of {exact.vocabulary}; on the {exact.infinite} others "
+                "it is infinite."
             )
 
 
@@ -129,12 +131,12 @@ class HashCollisionReport(formats.Tabular):
         return formats.json_fields(self, "names")
 
     def table(self) -> Table:
-        columns = [Column("system", cut="middle"), *named_columns(("score", "seeds", "sd", "z"), "right")]
+        columns = [Column("system"), *named_columns(("score", "seeds", "sd", "z"), "right")]
         rows = []
         for name, luck in zip(self.names, self.outputs, strict=True):
             z = None if luck.z is None else numbers.fixed(luck.z, 1)
-            measured = [score_text(luck.mean), numbers.fixed(luck.sd, 4), z] if luck.lines else [None] * 3
-            rows.append((name, score_text(luck.score), *measured))
+            measured = [numbers.significant(luck.mean, 5), numbers.fixed(luck.sd, 4), z] if luck.lines else [None] * 3
+            rows.append((name, numbers.significant(luck.score, 5), *measured))
         return Table(columns, rows)
 
     def signatures(self) -> Iterator[str]:
@@ -150,23 +152,14 @@ class HashCollisionReport(formats.Tabular):
     def legend(self) -> Iterator[str]:
         first = self.outputs[0]
         what = f"{visible(first.metric)} ({first.unit}, {first.direction} is better) of {visible(first.test)}"
-        yield Legend(((), what), (["seeds"], f"the mean of {first.seeds} other seeds"))
-        yield Legend(
-            (["sd"], "the standard deviation of the loss between seeds, in nats a word"),
-            (["z"], "the loss minus its mean over the other seeds, divided by sd"),
+        yield f"{what}; seeds: the mean of {first.seeds} other seeds."
+        yield (
+            "sd: the standard deviation of the loss between seeds, in nats a word; "
+            "z: the loss minus its mean over the other seeds, divided by sd."
         )
         yield ""
         for name, luck in zip(self.names, self.outputs, strict=True):
             yield from luck.sentences(name)
-
-
-def score_text(score: float) -> str:
-    """Write a score with five significant digits.
-
-    >>> score_text(549.93691), score_text(0.00182345678), score_text(9984123.4)
-    ('549.94', '0.0018235', '9984100')
-    """
-    return f"{float(f'{score:.4e}'):.15g}" if abs(score) < 1e15 else numbers.shortest(score)
 
 
 def luck(

@@ -102,7 +102,7 @@ class Mixture(formats.Tabular):
             )
             for component in self.components
         ]
-        columns = [Column("output", cut="middle"), *named_columns(("score", "infinite", "weight"), "right")]
+        columns = [Column("output"), *named_columns(("score", "infinite", "weight"), "right")]
         infinite = any(component.infinite for component in self.components)
         return Table(columns, rows).without(() if infinite else ("infinite",))
 

@@ -77,10 +77,10 @@ class PooledComparison(formats.Tabular):
         for one in self.systems:
             ends = (math.expm1(end) if self.in_nats else end for end in one[2:5])
             difference, low, high = (f"{100 * end:+.1f}" for end in ends)
-            p_value, heterogeneity = numbers.p_value_text(one.p_value), f"{100 * one.heterogeneity:.0f} %"
+            p_value, heterogeneity = numbers.p_value(one.p_value), f"{100 * one.heterogeneity:.0f} %"
             rows.append([one.name, one.sets, f"{difference} % [{low}, {high}]", p_value, heterogeneity])
         columns = [Column(name, alignment="left" if name == "system" else "right") for name in head]
-        return Table(columns, rows, droppable=["I²", "sets"])
+        return Table(columns, rows)
 
     def legend(self) -> Iterator[str]:
         what = "perplexity" if self.in_nats else "share of misses"

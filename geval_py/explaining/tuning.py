@@ -126,15 +126,14 @@ class Tuning(Tabular):
             more = f", {trial.words} words" if trial.words > self.words else ""
             rows.append((f"{', '.join(trial.names)}{more}", score, trial.infinite, *trial.change.cells(), verdict))
         columns = [
-            Column("tuned", cut="middle"),
+            Column("tuned"),
             *named_columns(("score", "infinite", "nats"), "right"),
             Column("95 %", alignment="centre"),
             Column("p", alignment="right"),
             Column("verdict"),
         ]
         infinite = self.infinite > 0 or any(trial.infinite for trial in self.trials)
-        droppable = ("verdict", "p", "score", "infinite", "nats", "95 %")
-        return Table(columns, rows, droppable).without(() if infinite else ("infinite",))
+        return Table(columns, rows).without(() if infinite else ("infinite",))
 
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better) of {self.output}"

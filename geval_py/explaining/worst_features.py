@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -233,7 +234,8 @@ def ranked_features(
 
 
 WRITERS: dict[str, Callable[[str], str]] = {  # for people; for GEval's format, see FeatureListing.text
-    "count": str, "score": numbers.shorter, "p": lambda text: f"{float(text):.2g}" if text else "",
+    "count": str, "score": lambda text: numbers.significant(float(text)),
+    "p": lambda text: f"{float(text):.2g}" if text else "",
 }  # fmt: skip
 
 
@@ -244,12 +246,12 @@ class FeatureListing(EvaluationListing):
     ``with_q`` adds q. For people, the gain comes first if there is one, and p and q have two digits.
     """
 
-    name = "features"
+    list_name = "features"
     features: WorstFeatures
     with_q: bool = False
 
     def table(self) -> Table:
-        feature = Column("feature", write=visible if self.for_terminal else str, cut="middle")
+        feature = Column("feature", write=visible if self.for_terminal else str)
         gain = [Column("gain", alignment="right", write=percent)] if "gain" in self.features.columns else []
         writers = WRITERS | ({"q": WRITERS["p"]} if self.with_q else {})
         columns = [Column(name, alignment="right", write=write) for name, write in writers.items()]
@@ -260,7 +262,7 @@ class FeatureListing(EvaluationListing):
                 for name, row, *own in zip(part.names, self._figures(part), *gains, strict=True):
                     yield [feature_words(name), *own, *row.split("\t")]
 
-        return Table([feature, *gain, *columns], rows(), droppable=["p", "q", "score", "count"])
+        return Table([feature, *gain, *columns], rows())
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
@@ -278,23 +280,24 @@ class FeatureListing(EvaluationListing):
         """
 
         def mean(value: float) -> str:
-            return f"{value:.8f}" if math.isfinite(value) else numbers.special(value)
+            return f"{value:.8f}" if math.isfinite(value) else numbers.exact(value)
 
         def q(value: float) -> str:
-            return "" if math.isnan(value) else numbers.p_value(value)
+            return "" if math.isnan(value) else p_value(value)
 
+        p_value = partial(numbers.fixed, decimals=20)
         columns = list(part.columns.values())[: 3 + self.with_q]
         changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column in columns]
         starts = np.flatnonzero(np.any(changes, axis=0))
-        writers: tuple[Callable[[Any], str], ...] = (str, mean, numbers.p_value, q)
+        writers: tuple[Callable[[Any], str], ...] = (str, mean, p_value, q)
         written = (map(write, column[starts].tolist()) for write, column in zip(writers, columns, strict=False))
         rows = np.array(["\t".join(cells) for cells in zip(*written, strict=True)], object)
         return rows.repeat(np.diff(starts, append=len(part))).tolist()
 
     def records(self) -> Table:
-        return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.documents()))
+        return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.to_dicts()))
 
-    def documents(self) -> Iterator[dict[str, Any]]:
+    def to_dicts(self) -> Iterator[dict[str, Any]]:
         for part in self.features.parts():
             columns = {name: column.tolist() for name, column in part.columns.items()}
             for name in list(columns)[3:]:  # behind count, score and p

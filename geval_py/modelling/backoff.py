@@ -28,7 +28,7 @@ from geval_py.modelling.corpus import (
 )
 from geval_py.modelling.kenlm_models import BinaryHead
 from geval_py.scoring.kernel.backends import choose_backend
-from geval_py.tables.formats import Shown
+from geval_py.tables.formats import Result
 from geval_py.tables.table import Column, Table
 from geval_py.text import visible
 
@@ -318,7 +318,7 @@ def most_probable(words: Longs, probabilities: Doubles, size: int) -> Longs:
     return chosen[np.lexsort((words[chosen], -probabilities[chosen]))][:size]
 
 
-def model_shown(model: BackoffModel | BinaryHead) -> Shown:
+def model_shown(model: BackoffModel | BinaryHead) -> Result:
     """Return the sizes of a model: a table, and JSON, with all words of an ARPA file's vocabulary."""
     if isinstance(model, BinaryHead):  # its words are known to kenlm alone
         document: dict[str, Any] = {"order": len(model.counts), "ngrams": list(model.counts), "binary": model.kind}
@@ -331,4 +331,4 @@ def model_shown(model: BackoffModel | BinaryHead) -> Shown:
         others = [("words", len(words)), *([("missing", " ".join(missing))] if missing else [])]
     sizes = [(f"{order}-grams", count) for order, count in enumerate(document["ngrams"], 1)]
     rows: list[tuple[str, object]] = [("order", document["order"]), *sizes, *others]
-    return Shown(document=document, people=Table([Column("what"), Column("value")], rows))
+    return Result(document=document, people=Table([Column("what"), Column("value")], rows))

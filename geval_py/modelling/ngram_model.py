@@ -376,7 +376,7 @@ def perplexity_shown(
     score: TextScore,
     intervals: tuple[significance.Interval, significance.Interval] | None = None,
     precision: int | None = None,
-) -> formats.Shown:
+) -> formats.Result:
     """Return the perplexities, with 95 % intervals if they are given: a table in the words of KenLM's query.
 
     The JSON document also has the convention for <unk>.
@@ -396,24 +396,24 @@ def perplexities_shown(
     counts: Mapping[str, int],
     precision: int | None,
     more: Mapping[str, object],
-) -> formats.Shown:
+) -> formats.Result:
     """Return perplexities by their names, intervals of the first ones, and counts: a table, and JSON with more."""
     document: dict[str, Any] = {**values, **counts, **more}
-    rows: dict[str, object] = {name: numbers.number(value, precision) for name, value in values.items()}
+    rows: dict[str, object] = {name: numbers.score_text(value, precision) for name, value in values.items()}
     rows |= counts
     for name, interval in zip(values, intervals, strict=False):
         document[name.replace("perplexity", "interval")] = interval.to_dict()
         if not math.isnan(interval.middle):
-            rows[name] = numbers.with_half_width(interval.middle, interval.half_width, precision)
+            rows[name] = numbers.score_text(interval.middle, precision, interval.half_width)
     labels = [name.replace("_", " ").replace("oov", "OOVs") for name in rows]
     people = [(f"{label[0].upper()}{label[1:]}:", shown) for label, shown in zip(labels, rows.values(), strict=True)]
     columns = [table.Column("what"), table.Column("value")]
-    return formats.Shown(document=document, people=table.Table(columns, people), as_tabs=True)
+    return formats.Result(document=document, people=table.Table(columns, people), as_tabs=True)
 
 
 def mixture_shown(
     models: Mapping[str, NgramModel], mixture: NgramModel, texts: TextSource, precision: int | None = None
-) -> formats.Shown:
+) -> formats.Result:
     """Return the perplexities of models, by file, and of their mixture, with the weights: a table, and JSON.
 
     Shared tokens are those that all models have: only on them do models with different vocabularies compare.
@@ -433,25 +433,25 @@ def mixture_shown(
         for name, weight, own, absent in zip(names, [*map(float, weights), None], logs, unknown, strict=True)
     ]
     document = {"tokens": len(shared), "shared_tokens": int(shared.sum()), "models": rows[:-1], "mixture": rows[-1]}
-    write, figures = partial(numbers.number, precision=precision), partial(table.Column, alignment="right")
+    write, figures = partial(numbers.score_text, precision=precision), partial(table.Column, alignment="right")
     columns = [
-        table.Column("model", cut="middle"),
+        table.Column("model"),
         figures(name="weight"),
         figures(name="perplexity excluding OOVs", write=write),
         figures(name="OOVs"),
         figures(name="of shared tokens", write=write),
     ]
     people = table.Table(columns, [tuple(row.values()) for row in rows])
-    return formats.Shown(document=document, people=people, as_tabs=True)
+    return formats.Result(document=document, people=people, as_tabs=True)
 
 
 @dataclass(eq=False, repr=False)
-class WordListing(formats.Listing):
+class WordListing(formats.Tabular):
     """A table with a row a word, made one by one."""
 
     columns: Sequence[table.Column]
     rows: Iterable[Sequence[object]]
-    name = "words"
+    list_name = "words"
 
     def table(self) -> table.Table:
         return table.Table(self.columns, self.rows)

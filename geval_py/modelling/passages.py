@@ -53,7 +53,7 @@ def _rolling(model: CheckedModel, text: str, size: int) -> list[float]:
 
 def passages_shown(
     scores: Doubles, intervals: Sequence[Interval] | None = None, precision: int | None = None
-) -> formats.Shown:
+) -> formats.Result:
     """Return the perplexities and the bits per byte of texts: a table, and JSON."""
     log, *sums = scores.sum(axis=0).tolist()
     values = {f"{unit}_perplexity": perplexity_of(log, size) for unit, size in zip(UNITS, sums, strict=True)}

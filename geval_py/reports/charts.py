@@ -24,7 +24,6 @@ from geval_py.reading.outputs import unique_names
 from geval_py.scoring.metrics.base import exp
 from geval_py.scoring.metrics.labels import calibration_curve
 from geval_py.tables.escapes import short
-from geval_py.tables.layout import cut_names
 from geval_py.tables.numbers import counted, percent
 from geval_py.text import display_width, named, visible
 from geval_py.version import installs
@@ -52,15 +51,6 @@ def figure(value: float | None) -> str:
         return f"{value:.2e}".replace("-", "−")
     decimals = 0 if size >= 99.95 or not size else max(0, 2 - math.floor(math.log10(size)))
     return f"{value:,.{decimals}f}".replace("-", "−")
-
-
-def p_text(p: float) -> str:
-    """Write a p or q value.
-
-    >>> p_text(0.00001), p_text(0.012)
-    ('<0.001', '0.012')
-    """
-    return "<0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 # Scales
@@ -392,12 +382,10 @@ def dots(
 
 
 def unique_labels(labels: Iterable[str]) -> list[str]:
-    """Cut labels in the middle, at one place that keeps them distinct, and number those that become equal."""
-    texts = [short(label, 10 * MAX_LABEL) for label in labels]
-    cut = cut_names(texts, MAX_LABEL)
+    """Shorten labels in the middle, and number those that become equal."""
     unique: list[str] = []
-    for text in texts:
-        label, number = cut[text], 1
+    for text in labels:
+        label, number = short(text, MAX_LABEL), 1
         while label in unique:
             number += 1
             label = f"{short(text, MAX_LABEL - 3)} {number}"

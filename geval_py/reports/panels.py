@@ -38,13 +38,12 @@ from geval_py.reports.charts import (
     dots,
     figure,
     histogram,
-    p_text,
     reliability,
 )
 from geval_py.reports.report import SHUFFLES, Report, as_perplexity, means_of_documents, score_row
 from geval_py.scoring.metrics.base import exp
 from geval_py.tables.escapes import short
-from geval_py.tables.numbers import counted, percent
+from geval_py.tables.numbers import counted, p_value, percent
 from geval_py.tables.table import Column, Table, written
 
 
@@ -226,7 +225,7 @@ def comparison_panel(report: Report) -> Panel | None:
             [("output", written), ("score", figure), ("difference", figure), *ENDS, ("p", written), ("won", percent),
              ("lost", percent), ("tied", percent)],
             [(short(one.name, 60), one.score, row.value, row.low, row.high,
-              None if one.p_randomisation is None else p_text(one.p_randomisation), one.won, one.lost, one.tied)
+              p_value(one.p_randomisation), one.won, one.lost, one.tied)
              for one, row in zip(others, rows, strict=True)],
         ),
         method=f"Score minus that of {short(comparison.baseline, 60)}{interval}; p of approximate "
@@ -267,9 +266,9 @@ def _verdict(system: System, comparison: Comparison) -> str:
         return f"{name} cannot be compared: no line is finite in both."
     by = f"by {figure(abs(system.difference))}{comparison.unit_text}"
     if better is None:
-        return f"{name} differs {by}, which may be chance (p {p_text(system.p_randomisation)})."
+        return f"{name} differs {by}, which may be chance (p {p_value(system.p_randomisation)})."
     won = f"it wins {percent(system.won or 0.0)} of the lines"
-    return f"{name} is {'better' if better else 'worse'} {by} (p {p_text(system.p_randomisation)}); {won}."
+    return f"{name} is {'better' if better else 'worse'} {by} (p {p_value(system.p_randomisation)}); {won}."
 
 
 def _brief(name: str) -> str:
@@ -505,7 +504,7 @@ def features_panel(report: Report) -> Panel | None:
         shown = ["perplexity", "gain", "gain_low", "gain_high"]
     else:
         head, shown = [("mean score", figure)], ["score"]
-    figures, q_values = zip(*(columns[name] for name in shown), strict=True), map(p_text, columns["q"])
+    figures, q_values = zip(*(columns[name] for name in shown), strict=True), map(p_value, columns["q"])
     rows, cells = [], []
     for name, own, lines, q, share in zip(names, figures, counts, q_values, explained, strict=True):
         value, low, high = own[1:] if of_losses else (*own, None, None)
@@ -717,7 +716,7 @@ def change_row(label: str, value: float, base: float, change: Change, taken: boo
 
     The note names what decided: the interval or, if that holds 0, the p-value, which sees smaller gains.
     """
-    note = "significantly better" if change.high < 0.0 else f"probably better, p {p_text(change.p_value)}"
+    note = "significantly better" if change.high < 0.0 else f"probably better, p {p_value(change.p_value)}"
     is_bounded = math.isfinite(change.low) and math.isfinite(change.high)
     return ChartRow(
         label,

@@ -15,7 +15,7 @@ from geval_py.reading.files import File, absolute, name_of, twins_note
 from geval_py.reading.lines import first_name, read_lines
 from geval_py.reading.splits import answers_in
 from geval_py.scoring.scores import Evaluation, Score
-from geval_py.tables.numbers import counted, short
+from geval_py.tables.numbers import counted
 from geval_py.text import named, visible
 
 SAMPLED_LINES = 100  # in which the first line far above one is looked for
@@ -138,7 +138,7 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
             continue
         is_worse = (score.value > nothing) == (score.direction == "lower")
         if is_worse and not math.isclose(score.value, nothing):
-            figures = f"{score.name} is {short(score.value)}, and {short(nothing)} for `:1` on each line"
+            figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
             note = f"{path}: {figures}: no guess at all would be better"
             advice = "\n  the lines may have another order than in.tsv, or words unlike the answers: see geval check"
             yield note if score.statistics.far_above_one else note + advice

@@ -13,14 +13,12 @@ from geval_py.reading import config
 from geval_py.reading.outputs import own_names, unique_names
 from geval_py.scoring.scores import Evaluation, signature_lines
 from geval_py.tables.formats import Tabular
-from geval_py.tables.layout import laid_out
-from geval_py.tables.numbers import number, with_half_width
+from geval_py.tables.numbers import score_text
 from geval_py.tables.table import Column, Table, named_columns, plain_table
 from geval_py.text import display_width, visible
 
 if TYPE_CHECKING:
     from geval_py.scoring.scores import IntervalOf
-    from geval_py.tables.layout import Kind
 
 NAME = "File name"  # the heading of outputs' names, as in GEval
 FAILED = "error"  # what stands in place of a score that an output at fault has not
@@ -73,7 +71,7 @@ class ScoreTable(Tabular):
             rows = [[*keys, *names]] if has_head else []
             rows += [[*label, *cells] for label, cells in zip(labels, values, strict=True)]
             needed = [2 + max(map(display_width, column)) for column in zip(*rows, strict=True)]
-            if width is None or sum(needed[: len(keys) + 1]) - 2 <= width:
+            if width is None or sum(needed) - 2 <= width:
                 break
         yield _written(rows, width, len(keys), has_head=has_head)
 
@@ -109,9 +107,9 @@ class ScoreTable(Tabular):
             if score.error:
                 cells.append(FAILED)
             elif ends is None or math.isnan(ends.middle):
-                cells.append(number(score.value, **how))
+                cells.append(score_text(score.value, **how))
             else:
-                cells.append(with_half_width(ends.middle, ends.half_width, **how))
+                cells.append(score_text(ends.middle, half_width=ends.half_width, **how))
         return cells
 
     def table(self, *, by_name: bool = False) -> Table:
@@ -192,7 +190,7 @@ class ChallengesTable(Tabular):
             for folder, table in tables.items()
             for cells in table.by_name()
         ]
-        return Table([Column("challenge", cut="middle"), *columns.values()], rows)
+        return Table([Column("challenge"), *columns.values()], rows)
 
 
 def _written(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, *, has_head: bool) -> str:
@@ -200,9 +198,8 @@ def _written(rows: Sequence[Sequence[str]], width: int | None, labels: int = 1, 
     if width is None:
         return "".join("\t".join(row) + "\n" for row in rows)
     head, first = (rows[0], 1) if has_head else ([""] * len(rows[0]), 0)
-    kinds: list[Kind] = ["middle" if n < labels else "number" for n in range(len(head))]
-    droppable = range(labels + 1, len(head))
-    return "".join(laid_out(head, kinds, rows[first:], width, header=has_head, droppable=droppable))
+    columns = [*named_columns(head[:labels]), *named_columns(head[labels:], "right")]
+    return "".join(Table(columns, rows[first:]).terminal(width, header=has_head))
 
 
 # Cross tables
@@ -333,10 +330,10 @@ def scores_table(
         if not for_paper:
             return f"{value:.6g}"
         if split.name == split.expected.name:  # lists, or a pair of files
-            return number(value, precision)
+            return score_text(value, precision)
         values = values_of(_folder(evaluation))
         own_precision = values.get("precision") if precision is None else precision
-        return number(value, own_precision, percentage=values.get("percentage", False))
+        return score_text(value, own_precision, percentage=values.get("percentage", False))
 
     rows = [{score.name: score.value for score in one.scores} for one in evaluations]
     columns, metrics = score_columns(evaluations, rows), {name for row in rows for name in row}
@@ -356,13 +353,13 @@ def scores_table(
 def evaluation_text(evaluation: Evaluation) -> str:
     """Write the name and the value of each score of one output, a line each; the last one without a line end."""
     rows = [(score.name, score.value) for score in evaluation.scores]
-    table = Table([Column("metric"), Column("score", write=number)], rows)
+    table = Table([Column("metric"), Column("score", write=score_text)], rows)
     return "".join(table.text(header=False)).removesuffix("\n")
 
 
 def scores_html(evaluation: Evaluation) -> str:
     """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
     heads = named_columns(("output", "metric", "score", "unit", ""))
-    heads[2] = Column("score", alignment="right", write=number)
+    heads[2] = Column("score", alignment="right", write=score_text)
     rows = [(evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores]
     return "".join(Table(heads, rows).html())

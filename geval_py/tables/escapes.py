@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from geval_py.tables.numbers import special
+from geval_py.tables.numbers import exact
 from geval_py.text import shorten, visible
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _strict(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, float):
-        return value if math.isfinite(value) else special(value)
+        return value if math.isfinite(value) else exact(value)
     if isinstance(value, Mapping):
         return {_strict(key): _strict(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,17 +1,16 @@
 """Output formats: one registry, FORMATS, for every command that has ``--format``.
 
-A command returns a value with the methods of :class:`Tabular`; ``FORMATS[name](value, context)`` yields its text. A
-new format is one entry in FORMATS: every command then takes its name, and shows it in its help.
+A command returns a value with the methods of :class:`Tabular`; ``FORMATS[name](value)`` yields its text. A new format
+is one entry in FORMATS: every command then takes its name, and shows it in its help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, latex_text, markdown_text
-from geval_py.tables.layout import fitted, legend_without
+from geval_py.tables.layout import fitted
 from geval_py.tables.table import Table
 from geval_py.text import visible
 from geval_py.version import __version__
@@ -22,10 +21,14 @@ class Tabular:
 
     ``table`` and ``legend`` are for people, ``records`` and ``to_dict`` for programs. ``notes`` are warnings: a
     command writes them to standard error; formats that end in a file, and Python, show them below the legend.
+
+    A value whose rows are made one by one, perhaps millions, has a ``list_name``: that of the rows in its JSON
+    document.
     """
 
     __slots__ = ()
     notes: tuple[str, ...] = ()
+    list_name = ""
 
     def table(self) -> Table:
         """Return the table for people."""
@@ -47,14 +50,21 @@ class Tabular:
         """Return the JSON document, but for the version if that is not the value's own; values may be inf."""
         return json_fields(self)
 
+    def to_dicts(self) -> Iterator[dict[str, Any]]:
+        """Yield the items of the list in a JSON document: the rows of the table for programs."""
+        return self.records().by_name()
+
     def text(self, width: int | None = None) -> Iterator[str]:
-        """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it."""
+        """Write an aligned table, which fits into a terminal's ``width`` if there is one, and the legend below it.
+
+        Without a width, rows that are made one by one are written as GEval does: with TABs, and without a header.
+        """
         table, legend = self.table(), list(self.legend())
-        if width is not None:
-            yield from table.terminal(width, legend=legend)
+        if width is None and self.list_name:
+            yield from table.tabs()
             return
-        yield from table.text()
-        yield from (f"{line}\n" for line in (["", *legend] if legend else []))
+        yield from table.text() if width is None else table.terminal(width)
+        yield from fitted(["", *legend] if legend else [], width)
 
     def markdown(self) -> Iterator[str]:
         """Write a Markdown table, and below it the legend and the notes."""
@@ -114,7 +124,7 @@ def latex_document(
     r"""Write a tabular and, as comments, the packages it needs, the signatures, the legend and the notes.
 
     It needs booktabs and, to fit into the text of a page, adjustbox. The columns that a table names as
-    ``not_printed`` are left out; a comment says which.
+    ``not_printed`` are left out, with the lines of the legend that begin with their names; a comment says which.
 
     With a ``caption``, which is escaped, or a ``label`` it stands in a table environment, no wider than the text of
     the page, and the legend below it is typeset. A label alone has an empty caption, without which ``\ref`` would
@@ -122,7 +132,7 @@ def latex_document(
     """
     left_out = [column.heading for column in whole.columns if column.heading in whole.not_printed]
     table = whole.without(left_out) if left_out else whole
-    legend = legend_without(legend, set(left_out))
+    legend = [line for line in legend if line.partition(":")[0] not in left_out]
     below = [f"Note: {note}." for note in notes]
     if left_out:
         below.append(f"Left out, since a page is narrow: {', '.join(left_out)}. CSV and JSON have them.")
@@ -146,27 +156,10 @@ def latex_document(
     yield from (f"% {line}\n" for line in below)
 
 
-class Listing(Tabular):
-    """Rows that are made one by one, possibly millions; ``to_dict`` is what precedes their list in JSON."""
+class Result(Tabular):
+    """What a command has computed: a JSON document, tables for ``people`` and for ``programs``, and the legend.
 
-    __slots__ = ()
-    name: ClassVar[str]  # of the list
-
-    def documents(self) -> Iterator[dict[str, Any]]:
-        """Yield the items of the list in a JSON document: the rows of the table for programs."""
-        return self.records().by_name()
-
-    def text(self, width: int | None = None) -> Iterator[str]:
-        """Write columns that fit into a terminal's ``width``; without one, as GEval does: TABs, and no header."""
-        return self.table().tabs() if width is None else Tabular.text(self, width)
-
-
-class Shown(Tabular):
-    """What a command has computed: the JSON document, and the tables and lines beside it.
-
-    ``people`` and ``programs`` are the tables for them, by default both the one for people.
-    ``lines`` are the legend. With ``as_tabs``, text has them above the table, whose cells a pipe gets with TABs
-    between them, as of a listing. ``texts`` are all that text has.
+    With ``as_tabs``, the text has the legend above the table, whose cells are separated by TABs in a pipe.
     """
 
     def __init__(
@@ -176,10 +169,14 @@ class Shown(Tabular):
         programs: Table | None = None,
         lines: Sequence[str] = (),
         as_tabs: bool = False,
-        texts: Iterable[str] | None = None,
     ) -> None:
-        self.document, self.people, self.programs = document, people, programs
-        self.lines, self.as_tabs, self.texts = lines, as_tabs, texts
+        self.document, self.people, self.programs, self.lines, self.as_tabs = (
+            document,
+            people,
+            programs,
+            lines,
+            as_tabs,
+        )
 
     def table(self) -> Table:
         return self.people
@@ -194,45 +191,34 @@ class Shown(Tabular):
         return dict(self.document)
 
     def text(self, width: int | None = None) -> Iterator[str]:
-        if self.texts is not None:
-            yield from fitted("".join(self.texts).splitlines(), width)
-        elif not self.as_tabs:
+        if not self.as_tabs:
             yield from Tabular.text(self, width)
-        else:
-            rows = list(self.table().tabs() if width is None else self.table().terminal(width))
-            yield from fitted([*self.lines, *([""] if self.lines and rows else ())], width)
-            yield from rows
+            return
+        rows = list(self.people.tabs() if width is None else self.people.terminal(width))
+        yield from fitted([*self.lines, *([""] if self.lines and rows else ())], width)
+        yield from rows
 
 
-class Context(NamedTuple):
-    """Where a value is shown: the width of the terminal, None elsewhere; LaTeX's caption and label.
-
-    ``before`` and ``after`` are what its JSON document has at the beginning and at the end.
-    """
-
-    width: int | None = None
-    caption: str | None = None
-    label: str | None = None
-    before: Mapping[str, Any] = MappingProxyType({})
-    after: Mapping[str, Any] = MappingProxyType({})
-
-
-def _json(value: Tabular, context: Context) -> Iterator[str]:
-    """Write the JSON document of a value; the first key of each is the version."""
-    document = {"version": __version__, **context.before} | value.to_dict() | dict(context.after)
-    if isinstance(value, Listing):
-        yield from json_list_text(document, value.name, value.documents())
+def _json(
+    value: Tabular, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None, **_: object
+) -> Iterator[str]:
+    """Write the JSON document of a value; its first key is the version."""
+    document = {"version": __version__, **(before or {})} | value.to_dict() | {**(after or {})}
+    if value.list_name:
+        yield from json_list_text(document, value.list_name, value.to_dicts())
     else:
         yield json_text(document)
 
 
-FORMATS: dict[str, Callable[[Tabular, Context], Iterable[str]]] = {
-    "text": lambda value, context: value.text(context.width),
+# Each takes a value and, as keywords, the ``width`` of a terminal, the ``caption`` and the ``label`` of LaTeX, and
+# fields that a JSON document has ``before`` and ``after`` the value's own.
+FORMATS: dict[str, Callable[..., Iterable[str]]] = {
+    "text": lambda value, width=None, **_: value.text(width),
     "json": _json,
-    "csv": lambda value, _: value.records().csv(),
-    "markdown": lambda value, _: value.markdown(),
-    "latex": lambda value, context: value.latex(context.caption, context.label),
-    "html": lambda value, _: value.html(),
+    "csv": lambda value, **_: value.records().csv(),
+    "markdown": lambda value, **_: value.markdown(),
+    "latex": lambda value, caption=None, label=None, **_: value.latex(caption, label),
+    "html": lambda value, **_: value.html(),
 }
 ENDINGS = {"md": "markdown", "tex": "latex", "xml": "junit"}  # of formats with another name than their files' ending
 FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits

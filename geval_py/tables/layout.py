@@ -1,224 +1,98 @@
-"""Tables and sentences on a terminal: columns that fit into its width, names that stay distinct, wrapped lines.
-
-A table that is too wide becomes narrower in steps: names lose the beginning and the end that all of them have;
-columns are left out, in the order that the table says; texts are shortened. Names are never shortened to equal ones.
-"""
+"""Tables and sentences on a terminal: numbers are never cut, texts wrap, and no column is left out."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING
 
-from geval_py.text import characters, display_width, shared_beginning, visible
-
-if TYPE_CHECKING:
-    from typing import Literal, Self, TypeAlias
-
-# Where a text that is too long is shortened: names in the middle. A context has GAP_MARK in it, and what is farthest
-# from it is left out. Numbers are written flush right, and never shortened.
-Cut: TypeAlias = "Literal['end', 'middle', 'around', 'never']"
-Kind: TypeAlias = "Cut | Literal['number']"
+from geval_py.text import characters, display_width, visible
 
 SPACE = "  "  # between columns
-MIN_TEXT_WIDTH = 6  # cells of a text that remain, however narrow the terminal
-READABLE_WIDTH, READABLE_CONTEXT = 12, 15  # a column is left out before another's texts have fewer cells
-SAMPLE_ROWS = 100  # that decide the widths: rows come one by one, and there may be millions
+INDENT = "  "  # of the lines that continue a text
+MIN_TEXT_WIDTH = 12  # columns of a text that wraps
+SAMPLE_ROWS = 100  # decide the widths: rows come one by one, and there may be millions
 ROWS_PER_SCREEN = 20
-MAX_NAMES_COMPARED = 1000  # names for which all places of the ellipsis are tried
-GAP_MARK = "\0"  # no other text has it, since control characters are escaped
+GAP_MARK = "\0"  # in a context; no other text has it, since control characters are escaped
 SHOWN_GAP = " ___ "
-INDENT = "  "
 _STYLE = "\x1b\\[[0-9;]*m|\x1b\\]8;;[^\x1b]*\x1b\\\\"  # a colour, or where a link begins or ends
-_BEGINNING = r"(?s).*(?:[=,;:/_ ]|(?<!\d[eE])-)"  # the "-" in 1e-4 is no place to part a name
-_ENDING = r"(?s)(?:[,;/_ ]|[.-](?=[^\W\d])).*"
+_BREAK = r" (?!%|[^ ]*\])"  # a space, but not before a percent sign or the upper end of an interval
 
 
 def laid_out(
     headings: Sequence[str],
-    kinds: Sequence[Kind],
+    are_texts: Sequence[bool],
     rows: Iterable[Sequence[str]],
     width: int,
     *,
     header: bool = True,
-    droppable: Sequence[int] = (),
-    whole: str = "--format csv",
-    legend: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Yield the lines of a table that fits into a terminal's width, sentences on what was left out, and the legend.
+    """Yield the lines of a table on a terminal of a ``width``; ``rows`` hold written cells, and are read one by one.
 
-    ``rows`` hold written cells. ``droppable`` are the places of the columns that may be left out, the last one first;
-    ``whole`` is what a user adds to the command to see them. Numbers are never cut: one that is wider than those
-    before takes space from the last text. The headings are written again and again, so that each screen of a long
-    table has them. The rows are read one by one unless some of their cells are names.
+    Texts are flush left, and wrap where they must, to MIN_TEXT_WIDTH columns or more. Numbers are flush right, and
+    wrap only between words. If the columns do not fit even so, each row is a list of headings and cells. The header
+    is repeated on each screen.
     """
-    rows, to_drop = iter(rows), list(droppable)
-    first = list(rows if "middle" in kinds else islice(rows, SAMPLE_ROWS))
-    is_text = [kind not in ("never", "number") for kind in kinds]
-    kept, dropped = list(range(len(headings))), list[int]()
+    rows = iter(rows)
+    sample = list(islice(rows, SAMPLE_ROWS))
+    needs, widths = list[int](), list[int]()
+    shortest_text = MIN_TEXT_WIDTH if len(sample) == SAMPLE_ROWS else 0  # there may be longer ones in later rows
+    for column, is_text in zip(zip(*[headings] * header, *sample, strict=True), are_texts, strict=False):
+        needs.append(max(*map(_needed, column), shortest_text * is_text))
+        words = (word for cell in (column[:header] if is_text else column) for word in re.split(_BREAK, cell))
+        least = max(map(_width, words), default=0)
+        widths.append(max(least, min(needs[-1], MIN_TEXT_WIDTH)) if is_text else least)
+    surplus = width - sum(widths) - len(SPACE) * (len(widths) - 1)
+    if surplus < 0:
+        for number, row in enumerate(chain(sample, rows)):
+            yield from ["\n"] if number else []
+            for heading, cell in zip(headings, row, strict=True):
+                label = f"{heading}: " if header else ""
+                shown = around_gap(cell, width - _width(label)) if GAP_MARK in cell else cell
+                yield from fitted([f"{label}{shown}".rstrip(" ")], width)
+        return
+    for of_texts in (True, False):  # columns share the space that is left, and none gets more than it needs
+        columns = [n for n in range(len(widths)) if are_texts[n] == of_texts]
+        columns.sort(key=lambda n: needs[n] - widths[n])
+        for done, n in enumerate(columns):
+            extra = min(needs[n] - widths[n], surplus // (len(columns) - done))
+            widths[n] += extra
+            surplus -= extra
 
-    def needed(n: int, cells: Iterable[str]) -> int:
-        heading = display_width(headings[n]) if header else 0
-        if kinds[n] == "around":
-            sides = (_width(side) for cell in cells for side in cell.split(GAP_MARK))
-            return max(heading, len(SHOWN_GAP) + 2 * max(sides, default=0))
-        return max(heading, max(map(_width, cells), default=0))
+    def lines(row: Sequence[str]) -> Iterator[str]:
+        cells = [
+            [around_gap(cell, space)] if GAP_MARK in cell else wrapped(cell, space, is_text=is_text)
+            for cell, space, is_text in zip(row, widths, are_texts, strict=True)
+        ]
+        for parts in zip_longest(*cells, fillvalue=""):
+            padded = (
+                part + " " * (space - _width(part)) if is_text else " " * (space - _width(part)) + part
+                for part, space, is_text in zip(parts, widths, are_texts, strict=True)
+            )
+            yield SPACE.join(padded).rstrip(" ") + "\n"
 
-    def fits(widths: Sequence[int]) -> bool:
-        return sum(widths[n] + len(SPACE) for n in kept) - len(SPACE) <= width
-
-    needs = [needed(n, [row[n] for row in first]) for n in kept]
-
-    def shared_widths() -> list[int]:
-        """Return the columns' widths: texts share the space that the others leave, none gets more than it needs."""
-        widths = list(needs)
-        texts = sorted((n for n in kept if is_text[n]), key=widths.__getitem__)
-        left = width - len(SPACE) * (len(kept) - 1) - sum(widths[n] for n in kept if not is_text[n])
-        for done, n in enumerate(texts):
-            widths[n] = min(widths[n], max(MIN_TEXT_WIDTH, left // (len(texts) - done)))
-            left -= widths[n]
-        return widths
-
-    # What is shown of each name, and what is said below the table about the ends that all of them have.
-    names = {n: {row[n]: row[n] for row in first} for n in kept if kinds[n] == "middle"}
-    ends: dict[int, str] = {}
-    for n in names if not fits(needs) else ():
-        beginning, ending = shared_ends(list(names[n]))
-        names[n] = {name: name.removeprefix(beginning).removesuffix(ending) for name in names[n]}
-        needs[n] = needed(n, names[n].values())
-        sides = [f"`{visible(end)}` {side}" for end, side in ((beginning, "before"), (ending, "after")) if end]
-        if sides:
-            ends[n] = f"{headings[n]}: each name is shown without {' and '.join(sides)} it."
-    readable = [READABLE_CONTEXT if kind == "around" else READABLE_WIDTH for kind in kinds]
-    least = [min(need, readable[n]) if is_text[n] else need for n, need in enumerate(needs)]
-    while True:
-        widths = shared_widths()
-        shown = {n: cut_names(names[n].values(), widths[n]) for n in names if n in kept}
-        are_distinct = all(len({*texts.values()}) == len(texts) for texts in shown.values())
-        if not to_drop or (fits(least) and are_distinct):
-            break
-        dropped.append(to_drop.pop())
-        kept.remove(dropped[-1])
-    for n, texts in shown.items():  # names that would look equal are shown whole, in several lines
-        times = Counter(texts.values())
-        texts |= {one: "\n".join(_pieces(one, max(2, widths[n]))) for one in texts if times[texts[one]] > 1}
-        names[n] = {name: texts[one] for name, one in names[n].items()}
-
-    def line(row: Sequence[str], *, is_head: bool = False) -> str:
-        own = list(widths)
-        texts = [n for n in kept if is_text[n]]
-        excess = sum(max(0, _width(row[n]) - own[n]) for n in kept if not is_text[n])
-        if excess and texts:
-            own[texts[-1]] = max(min(own[texts[-1]], MIN_TEXT_WIDTH), own[texts[-1]] - excess)
-        cells = [row[n] if is_head else names.get(n, {}).get(row[n], row[n]) for n in kept]
-        lines = zip_longest(*(cell.split("\n") for cell in cells), fillvalue="")
-        written = ""
-        for parts in lines:
-            padded = (_padded(part, kinds[n], own[n], is_head=is_head) for n, part in zip(kept, parts, strict=True))
-            written += SPACE.join(padded).rstrip(" ") + "\n"
-        return written
-
-    head = line(headings, is_head=True) if header else ""
-    yield from [head] if header else []
-    for number, row in enumerate(chain(first, rows)):
-        yield (head if number and number % ROWS_PER_SCREEN == 0 else "") + line(row)
-    notes = [ends[n] for n in ends if n in kept]
-    without = {headings[n] for n in dropped} - {headings[n] for n in kept}
-    if dropped:
-        listed = ", ".join(dict.fromkeys(headings[n] for n in sorted(dropped)))
-        notes.append(f"Not shown: {listed}; a wider terminal or {whole} shows all.")
-    for below in (notes, legend_without(legend, without)):
-        yield from fitted(["", *below] if below else [], width)
+    head = list(lines(headings)) if header else []
+    yield from head
+    for number, row in enumerate(chain(sample, rows)):
+        yield from head if number and number % ROWS_PER_SCREEN == 0 else []
+        yield from lines(row)
 
 
-def _padded(cell: str, kind: Kind, width: int, *, is_head: bool) -> str:
-    """Write a cell of a column's width; a context has its gap in the middle, below those of the other rows."""
-    if kind == "number":
-        return " " * (width - _width(cell)) + cell
-    if kind == "around" and not is_head:
-        left, _, right = cell.partition(GAP_MARK)
-        side = (width - len(SHOWN_GAP)) // 2
-        left = cut(left.rstrip(" "), side, head=0)
-        cell = " " * (side - _width(left)) + left + SHOWN_GAP + cut(right.lstrip(" "), side)
-    elif kind != "never":
-        cell = cut(cell, width)
-    return cell + " " * (width - _width(cell))
+def _needed(cell: str) -> int:
+    """Return how many columns a cell takes in one line; a context, with the gap in the middle."""
+    return len(SHOWN_GAP) + 2 * max(map(_width, cell.split(GAP_MARK))) if GAP_MARK in cell else _width(cell)
 
 
-class Legend(str):
-    """A line of a legend that explains columns, in parts: the headings of some columns, and what they mean.
+def around_gap(context: str, width: int) -> str:
+    r"""Show what of a context fits beside the gap, which is in the middle.
 
-    A part without columns goes with the others.
-
-    >>> line = Legend((["won", "lost"], "lines"), (["p"], "a test"), ((), "two-sided"))
-    >>> line, line.without({"lost", "p"}), line.without({"won", "lost", "p"})
-    ('won, lost: lines; p: a test; two-sided.', 'won: lines; two-sided.', None)
+    >>> around_gap("on the\0of the city", 17)
+    'on the ___ of th…'
     """
-
-    __slots__ = ("parts",)
-    parts: tuple[tuple[Sequence[str], str], ...]
-
-    def __new__(cls, *parts: tuple[Sequence[str], str]) -> Self:
-        """Join the parts to a sentence."""
-        phrases = (f"{', '.join(columns)}: {meaning}" if columns else meaning for columns, meaning in parts)
-        line = super().__new__(cls, f"{'; '.join(phrases)}.")
-        line.parts = parts
-        return line
-
-    def without(self, left_out: Set[str]) -> Legend | None:
-        """Leave out what it says of some columns; None if it explains no other, unless it begins with no column."""
-        left = [([name for name in columns if name not in left_out], meaning) for columns, meaning in self.parts]
-        kept = [part for part, (columns, _) in zip(left, self.parts, strict=True) if part[0] or not columns]
-        return Legend(*kept) if any(columns for columns, _ in left) or not self.parts[0][0] else None
-
-
-def legend_without(lines: Iterable[str], left_out: Set[str]) -> list[str]:
-    """Leave out of a legend what it says of some columns."""
-    explained = (line.without(left_out) if isinstance(line, Legend) else line for line in lines)
-    return [line for line in explained if line is not None]
-
-
-# Names
-
-
-def shared_ends(names: Sequence[str]) -> tuple[str, str]:
-    """Return the beginning and the end that all of some distinct names have, up to a sign between their parts.
-
-    >>> shared_ends(["out-model=bigram.tsv", "out-model=bigger.tsv"])
-    ('out-model=', '.tsv')
-    >>> shared_ends(["out.tsv", "out-2.tsv"]), shared_ends(["out.tsv"])
-    (('', '.tsv'), ('', ''))
-    """
-    if len(names) < 2:
-        return "", ""
-    match = re.match(_BEGINNING, shared_beginning(names))
-    beginning = match[0] if match else ""
-    rests = [name.removeprefix(beginning) for name in names]
-    if not all(rests) or any(next(characters(rest))[1] == 0 for rest in rests):
-        beginning, rests = "", list(names)
-    match = re.search(_ENDING, shared_beginning([rest[::-1] for rest in rests])[::-1])
-    ending = match[0] if match else ""
-    return beginning, "" if ending in rests else ending
-
-
-def cut_names(names: Iterable[str], width: int) -> dict[str, str]:
-    """Shorten names to ``width`` cells, all at one place: the one nearest to the middle that leaves them distinct.
-
-    If there is none, the names are shortened in the middle.
-
-    >>> list(cut_names(["alpha=1,epochs=10", "alpha=2,epochs=10", "none"], 9).values())
-    ['alpha=1…0', 'alpha=2…0', 'none']
-    """
-    unique = list(dict.fromkeys(names))
-    middle = (width - 1) // 2
-    heads = sorted(range(width), key=lambda head: abs(head - middle)) if len(unique) <= MAX_NAMES_COMPARED else []
-    for head in (*heads, middle):
-        shown = [cut(name, width, head) for name in unique]
-        if len(set(shown)) == len(shown):
-            break
-    return dict(zip(unique, shown, strict=True))
+    left, _, right = context.partition(GAP_MARK)
+    side = (width - len(SHOWN_GAP)) // 2
+    left = cut(left.rstrip(" "), side, keep_end=True)
+    return " " * (side - _width(left)) + left + SHOWN_GAP + cut(right.lstrip(" "), side)
 
 
 # Texts, which may contain styles
@@ -229,56 +103,41 @@ def _width(cell: str) -> int:
 
 
 def _parts(text: str) -> Iterator[tuple[str, int]]:
-    """Yield styles and characters, and how many cells they take."""
+    """Yield styles and characters, and how many columns they take."""
     for part in re.split(f"({_STYLE})", text) if "\x1b" in text else [text]:
         yield from [(part, 0)] if part.startswith("\x1b") else characters(part)
 
 
-def cut(text: str, width: int, head: int | None = None) -> str:
-    r"""Shorten a text to ``width`` cells, of which ``head`` are its beginning, by default all; no style is lost.
+def cut(text: str, width: int, *, keep_end: bool = False) -> str:
+    r"""Shorten a text to ``width`` columns: to its beginning, or its end; no style is lost.
 
-    >>> cut("prayers", 7), cut("prayers", 6), cut("prayers", 6, 0), cut("bigram-smoothed", 9, 4), cut("水水水", 4)
-    ('prayers', 'praye…', '…ayers', 'bigr…thed', '水…')
+    >>> cut("prayers", 7), cut("prayers", 6), cut("prayers", 6, keep_end=True), cut("水水水", 4)
+    ('prayers', 'praye…', '…ayers', '水…')
     """
     if _width(text) <= width:
         return text
-    head = max(0, width - 1) if head is None else head
-    parts = list(_parts(text))
-    ends = []
-    for some, cells in ((parts, head), (parts[::-1], width - 1 - head)):
-        kept = 0
-        while kept < len(some) and some[kept][1] <= cells:
-            cells -= some[kept][1]
-            kept += 1
-        ends.append(kept)
-    start, stop = ends[0], len(parts) - ends[1]
-    styles = "".join(part for part, _ in parts[start:stop] if part.startswith("\x1b"))
-    return "".join(p for p, _ in parts[:start]) + "…" + styles + "".join(p for p, _ in parts[stop:])
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """Break a text at any character into pieces of so many cells."""
-    piece, taken = "", 0
-    for part, cells in _parts(text):
-        if taken + cells > width:
-            yield piece
-            piece, taken = "", 0
-        piece, taken = piece + part, taken + cells
-    yield piece
+    parts = list(_parts(text))[:: -1 if keep_end else 1]
+    kept, left = 0, width - 1
+    while parts[kept][1] <= left:
+        left -= parts[kept][1]
+        kept += 1
+    styles = [part for part, _ in parts[kept:] if part.startswith("\x1b")]
+    shown = [*(part for part, _ in parts[:kept]), "…", *styles]
+    return "".join(shown[:: -1 if keep_end else 1])
 
 
 def picture(text: str, column: int, width: int) -> str:
-    """Return two lines of ``width`` cells: the part of a line around a column (from 1), and a caret below it.
+    """Return two lines of ``width`` columns: the part of a line around a column (from 1), and a caret below it.
 
     >>> print(picture("abcdefghij", 6, 6))
     …efgh…
       ^
     """
-    near = 8 * width  # characters: the line may have millions, and some of them take no cell
+    near = 8 * width  # characters: the line may have millions, and some of them take no column
     place = column - 1
     before, after = visible(text[max(0, place - near) : place]), visible(text[place : place + near])
     left = min(_width(before), max((width - 1) // 2, width - _width(after)), width - 1)
-    before = cut(before, left, 0) if left else ""
+    before = cut(before, left, keep_end=True) if left else ""
     return f"{before}{cut(after, width - _width(before))}\n{' ' * _width(before)}^"
 
 
@@ -288,26 +147,30 @@ def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
         yield from (f"{part}\n" for part in ([line] if width is None else wrapped(line, width)))
 
 
-def wrapped(line: str, width: int) -> Iterator[str]:
-    """Break a line between words; the lines that follow are indented two more.
+def wrapped(line: str, width: int, *, is_text: bool = True) -> Iterator[str]:
+    """Break a line between words. A text is also broken in words that are too long, and the rest is indented.
 
-    >>> list(wrapped("won: lines with a lower loss", 20))
-    ['won: lines with a', '  lower loss']
+    >>> list(wrapped("won: lines with a lower loss", 20)), list(wrapped("549.9 [512, 598]", 8, is_text=False))
+    (['won: lines with a', '  lower loss'], ['549.9', '[512, 598]'])
     """
+    if _width(line) <= width:
+        yield line
+        return
     words = line.lstrip(" ")
-    indent = " " * min(len(line) - len(words), width // 2)
-    current = indent if _width(line) > width else line
-    for word in re.split(" (?!%)", words) if _width(line) > width else []:  # the sign for percent follows its number
+    current = " " * min(len(line) - len(words), width // 2)
+    indent = current + INDENT * is_text
+    for word in re.split(_BREAK, words):
         longer = f"{current} {word}" if current.strip(" ") else current + word
         if _width(longer) <= width:
             current = longer
             continue
         if current.strip(" "):
             yield current.rstrip(" ")
-            current = indent + INDENT
-        *pieces, last = _pieces(word, width - len(indent + INDENT))
-        for piece in pieces:
-            yield current + piece
-            current = indent + INDENT
-        current += last
+            current = indent
+        taken = len(current)
+        for part, space in _parts(word):
+            if is_text and taken + space > width and current.strip(" "):
+                yield current
+                current, taken = indent, len(indent)
+            current, taken = current + part, taken + space
     yield current

@@ -8,14 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from geval_py.tables import escapes, numbers
 from geval_py.tables.layout import laid_out
 from geval_py.text import Alignment, display_width, visible
-
-if TYPE_CHECKING:
-    from geval_py.tables.layout import Cut
 
 _MARKDOWN_RULES: dict[Alignment, str] = {"left": "---", "centre": ":---:", "right": "---:"}
 _HTML_CELLS: dict[Alignment, str] = {
@@ -39,15 +36,13 @@ class Bold(str):
 class Column(NamedTuple):
     """A column: its name, the unit of its values, its alignment, and the function that writes a value.
 
-    A column that is aligned left holds text, any other holds numbers. None is written as an empty cell. ``cut`` says
-    where a terminal that is too narrow shortens its cells: names in the ``middle``, since they stay distinct.
+    A column that is aligned left holds text, any other holds numbers. None is written as an empty cell.
     """
 
     name: str
     unit: str = ""
     alignment: Alignment = "left"
     write: Callable[[Any], str] = written
-    cut: Cut = "end"
 
     @property
     def heading(self) -> str:
@@ -58,26 +53,20 @@ class Column(NamedTuple):
 class Table:
     """Columns, and rows with one value per column; rows that are an iterator can be written only once.
 
-    ``droppable`` names the columns that a terminal may leave out if it is too narrow, the last one first: without it,
-    all but the first. ``not_printed`` are the headings of columns that a page of a paper has no room for. Each method
-    yields pieces of text, of whole lines.
+    ``not_printed`` are the headings of columns that a page of a paper has no room for. Each method yields pieces of
+    text, of whole lines.
     """
 
     def __init__(
-        self,
-        columns: Sequence[Column],
-        rows: Iterable[Sequence[object]],
-        droppable: Sequence[str] | None = None,
-        not_printed: Sequence[str] = (),
+        self, columns: Sequence[Column], rows: Iterable[Sequence[object]], not_printed: Sequence[str] = ()
     ) -> None:
-        self.columns, self.rows = columns, rows
-        self.droppable, self.not_printed = droppable, not_printed
+        self.columns, self.rows, self.not_printed = columns, rows, not_printed
 
     def without(self, headings: Collection[str]) -> Table:
         """Return the table without some columns."""
         kept = [n for n, column in enumerate(self.columns) if column.heading not in headings]
         rows = ([row[n] for n in kept] for row in self.rows)
-        return Table([self.columns[n] for n in kept], rows, self.droppable)
+        return Table([self.columns[n] for n in kept], rows)
 
     def tabs(self) -> Iterator[str]:
         """Write rows without a header, cells separated by TABs; a TAB inside a cell becomes ``<tab>``, as GEval's."""
@@ -93,26 +82,11 @@ class Table:
             padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True))
             yield "  ".join(padded).rstrip() + "\n"
 
-    def terminal(
-        self, width: int, *, header: bool = True, whole: str = "--format csv", legend: Sequence[str] = ()
-    ) -> Iterator[str]:
-        """Write columns that fit into a terminal's width, below their names; see :mod:`geval_py.tables.layout`.
-
-        ``whole`` is what a user adds to the command to see all columns. The ``legend`` stands below.
-        """
-        droppable: Iterable[int] = range(1, len(self.columns))
-        if self.droppable is not None:
-            droppable = (n for name in self.droppable for n, column in enumerate(self.columns) if column.name == name)
-        yield from laid_out(
-            [column.heading for column in self.columns],
-            [column.cut if column.alignment == "left" else "number" for column in self.columns],
-            self.cells(),
-            width,
-            header=header,
-            droppable=list(dict.fromkeys(droppable)),
-            whole=whole,
-            legend=legend,
-        )
+    def terminal(self, width: int, *, header: bool = True) -> Iterator[str]:
+        """Write columns that fit into a terminal's width, below their names; see :mod:`geval_py.tables.layout`."""
+        headings = [column.heading for column in self.columns]
+        are_texts = [column.alignment == "left" for column in self.columns]
+        yield from laid_out(headings, are_texts, self.cells(), width, header=header)
 
     def markdown(self) -> Iterator[str]:
         """Write a table in GitHub's Markdown."""
@@ -161,7 +135,7 @@ class Table:
             yield line(
                 escapes.csv_text(column.write(value))
                 if isinstance(value, str)
-                else numbers.special(value)
+                else numbers.exact(value)
                 if isinstance(value, float) and not math.isfinite(value)
                 else value
                 for column, value in zip(self.columns, row, strict=True)

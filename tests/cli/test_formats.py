@@ -94,7 +94,7 @@ def words_of(line, geval):
     return [code if word == "CODE" else word for word in line]
 
 
-def json_lines(value, width):
+def json_lines(value, **_):
     records = value.records()
     names = [column.name for column in records.columns]
     return (json.dumps(dict(zip(names, map(str, row), strict=True))) + "\n" for row in records.rows)

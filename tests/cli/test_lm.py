@@ -375,10 +375,10 @@ def test_perplexities_of_a_textbook(counts, text, perplexity, piped, folder):
 def test_counts(geval, folder):
     (folder / "t.txt").write_text("a a a b\nb. b\ta\n\na\n")
     assert geval("lm", "count", "t.txt", "a", "a a", " a  b", "b a", "c", "c a", "b.") == (0, (
-        "a\t5\t0.625\na a\t2\t0.666667\n a  b\t1\t0.333333\nb a\t1\t1\nc\t0\t0\nc a\t0\tNaN\nb.\t1\t0.125\n"
+        "a\t5\t0.625000\na a\t2\t0.666667\n a  b\t1\t0.333333\nb a\t1\t1.00000\nc\t0\t0\nc a\t0\tNaN\nb.\t1\t0.125000\n"
     ), "")  # fmt: skip
     split = geval("lm", "count", "t.txt", "b", "b.", "a", "-T", "13a")
-    assert split == (0, "b\t3\t0.333333\nb.\t1\t0.5\na\t5\t0.555556\n", "")
+    assert split == (0, "b\t3\t0.333333\nb.\t1\t0.500000\na\t5\t0.555556\n", "")
 
 
 def test_a_text_is_split(geval, piped):

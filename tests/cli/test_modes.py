@@ -15,7 +15,7 @@ from geval_py.explaining.line_by_line import Marker, ScoredLine
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
 from geval_py.tables.formats import FORMATS
-from geval_py.tables.numbers import p_value, shorter
+from geval_py.tables.numbers import fixed, significant
 
 OTHER = ["a:0.25 d:0.75", "b:0.25 c:0.75", "a:0.5 d:0.5", "b:1", "a:0.25 d:0.75"]  # 4, 4, 2, inf, 4
 SCORES = ["2.0", "4.0", "1.0", "Infinity", "4.0"]
@@ -472,11 +472,11 @@ def test_marks_on_a_terminal(long_challenge, geval):
     lines = out.splitlines()
     assert (status, err) == (0, LEGEND)
     assert lines[:2] == [
-        "line  score  input                   expected  guess",
-        "   1      2  1900<tab>ba b a\\x1b[2J  a         a",
+        "line    score  input                   expected  guess",
+        "   1  2.00000  1900<tab>ba b a\\x1b[2J  a         a",
     ]
     red = marked("b", BOLD_RED)
-    assert lines[20] == f"  20      4  1919<tab>ba b a\\x1b[2J  {red}         c"
+    assert lines[20] == f"  20  4.00000  1919<tab>ba b a\\x1b[2J  {red}         c"
 
 
 def test_marks_where_they_are_forced(long_challenge, geval, monkeypatch):
@@ -626,7 +626,7 @@ MEANS = {
 
 def test_p_values():
     """p with 20 decimals (the shortest digits, padded with zeros)."""
-    assert {p: p_value(p) for p in P_VALUES} == P_VALUES
+    assert {p: fixed(p, 20) for p in P_VALUES} == P_VALUES
 
 
 @pytest.mark.parametrize(("mean", "written"), MEANS.items(), ids=repr)
@@ -637,7 +637,7 @@ def test_means(mean, written):
     rest = f"\t3\t{written}\t0.25000000000000000000\n"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.text()) == [f"exp:a\x1b{rest}"]
-    rest = f"\t3\t{shorter(written)}\t0.25\n"
+    rest = f"\t3\t{significant(float(written))}\t0.25\n"
     assert list(replace(shown, for_terminal=True).table().tabs()) == [f"`a\\x1b` in the answer{rest}"]
 
 

@@ -206,10 +206,10 @@ def test_infinite_losses_have_a_column(gazette, geval):
 
 
 MIXED = """\
-output                 score     weight
-out-model=bigram.tsv   174.60    0.6942
-out-model=unigram.tsv  327.53    0.0000
-train                  12157.42  0.3058
+output                 score   weight
+out-model=bigram.tsv   174.60  0.6942
+out-model=unigram.tsv  327.53  0.0000
+train                  12157   0.3058
 
 PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
 Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1790, -0.0209], p <0.0001: take it.

@@ -527,15 +527,15 @@ def test_infinite_losses_in_the_table(challenge, compared):
         "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "39", "3.326",
     ]  # fmt: skip
     legend = (
-        "score there, diff. [95 %], p boot, p rand: of the lines compared, with a finite loss in the system and "
-        "in the baseline; the rest is of all 40."
+        "Differences and tests are of the lines compared, with a finite loss in the system and in the baseline; "
+        "the rest is of all 40."
     )
-    assert f"\n{legend}\n" in out
-    escaped = legend.replace("[", r"\[").replace("]", r"\]")
-    assert f"\n{escaped}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
+    assert f"\n{legend}\nscore there: of the lines compared.\n" in out
+    assert f"\n{legend}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
     latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
-    assert f"\n% {legend.replace('score there, diff. [95 %], p boot, ', 'diff. [95 %], ')}\n" in latex
-    assert r"two & $\infty$ [3.326, $\infty$] & 1 & $" in latex
+    assert f"\n% {legend}\n" in latex
+    assert "\n% score there" not in latex
+    assert r"model=two & $\infty$ [3.326, $\infty$] & 1 & $" in latex
     left_out = "compared, score there, p boot, won, lost, tied"
     assert f"\n% Left out, since a page is narrow: {left_out}. CSV and JSON have them.\n" in latex
     assert err == (
@@ -590,11 +590,11 @@ def test_names_of_ones_own(challenge, compared):
 
 
 def test_a_name_of_ones_own_leaves_the_others_as_they_are(challenge, compared, monkeypatch):
-    """In LaTeX, the others have no more of what all of them begin and end with."""
+    """In LaTeX, the others are without the beginning and the ending of each output."""
     words = ["-t", "dev-0", "--samples", "100", "--name", "good=Ours"]
     for others in ([], ["--name", "one=A"]):
         latex = compared(*words, *others, "--format", "latex")[1]
-        assert ("\ntwo & " in latex, "\nOurs & " in latex) == (True, True)
+        assert ("\nmodel=two & " in latex, "\nOurs & " in latex) == (True, True)
 
 
 def test_a_name_of_an_output_that_is_not_there(challenge, compared):

@@ -1,13 +1,10 @@
 """Lines as text."""
 
 import math
-import random
-from operator import attrgetter
 
 import pytest
 
-from geval_py.explaining.line_by_line import LineListing, ScoredLine, sort_lines
-from geval_py.tables import sorting
+from geval_py.explaining.line_by_line import LineListing, ScoredLine
 
 
 def lines(*items, score=1.0):
@@ -38,19 +35,3 @@ def test_lines_are_written_one_by_one():
         pytest.fail("a line was read ahead")
 
     assert next(table(items()).tabs()) == "1.0\ta\tb\tc\n"
-
-
-@pytest.mark.parametrize("size", [1, 300, 1 << 24], ids=["of single lines", "of some lines", "of all lines"])
-@pytest.mark.parametrize("greatest_first", [False, True])
-def test_lines_are_sorted_in_runs(size, greatest_first, monkeypatch):
-    """Equals stay in order, and lines without a score are last; lines and their texts are sorted alike."""
-    monkeypatch.setattr(sorting, "RUN_BYTES", size)
-    chance = random.Random(1)
-    scores = chance.choices([0.25, -0.0, 0.0, 1.0, math.inf, -math.inf, math.nan], k=400)
-    rows = [ScoredLine(n, score, None, "a\tb", f"w{n}", "\u6c34:1") for n, score in enumerate(scores)]
-    scored = [row for row in rows if row.score == row.score]
-    want = sorted(scored, key=attrgetter("score"), reverse=greatest_first)
-    want += [row for row in rows if row.score != row.score]
-    assert list(map(str, sort_lines(rows, "score", greatest_first=greatest_first))) == list(map(str, want))
-    shown = LineListing(evaluations=(), lines=iter(rows), greatest_first=greatest_first)
-    assert list(shown.text()) == list(table(want).tabs())

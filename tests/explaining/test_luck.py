@@ -8,7 +8,7 @@ import pytest
 from scorers import hashed_losses
 
 from geval_py import UsageError, compare, evaluate, score, score_file
-from geval_py.explaining.luck import NearTie, luck, near_ties, notes_on_ties, score_text
+from geval_py.explaining.luck import NearTie, luck, near_ties, notes_on_ties
 from geval_py.reading import sources
 
 GAZETTE = "challenges/gazette"
@@ -43,10 +43,16 @@ def test_the_gazette():
 @pytest.mark.parametrize(
     ("z", "sentence"),
     [
-        (-3.0, "o: 95 % of seeds give 1.5 to 2.5: it was lucky with 2."),
-        (-1.9, "o: 95 % of seeds give 1.5 to 2.5, and this one is among them: the hash made no notable difference."),
-        (0.0, "o: 95 % of seeds give 1.5 to 2.5, and this one is among them: the hash made no notable difference."),
-        (3.0, "o: 95 % of seeds give 1.5 to 2.5: it was unlucky with 2."),
+        (-3.0, "o: 95 % of seeds give 1.5000 to 2.5000: it was lucky with 2.0000."),
+        (
+            -1.9,
+            "o: 95 % of seeds give 1.5000 to 2.5000, and this one is among them: the hash made no notable difference.",
+        ),
+        (
+            0.0,
+            "o: 95 % of seeds give 1.5000 to 2.5000, and this one is among them: the hash made no notable difference.",
+        ),
+        (3.0, "o: 95 % of seeds give 1.5000 to 2.5000: it was unlucky with 2.0000."),
         (None, "o: all seeds give the same score."),
     ],
 )
@@ -84,14 +90,6 @@ def test_exact_words(bits):
     assert found.listed == pytest.approx(math.exp(-(math.log(0.5) + math.log(0.5 / 5)) / 2))
     hashed = hashed_losses(outputs[:2], expected[:2], bits)
     assert found.from_hashed == pytest.approx(math.exp(np.mean(hashed) + 0.5 * math.log(6 / 2**bits)))
-
-
-@pytest.mark.parametrize(
-    ("score", "text"),
-    [(999994999999999.0, "999990000000000"), (-1.23456789, "-1.2346"), (1e15, "1.0e15"), (-1.5e15, "-1.5e15")],
-)
-def test_scores_beyond_reason_have_an_exponent(score, text):
-    assert score_text(score) == text
 
 
 @pytest.mark.parametrize("seeds", [-1, 1, 1001])

@@ -391,9 +391,9 @@ def test_nothing_to_apply():
 
 @pytest.mark.parametrize(
     ("score", "text"),
-    [(10.0, "10.00"), (9.9994, "9.999"), (-9.9994, "-9.999"), (0.99994, "0.9999"), (0.0, "0.00"), (math.inf, "Infinity")],
+    [(10.0, "10.000"), (9.99994, "9.9999"), (-9.99994, "-9.9999"), (0.999994, "0.99999"), (0.0, "0"), (math.inf, "Infinity")],
 )  # fmt: skip
-def test_small_scores_have_four_digits(score, text):
+def test_scores_have_five_digits(score, text):
     assert folds_module.score_text(score) == text
 
 

@@ -18,7 +18,6 @@ from geval_py.reports.charts import (
     figure,
     histogram,
     log_ticks,
-    p_text,
     percent,
     reliability,
     round_ticks,
@@ -86,7 +85,6 @@ WRITTEN = {  # a figure has three digits: rounding up to 100 adds no fourth; a p
         0.0: "0 %", 0.00049: "<0.1 %", 0.0005: "0.1 %", 0.02: "2 %", 0.0994: "9.9 %", 0.0995: "10 %", 0.104: "10 %",
         1.0: "100 %", None: "–",
     },
-    p_text: {0.0: "<0.001", 0.00099: "<0.001", 0.001: "0.001", 0.0994: "0.099", 0.1: "0.10", 1.0: "1.00"},
     tick_text: {
         0.0: "0", -0.5: "−0.5", 100.0: "100", 1e-4: "0.0001", 9e-5: "9e−05", 9_999_999.0: "9,999,999", 1e7: "1e+07",
         -1e7: "−1e+07",

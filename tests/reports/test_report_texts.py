@@ -163,9 +163,9 @@ def test_the_worst_and_the_best_group(direction, words, groups, sentence):
 
 
 @pytest.mark.parametrize(("low", "high", "taken", "verdict"), [
-    (-0.1, -0.01, True, "significantly better"), (-0.1, 0.0243, True, "probably better, p 0.002"),
-    (-math.inf, 0.05, True, "probably better, p 0.002"), (0.0, math.inf, False, "not significantly better: leave it"),
-    (0.0, math.nan, True, "probably better, p 0.002"), (-0.1, 0.0243, False, "not significantly better: leave it"),
+    (-0.1, -0.01, True, "significantly better"), (-0.1, 0.0243, True, "probably better, p 0.0020"),
+    (-math.inf, 0.05, True, "probably better, p 0.0020"), (0.0, math.inf, False, "not significantly better: leave it"),
+    (0.0, math.nan, True, "probably better, p 0.0020"), (-0.1, 0.0243, False, "not significantly better: leave it"),
 ])  # fmt: skip
 def test_the_interval_and_the_verdict_of_a_change(low, high, taken, verdict):
     """What is taken by p alone is not called significantly better beside an interval that holds 0."""
@@ -241,4 +241,4 @@ def test_features_of_bad_lines_are_shown_with_their_costs():
         "If the 100 lines with `bad` in the answer were no worse than the others, the perplexity would fall by 63 %."
     )
     assert panel.sentence.startswith(f"{panel.finding} That explains ")
-    assert ">`bad` in the answer: 63 %, q &lt;0.001<" in panel.chart.svg
+    assert ">`bad` in the answer: 63 %, q &lt;0.0001<" in panel.chart.svg

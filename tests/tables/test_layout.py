@@ -1,115 +1,85 @@
-"""Tables on narrow terminals: no line is too wide, and no two names look equal."""
+"""Tables on narrow terminals: numbers are whole, no column is missing, and no two names look equal."""
 
 import io
 import os
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from geval_py.tables import layout
-from geval_py.tables.layout import GAP_MARK, Legend, cut, cut_names, laid_out, picture, shared_ends, wrapped
+from geval_py.tables.layout import GAP_MARK, cut, picture, wrapped
 from geval_py.tables.table import Column, Table
 from geval_py.text import characters, display_width, visible, width_of
 
-WIDTHS = st.integers(40, 130)
+WIDTHS = st.integers(30, 130)
 PARTS = [
     "out-", "model=", "bigram", "alpha=0.1", "alpha=0.2", "seed=1", "seed=2", ",", "日本", "e\u0301", "👍", ".tsv", "…",
 ]  # fmt: skip
-NAMES = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=30).map("".join), unique=True, max_size=8)
+NAMES = st.lists(
+    st.lists(st.sampled_from(PARTS), min_size=1, max_size=30).map("".join), unique=True, min_size=1, max_size=8
+)
+NUMBERS = st.one_of(st.integers(-(10**18), 10**18), st.floats(allow_nan=False).map(lambda value: f"{value:.6g}"))
 TEXTS = st.text("ab 水e\u0301👍:=", max_size=150).map(str.strip)
 
 
-def shown_names(lines, names):
-    """Return the cells of the first column, of one line or more, by the figures in the second one."""
-    cells, number = {}, -1
-    for line in lines:
-        match = re.fullmatch(r"(.*?)\s*#(\d+)#", line)
-        if match:
-            number = int(match[2])
-            cells[number] = match[1]
-        elif number >= 0:
-            cells[number] += f"\n{line.rstrip()}"
-    assert sorted(cells) == list(range(len(names)))
-    return list(cells.values())
+def table_of(names, figures):
+    """A table with a row for each name; its figures are the same in all rows."""
+    columns = [Column("system"), *(Column(f"figure-{n}", alignment="right") for n in range(len(figures)))]
+    return Table(columns, [[name, *figures] for name in names])
 
 
-@given(NAMES, WIDTHS, st.lists(st.integers(0, 10**12), max_size=6))
-def test_names_stay_distinct(names, width, figures):
-    """However narrow the terminal is, and whatever else there is to show."""
-    columns = [Column(name="system", cut="middle"), Column(name="n", alignment="right")]
-    columns += [Column(name=f"figure {n}", alignment="right") for n in range(len(figures))]
-    rows = [[name, f"#{n}#", *figures] for n, name in enumerate(names)]
-    droppable = [column.name for column in columns[2:]]
-    lines = "".join(Table(columns, rows, droppable=droppable).terminal(width)).splitlines()
+def blocks_of(lines, heads):
+    """Return the lines of each row, which begins where a number stands in the last column, or after an empty line."""
+    blocks = []
+    for line in lines[heads:]:
+        if not line.startswith("  ") and line:
+            blocks.append([])
+        blocks[-1].append(line)
+    return blocks
+
+
+@given(NAMES, st.lists(NUMBERS, max_size=6), WIDTHS)
+def test_nothing_is_lost(names, figures, width):
+    """At any width, each number is whole, each column has its name, and different names look different."""
+    text = "".join(table_of(names, figures).terminal(width))
+    words = text.split()
+    for n, figure in enumerate(figures):
+        assert words.count(f"figure-{n}") + words.count(f"figure-{n}:") >= 1
+        assert words.count(str(figure)) >= len(names)
+    assert "system" in text
+    assert "…" in "".join(names) or "…" not in text
+    letters = "".join(words)
+    assert all(letters.count(part) >= sum(part in name for name in names) for part in ("日", "本", "👍"))
+
+
+@given(NAMES, WIDTHS)
+def test_wrapped_names_stay_distinct(names, width):
+    """Each name is followed by a number, so that its lines can be told from those of the next one."""
+    lines = "".join(table_of(names, ["#"]).terminal(width)).splitlines()
     assert max(map(display_width, lines)) <= width
-    kept = len(re.findall("figure", lines[0]))
-    tails = "".join(rf"\s+{figure}" for figure in figures[:kept])
-    table = lines[1 : lines.index("")] if "" in lines else lines[1:]
-    shown = shown_names([re.sub(rf"(#\d+#){tails}$", r"\1", line) for line in table], names)
-    assert len(set(shown)) == len(names)
+    shown = []
+    for line in lines[1:]:
+        name, mark, _ = line.partition("#")
+        shown += [name.strip()] if mark else []
+        if not mark:
+            shown[-1] += line.strip()
+    assert shown == names
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS, TEXTS), max_size=5), WIDTHS)
 def test_contexts_and_texts_fit(rows, width):
     """A context beside its row or below it; both sides of the gap are as near to it as they can be."""
-    headings, kinds = ("line", "context", "expected", "guess"), ("number", "around", "end", "end")
-    cells = [[str(n), left + GAP_MARK + right, one, other] for n, (left, right, one, other) in enumerate(rows)]
-    lines = "".join(laid_out(headings, kinds, cells, width)).splitlines()
+    columns = [
+        Column("line", alignment="right"),
+        *(Column(name, write=str) for name in ("context", "expected", "guess")),
+    ]
+    cells = [[n, left + GAP_MARK + right, one, other] for n, (left, right, one, other) in enumerate(rows)]
+    lines = "".join(Table(columns, cells).terminal(width)).splitlines()
     assert max(map(display_width, lines)) <= width
     gaps = [display_width(line[: line.index(" ___")]) for line in lines if " ___" in line]
     assert len(gaps) == len(rows)
     assert len(set(gaps)) <= 1
-
-
-def test_columns_go_in_order():
-    columns = [Column(name=name, alignment="right") for name in ("a" * 12, "b" * 12, "c" * 12, "d" * 12)]
-    table = Table(columns, [[1, 2, 3, 4]], droppable=["c" * 12, "a" * 12, "d" * 12])
-    heads = {width: next(iter(table.terminal(width))).split() for width in (54, 53, 40, 39, 26, 25)}
-    shown = {width: "".join(head[0] for head in heads[width]) for width in heads}
-    assert shown == {54: "abcd", 53: "abc", 40: "abc", 39: "bc", 26: "bc", 25: "b"}
-
-
-def test_columns_that_went_are_not_explained():
-    columns = [Column(name=name, alignment="right") for name in ("score", "p rand", "won", "lost")]
-    legend = (
-        "score: of out.tsv; 5 samples.",
-        "",
-        Legend((["won", "lost"], "lines; or so"), (["p rand"], "a test"), ((), "two-sided")),
-        Legend((["won"], "fewer may be better"), ((), "a tie is none")),
-        Legend(((), "of p rand: all pairs"), (["lost"], "rarely")),
-    )
-    table = Table(columns, [[1.5, 0.5, 3, 4]])
-    assert list(table.terminal(80, legend=legend))[-6:] == ["\n", *(f"{line}\n" for line in legend)]
-    assert "".join(table.terminal(21, legend=legend)).partition("all.\n\n")[2].replace("\n  ", " ") == (
-        "score: of out.tsv; 5 samples.\n\nwon: lines; or so; p rand: a test; two-sided.\n"
-        "won: fewer may be better; a tie is none.\nof p rand: all pairs.\n"
-    )
-    assert "".join(table.terminal(12, legend=legend)).partition("all.\n\n")[2].replace("\n  ", " ") == (
-        "score: of out.tsv; 5 samples.\n\nof p rand: all pairs.\n"
-    )
-
-
-def test_what_is_left_out_is_said():
-    names = [f"out-model={model},seed=1.tsv" for model in ("bigram", "trigram")]
-    columns = [Column(name="system", cut="middle"), Column(name="score", alignment="right"), Column(name="remark")]
-    rows = [[name, 1.5, "as good as it can be"] for name in names]
-    assert "".join(Table(columns, rows).terminal(30)).splitlines() == [
-        "system   score  remark", "bigram     1.5  as good as it…", "trigram    1.5  as good as it…", "",
-        "system: each name is shown", "  without `out-model=` before", "  and `,seed=1.tsv` after it.",
-    ]  # fmt: skip
-    assert "".join(Table(columns, rows).terminal(25)).splitlines()[-3:] == [
-        "Not shown: remark; a", "  wider terminal or", "  --format csv shows all.",
-    ]  # fmt: skip
-    other = Table([Column(name="n"), columns[0]], [["n" * 12, name] for name in names])
-    assert "without" not in "".join(other.terminal(14))
-
-
-def test_names_that_would_look_equal_are_whole():
-    names = [f"{'a' * 30}{letter}{'b' * 30}" for letter in "xy"]
-    lines = "".join(Table([Column(name="n", cut="middle")], [[name] for name in names]).terminal(25)).splitlines()
-    assert lines == ["n", *(name[start : start + 25] for name in names for start in (0, 25, 50))]
 
 
 def test_headings_are_on_each_screen():
@@ -117,39 +87,53 @@ def test_headings_are_on_each_screen():
     lines = "".join(table.terminal(80)).splitlines()
     assert [place for place, line in enumerate(lines) if line == "n"] == [0, 21, 42]
     assert "n" not in "".join(table.terminal(80, header=False)).splitlines()
+    assert list(Table([Column(name="n")], []).terminal(80)) == ["n\n"]
 
 
-ENDS = {
-    "both": (["out-a,e=1.tsv", "out-b,e=1.tsv"], ("out-", ",e=1.tsv")),
-    "parts of words are kept": (["bigram", "bigger"], ("", "")),
-    "so are parts of numbers": (["lr=1e-4", "lr=1e-5"], ("lr=", "")),
-    "and decimals": (["a=0.15", "b=1.15"], ("", "")),
-    "a name is never empty": (["model=", "model=a"], ("", "")),
-    "nor at its end": ([".tsv", "a.tsv"], ("", "")),
-    "marks stay with their letter": (["a=\u0301b", "a=\u0301c"], ("", "")),
-    "one": (["out.tsv"], ("", "")),
-}
+SYSTEMS = Table(
+    [
+        Column("system"),
+        Column("score [95 %]", alignment="right"),
+        Column("won", alignment="right"),
+        Column("what it is"),
+    ],
+    [
+        ["out-model=bigram,seed=1.tsv", "175 [117, 261]", "46 %", "as good as it can be"],
+        ["out-model=unigram.tsv", "1328 [1247, 1434]", None, ""],
+    ],
+)
+SHOWN = {
+    "wide enough": (80, [
+        "system                            score [95 %]   won  what it is",
+        "out-model=bigram,seed=1.tsv     175 [117, 261]  46 %  as good as it can be",
+        "out-model=unigram.tsv        1328 [1247, 1434]",
+    ]),
+    "texts wrap, and numbers between their words": (60, [
+        "system               score [95 %]   won  what it is",
+        "out-model=bigram,se           175  46 %  as good as it can",
+        "  ed=1.tsv             [117, 261]          be",
+        "out-model=unigram.t          1328",
+        "  sv                 [1247, 1434]",
+    ]),
+    "as a list": (40, [
+        "system: out-model=bigram,seed=1.tsv", "score [95 %]: 175 [117, 261]", "won: 46 %",
+        "what it is: as good as it can be", "", "system: out-model=unigram.tsv", "score [95 %]: 1328 [1247, 1434]",
+        "won:", "what it is:",
+    ]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("names", "ends"), ENDS.values(), ids=ENDS)
-def test_shared_ends(names, ends):
-    assert shared_ends(names) == ends
+@pytest.mark.parametrize(("width", "lines"), SHOWN.values(), ids=SHOWN)
+def test_terminal(width, lines):
+    assert "".join(SYSTEMS.terminal(width)).splitlines() == lines
 
 
-@given(NAMES, st.integers(2, 40))
-def test_names_are_cut(names, width):
-    shown = cut_names(names, width)
-    assert all(display_width(text) <= width for text in shown.values())
-    assert all(shown[name] == name for name in names if display_width(name) <= width)
-
-
-@given(TEXTS, st.integers(1, 40))
-def test_texts_are_cut_at_any_place(text, width):
-    for head in range(width):
-        start, mark, end = cut(text, width, head).rpartition("…")
-        assert display_width(start + mark + end) <= width
-        assert text.startswith(start)
-        assert text.endswith(end)
+@given(TEXTS, st.integers(1, 40), st.booleans())
+def test_texts_are_cut(text, width, keep_end):
+    shown = cut(text, width, keep_end=keep_end)
+    assert display_width(shown) <= width
+    kept = shown.removeprefix("…") if keep_end else shown.removesuffix("…")
+    assert text.endswith(kept) if keep_end else text.startswith(kept)
 
 
 @given(st.text("ab水e\u0301\t👍", min_size=1, max_size=300), st.data(), WIDTHS)
@@ -177,8 +161,8 @@ def test_wrapped_lines_fit_and_lose_nothing(words, indent, width):
 
 
 CELLS = {
-    "a": 1, "水": 2, "e\u0301": 1, "❤": 1, "❤\ufe0f": 2, "👍": 2, "각": 2, "\u1100\u1161\u11a8": 2, "\u093f": 1,
-    "\u0941": 0,
+    "a": 1, "水": 2, "e\u0301": 1, "❤": 1, "❤\ufe0f": 2, "👍": 2, "각": 2, "\u1100\u1161\u11a8": 2, "\u0941": 0,
+    "żółw – „": 8,
 }  # fmt: skip
 
 
@@ -187,7 +171,7 @@ def test_cells(text, cells):
     assert display_width(text) == cells
 
 
-# Rows, and the width of a terminal
+# Texts with styles, rows, and the width of a terminal
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 
@@ -208,51 +192,28 @@ CUTS = {
 @pytest.mark.parametrize(("text", "width", "shown"), CUTS.values(), ids=CUTS)
 def test_cut(text, width, shown):
     assert cut(text, width) == shown
-    assert cut("a\x1b[31mbcd\x1b[0me", 3, 0) == "…\x1b[31md\x1b[0me"
-
-
-ROWS = [["name", "score"], ["a", "1.5"], ["a name that is rather long", "12.25"]]
-TABLES = {
-    "wide enough": (40, ["name                        score", "a                             1.5",
-     "a name that is rather long  12.25"]),
-    "too narrow: a text is cut": (20, ["name           score", "a                1.5", "a name that …  12.25"]),
-    "a number is never cut": (5, ["name    score", "a         1.5", "a nam…  12.25"]),
-}  # fmt: skip
-
-
-def rows_of(rows, kinds, width, **more):
-    return list(laid_out([""] * len(kinds), kinds, rows, width, header=False, **more))
-
-
-@pytest.mark.parametrize(("width", "lines"), TABLES.values(), ids=TABLES)
-def test_laid_out(width, lines):
-    """Texts flush left, numbers flush right."""
-    assert [line.removesuffix("\n") for line in rows_of(ROWS, ["end", "number"], width)] == lines
+    assert cut("a\x1b[31mbcd\x1b[0me", 3, keep_end=True) == "\x1b[31m…d\x1b[0me"
 
 
 def test_texts_share_what_there_is():
     """A short one keeps what it needs, the long ones share the rest."""
-    (line,) = rows_of([["1.0", "a" * 90, "the", "b" * 90]], ["number", "end", "end", "end"], 80)
-    assert line == f"1.0  {'a' * 33}…  the  {'b' * 33}…\n"
-    assert len(line) == 81
+    table = Table([Column(name, write=str) for name in "abc"], [["a" * 90, "the", "b" * 90]])
+    first, second, *_ = table.terminal(79, header=False)
+    assert first == f"{'a' * 36}  the  {'b' * 36}\n"
+    assert second == f"  {'a' * 34}       {'b' * 36}\n".replace("b" * 36, f"  {'b' * 34}")
 
 
 def test_rows_are_written_before_all_are_read():
-    """Those that come first say how wide the columns are."""
+    """Those that come first say how wide the columns are; a number that is wider is whole."""
 
     def rows():
-        yield from [["a", "1"]] * layout.SAMPLE_ROWS
-        yield ["long", "1234"]
+        yield from [["a", 1]] * layout.SAMPLE_ROWS
+        yield ["long", 12345]
         pytest.fail("all rows were read")
 
-    lines = laid_out(["", ""], ["end", "number"], rows(), 80, header=False)
-    assert [next(lines) for _ in range(101)][99:] == ["a  1\n", "…  1234\n"]
-
-
-def test_a_number_wider_than_those_before_takes_from_the_last_text():
-    rows = [["1", "abc", "2", "d" * 20]] * layout.SAMPLE_ROWS + [["12345", "abc", "2", "d" * 20]]
-    *_, before, last = rows_of(rows, ["number", "end", "number", "end"], 25)
-    assert (before, last) == ("1  abc  2  ddddddddddddd…\n", "12345  abc  2  ddddddddd…\n")
+    lines = Table([Column("a"), Column("b", alignment="right")], rows()).terminal(80, header=False)
+    text = "".join(next(lines) for _ in range(101))
+    assert text.endswith(f"a{' ' * 13}1\nlong{' ' * 10}12345\n")
 
 
 @pytest.mark.parametrize(

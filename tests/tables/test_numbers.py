@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from geval_py.reading.outputs import Output, parse_parameters
 from geval_py.scoring.score_tables import ScoreTable, find_grids
-from geval_py.tables.numbers import fixed, number, plain, shortest, with_half_width
+from geval_py.tables.numbers import exact, fixed, p_value, score_text, significant
 
 PROPERTY = settings(deadline=None, derandomize=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -31,9 +31,9 @@ SHORTEST = [
 
 
 @pytest.mark.parametrize(("value", "text"), SHORTEST)
-def test_shortest(value, text):
+def test_exact(value, text):
     """Plain for 0.1 <= |x| < 10^7, else d.ddde-3; Infinity, NaN, 0.0 (never -0.0)."""
-    assert shortest(value) == text
+    assert exact(value) == text
 
 
 PLAIN = [
@@ -46,16 +46,16 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("value", "text"), PLAIN)
-def test_plain(value, text):
+def test_exact_without_an_exponent(value, text):
     """The shortest digits, never an exponent."""
-    assert plain(value) == text
+    assert exact(value, exponent=False) == text
 
 
 @PROPERTY
 @given(FINITE)
 def test_shortest_digits_read_back_the_same(value):
     """Numbers without --precision: the shortest digits that read back the same."""
-    text = shortest(value)
+    text = exact(value)
     assert float(text) == value
     assert re.fullmatch(r"-?[0-9]+\.[0-9]+|-?[1-9]\.[0-9]+e-?[1-9][0-9]*", text)
     assert ("e" in text) == (value != 0 and not 0.1 <= abs(value) < 1e7)
@@ -66,7 +66,7 @@ def test_shortest_digits_read_back_the_same(value):
 @given(FINITE)
 def test_plain_digits_read_back_the_same(value):
     """Scores have the shortest digits, never an exponent."""
-    text = plain(value)
+    text = exact(value, exponent=False)
     assert float(text) == value
     assert re.fullmatch(r"-?[0-9]+\.[0-9]+", text)
     assert text != "-0.0"
@@ -111,7 +111,7 @@ NUMBERS = [
 @pytest.mark.parametrize(("value", "precision", "percentage", "text"), NUMBERS)
 def test_number(value, precision, percentage, text):
     """-%: times 100 with two digits fewer; it works without -p too."""
-    assert number(value, precision, percentage=percentage) == text
+    assert score_text(value, precision, percentage=percentage) == text
 
 
 INTERVALS = [
@@ -131,7 +131,23 @@ INTERVALS = [
 def test_an_interval(low, high, precision, percentage, text):
     """middle ± half width, both with max(0, 1 - floor(log10 half width)) decimals, and one decimal of half width 0
     (GEval 1.42.2, --metric Accuracy --bootstrap 10); never more than --precision."""
-    assert with_half_width((low + high) / 2, (high - low) / 2, precision, percentage=percentage) == text
+    assert score_text((low + high) / 2, precision, (high - low) / 2, percentage=percentage) == text
+
+
+SIGNIFICANT = [
+    (549.9369, 4, "549.9"), (550.0, 4, "550.0"), (550.0, 3, "550"), (0.0018, 2, "0.0018"), (0.0, 4, "0"), (4.0, 6, "4.00000"),
+    (81234.5, 2, "81234"), (1.2345e20, 2, "1.2e20"), (math.inf, 4, "Infinity"), (math.nan, 4, "NaN"), (None, 4, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "digits", "text"), SIGNIFICANT)
+def test_significant(value, digits, text):
+    assert significant(value, digits) == text
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.01234, "0.0123"), (1 / 10001, "<0.0001"), (1.0, "1.0000"), (None, "")])
+def test_p_value(p, text):
+    assert p_value(p) == text
 
 
 # Tables

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,14 +15,14 @@ from hypothesis import strategies as st
 from geval_py.tables import escapes
 from geval_py.tables.escapes import json_list_text, json_text
 from geval_py.tables.formats import Tabular
-from geval_py.tables.numbers import plain
+from geval_py.tables.numbers import exact
 from geval_py.tables.table import Bold, Column, Table
 from geval_py.text import visible
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
 COLUMNS = [
-    Column(name="system"), Column(name="score", unit="words", alignment="right", write=plain),
+    Column(name="system"), Column(name="score", unit="words", alignment="right", write=partial(exact, exponent=False)),
     Column(name="95 %", alignment="centre"), Column(name="note"),
 ]  # fmt: skip
 ROWS = [("a|b_c", 2.5, "[-1, +Infinity]", "=x\t<i>"), ("[水]", math.inf, None, "\x1b&")]

@@ -54,7 +54,7 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import unpack, unpack_documents
 from geval_py.scoring.metrics.base import NOISE
-from geval_py.tables.numbers import significant
+from geval_py.tables.numbers import rounded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,7 +97,7 @@ class Ladder:
         from geval_py.explaining.statistics import spread_of_mean
 
         if self.shown is not None:
-            if not (significant(badness, self.digits) or 0.0) < (significant(self.badness, self.digits) or 0.0):
+            if not (rounded(badness, self.digits) or 0.0) < (rounded(self.badness, self.digits) or 0.0):
                 return self.shown
             falls = [self.losses.clip(max=self.bound) - losses.clip(max=self.bound)]
             if math.inf not in self.losses:
@@ -177,8 +177,8 @@ def disclose(connection: Connection, settings: BoardSettings, now: datetime) -> 
         for metric, of in rung.figures.items():
             row = {"output_id": output, "metric": metric, "evaluation_id": of.id, "low": None, "high": None}
             if rung.informed:
-                row |= {"low": significant(of.low, digits.ends), "high": significant(of.high, digits.ends)}
-                row["value"] = significant(of.score, digits.score)
+                row |= {"low": rounded(of.low, digits.ends), "high": rounded(of.high, digits.ends)}
+                row["value"] = rounded(of.score, digits.score)
             else:
                 row["value"] = infinite if metric == settings.metric and digits.score else None
             rows.append(row)
@@ -316,7 +316,7 @@ def _rank(digits: int, output: _Output) -> tuple[bool, bool, float]:
 
     Scores are compared as they are shown, so that which variant is the best tells no more than its figure.
     """
-    badness = significant(output.badness, digits or MAX_DIGITS)
+    badness = rounded(output.badness, digits or MAX_DIGITS)
     return badness is None, badness is not None and math.isinf(badness), badness or 0.0
 
 

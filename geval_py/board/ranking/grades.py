@@ -13,8 +13,8 @@ from geval_py.board.ranking.leaderboard import standings_on
 from geval_py.board.ranking.order import SUBMITTER, bounds
 from geval_py.board.settings import AFTER, PRIVATE, PUBLIC, BoardSettings
 from geval_py.board.submission import Standings
-from geval_py.tables.numbers import significant
-from geval_py.tables.table import Column, Table
+from geval_py.tables.numbers import rounded
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import natural_order, words
 
 COLUMNS = words("name email team public private place late final")
@@ -65,7 +65,7 @@ def grades(board: Board, test: str | None = None, *, phase: str | None = None, n
         scores = (public.get(team_id), score) if shown.part == PRIVATE else (score, None)
         told = getattr(entry, "place", None), late_by, " ".join(finals.get(team_id, ()))
         rows.append((one.name, one.email, one.team, *scores, *told))
-    return Table([Column(name, cut="middle" if name in COLUMNS[:3] else "end") for name in COLUMNS], rows)
+    return Table(named_columns(COLUMNS), rows)
 
 
 def _public_scores(
@@ -80,6 +80,6 @@ def _public_scores(
     outputs = [one for one in scored_outputs(connection, own, shown.phase, test, PUBLIC) if one.badness is not None]
     for one in sorted(outputs, key=lambda one: one.badness or 0.0):
         if one.informed:
-            score = significant(one.figures[settings.metric].score, shown.digits)
+            score = rounded(one.figures[settings.metric].score, shown.digits)
             scores.setdefault(one.climber, score)
     return scores

@@ -33,7 +33,7 @@ from geval_py.board.settings import (
 )
 from geval_py.board.submission import Entry, Standings
 from geval_py.errors import UsageError
-from geval_py.tables.numbers import counted, figure
+from geval_py.tables.numbers import counted, significant
 from geval_py.tables.table import Table, named_columns
 from geval_py.text import nearest, visible, words
 
@@ -107,7 +107,7 @@ def standings_on(
     if digits.score and by == order.GROUPINGS[settings.entries]:
         notes += _add_ranges(connection, settings, entries, floor)
     if floor is not None and any(entry.score is not None and math.isinf(entry.score) for entry in entries):
-        nothing = f"a score worse than {figure(floor, digits.score)}, the {names[0]} without any knowledge"
+        nothing = f"a score worse than {significant(floor, digits.score)}, the {names[0]} without any knowledge"
         notes.append(f"{nothing}, is shown as infinite")
     part, last = settings.part_of(shown, in_phase, now), settings.deciding_phase(name)
     if part and digits.score and entries:

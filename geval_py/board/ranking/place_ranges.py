@@ -20,7 +20,7 @@ from geval_py.board.settings import BoardSettings, metric_of
 from geval_py.board.submission import Standings, unpack, unpack_documents
 from geval_py.explaining.significance import LEVEL, undistinguished_groups
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, total
-from geval_py.tables.numbers import figure
+from geval_py.tables.numbers import significant
 
 MAX_SPREAD = 20  # evaluations, whose lines show how far equally good ones are apart
 
@@ -81,8 +81,8 @@ def with_note_on_choice(connection: Connection, settings: BoardSettings, standin
     if not (seeming := optimism(sample, len(ranked))):
         return standings
     note = (
-        f"of {len(ranked)} equally good entries, the best would seem better than their mean by {figure(seeming, 2)} "
-        f"{metric.measure.unit}, by chance"
+        f"of {len(ranked)} equally good entries, the best would seem better than their mean by "
+        f"{significant(seeming, 2)} {metric.measure.unit}, by chance"
     )
     return replace(standings, notes=(*standings.notes, note))
 

@@ -43,7 +43,7 @@ def figure(value: float | None, digits: int) -> str:
         return "–"
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    return numbers.figure(value, digits).replace("-", "−")
+    return numbers.significant(value, digits).replace("-", "−")
 
 
 def span(low: float | None, high: float | None, digits: int) -> str:
@@ -124,7 +124,7 @@ def _templates() -> Environment:
         "place_text": leaderboard.place_text,
         "group_letters": group_letters,
         "difference": numbers.difference,
-        "plain": numbers.figure,
+        "plain": numbers.significant,
         "isinf": math.isinf,
         "lines_of_text": str.splitlines,
     }
@@ -152,7 +152,7 @@ def key_of(value: object) -> str:
     if isinstance(value, datetime):
         return moment_text(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return numbers.special(value)
+        return numbers.exact(value)
     return "" if value is None else str(value)
 
 

@@ -38,7 +38,7 @@ from geval_py.board.references import expected_of
 from geval_py.board.settings import BoardSettings, Digits, Test, metric_of, names_of, read_text
 from geval_py.board.submission import Standings, unpack
 from geval_py.reading import challenge, files, lines, splits
-from geval_py.tables.numbers import significant
+from geval_py.tables.numbers import rounded
 
 MAX_LINES = 20
 MAX_OUTPUTS = 2000  # of which lines are shown, over the whole site
@@ -209,7 +209,7 @@ def line_reader(connection: Connection, settings: BoardSettings) -> ReadLines:
         return [
             {
                 "line": line + 1,
-                "score": significant(measure.formula((losses[line],), 1), DIGITS) or 0.0,
+                "score": rounded(measure.formula((losses[line],), 1), DIGITS) or 0.0,
                 **dict(zip(("before", "expected", "after"), texts[line], strict=True)),
             }
             for line in worst

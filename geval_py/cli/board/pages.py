@@ -18,9 +18,8 @@ from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import add_format, option, parser_maker, switch
 from geval_py.explaining.significance import group_letters
-from geval_py.tables.formats import Shown
-from geval_py.tables.layout import Cut, Legend
-from geval_py.tables.numbers import counted, figure, interval
+from geval_py.tables.formats import Result
+from geval_py.tables.numbers import counted, interval, significant
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from geval_py.text import Alignment
 
 HELD_LEGEND = "held back if the latest submission is not significantly better, so an earlier score is shown"
-GO_FIRST = ("arrived", "ladder", "tags", "remark", "affiliation", "description")  # where a terminal is too narrow
 NOT_PRINTED = ("arrived", "remark", "affiliation", "description")  # in a paper
 MAX_CODES = 5  # that are listed; the JSON document has all
 PERSON = "person"  # a row for each account, which only the organiser may see
@@ -59,7 +57,7 @@ def run_show(args: argparse.Namespace) -> None:
 
         rows = grades.grades(board, args.test, phase=args.phase, now=now())
         people = [dict(zip(grades.COLUMNS, row, strict=True)) for row in rows.rows]
-        terminal.show(Shown(document={"people": people}, people=rows), args)
+        terminal.show(Result(document={"people": people}, people=rows), args)
         return
     shown = leaderboard.standings(board, args.test, phase=args.phase, by=args.by, now=now())
     if not shown.entries:
@@ -76,12 +74,11 @@ def run_show(args: argparse.Namespace) -> None:
             )
     columns = shown_columns(shown, board.settings.ties)
     table = Table(
-        [Column(column.name, alignment=column.alignment, cut=column.cut) for column in columns],
+        [Column(column.name, alignment=column.alignment) for column in columns],
         [[column.text(entry) for column in columns] for entry in shown.entries],
-        droppable=["95 % interval", "group", "range", *shown.others, *GO_FIRST],
         not_printed=NOT_PRINTED,
     )
-    value = Shown(
+    value = Result(
         document=leaderboard.standings_document(shown),
         people=table,
         programs=leaderboard.standings_records(shown),
@@ -100,9 +97,7 @@ def legend(standings: Standings) -> Iterator[str]:
     )
     if not standings.digits:
         yield "No score is shown before the last deadline."
-    legends = [([column.name], column.legend) for column in shown_columns(standings) if column.legend]
-    if legends:
-        yield Legend(*legends)
+    yield from (f"{column.name}: {column.legend}." for column in shown_columns(standings) if column.legend)
     yield from (visible(f"Note: {note}.") for note in standings.notes)
 
 
@@ -116,8 +111,7 @@ def shown_columns(standings: Standings, ties: str = "shared") -> list[EntryColum
 class EntryColumn(NamedTuple):
     """A column of a leaderboard for people: its heading, and how its cells are written.
 
-    Without ``kept``, it is left out where all of its cells are empty. ``legend`` explains it below the table. ``cut``
-    is as a :class:`Column`'s.
+    Without ``kept``, it is left out where all of its cells are empty. ``legend`` explains it below the table.
     """
 
     name: str
@@ -125,7 +119,6 @@ class EntryColumn(NamedTuple):
     alignment: Alignment = "left"
     kept: bool = False
     legend: str = ""
-    cut: Cut = "end"
 
 
 def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColumn]:
@@ -138,9 +131,9 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         "centre",
         legend="the places that are not significantly different from this one",
     )
-    yield EntryColumn("submitter", attrgetter("submitter"), kept=True, cut="middle")
-    yield EntryColumn("variant", attrgetter("variant"), cut="middle")
-    yield EntryColumn(standings.metric, lambda entry: figure(entry.score, digits), "right")
+    yield EntryColumn("submitter", attrgetter("submitter"), kept=True)
+    yield EntryColumn("variant", attrgetter("variant"))
+    yield EntryColumn(standings.metric, lambda entry: significant(entry.score, digits), "right")
     yield EntryColumn("95 % interval", lambda entry: interval_text(entry, standings.end_digits), "centre")
     for metric in standings.others:
         yield EntryColumn(metric, partial(_other_text, metric, digits), "right")
@@ -149,17 +142,16 @@ def columns_of(standings: Standings, ties: str = "shared") -> Iterator[EntryColu
         lambda entry: group_letters(entry.groups),
         legend="entries that share a letter are not significantly different "
         "(paired tests of all pairs, Holm's correction, 5 %)",
-        cut="never",
     )
     yield EntryColumn("ladder", lambda entry: "held back" if entry.held else "", legend=HELD_LEGEND)
-    yield EntryColumn("arrived", lambda entry: moment_text(entry.arrived), kept=True, cut="never")
+    yield EntryColumn("arrived", lambda entry: moment_text(entry.arrived).replace("T", " "), kept=True)
     yield EntryColumn("tags", lambda entry: ", ".join(entry.tags))
     for name in ("affiliation", "description", "remark"):
         yield EntryColumn(name, attrgetter(name))
 
 
 def _other_text(metric: str, digits: int, entry: Entry) -> str:
-    return figure(entry.others.get(metric), digits)
+    return significant(entry.others.get(metric), digits)
 
 
 def interval_text(entry: Entry, digits: int) -> str:
@@ -201,7 +193,7 @@ def run_status(args: argparse.Namespace) -> None:
             [asdict(pair) for pair in pairs],
             Table(named_columns(columns), list(map(names, pairs))),
         )
-        terminal.show(Shown(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
+        terminal.show(Result(document={"copies": copies}, people=table, lines=[summary], as_tabs=True), args)
         return
     from geval_py.board.operations.status import status_of
     from geval_py.board.operations.teams import extensions
@@ -214,7 +206,7 @@ def run_status(args: argparse.Namespace) -> None:
         extended = [f"extended for {one}" for one in extensions(connection)]
     told = (*_summary(status), *extended, *(queue.lines() if any(asdict(queue).values()) else ()), *map(str, lost))
     document = {**asdict(status), "queue": asdict(queue), "undelivered": [asdict(one) for one in lost]}
-    shown = Shown(document=document, people=status_table(status), lines=list(map(visible, told)), as_tabs=True)
+    shown = Result(document=document, people=status_table(status), lines=list(map(visible, told)), as_tabs=True)
     terminal.show(shown, args)
 
 
@@ -251,9 +243,7 @@ def status_table(status: Status) -> Table:
         cells = asdict(line) | {"by": line.arrived_by, "why": line.charge, "problem": line.reason}
         cells |= {"final": "final" if line.final else "-", "quota": line.day if line.charged else "-"}
         rows.append(tuple(str(cells[name]) for name in columns))
-    cuts: dict[str, Cut] = {"code": "never", "submitter": "middle", "arrived": "never", "state": "never"}
-    droppable = ("state", "problem", "arrived", "final", "phase", "why", "by", "cost", "quota")
-    return Table([Column(name, cut=cuts.get(name, "end")) for name in columns], rows, droppable=droppable)
+    return Table(named_columns(columns), rows)
 
 
 def _some(codes: Sequence[str]) -> str:

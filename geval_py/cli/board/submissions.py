@@ -19,10 +19,9 @@ from geval_py.cli.board import BOARD, CODE, now
 from geval_py.cli.commands import add_format, one_of, option, parser_maker, switch
 from geval_py.errors import DataError, UsageError
 from geval_py.reading.config import argument_type
-from geval_py.tables.formats import Shown
-from geval_py.tables.layout import Cut
+from geval_py.tables.formats import Result
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Table, named_columns
 from geval_py.text import visible
 
 moment = argument_type(moment_of)
@@ -228,8 +227,10 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
     rows = [(one.code or None, one.state, one.submitter, one.name, one.reason or one.note) for one in receipts]
     table = _table(("code", "state", "submitter", "submission", "why"), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
-    texts = None if as_list else ["\n".join(map(receipt_text, receipts))]
-    terminal.show(Shown(document=document, people=table, as_tabs=True, texts=texts), args)
+    if args.format == "text" and not as_list:
+        terminal.say("\n".join(map(receipt_text, receipts)).removesuffix("\n"))
+    else:
+        terminal.show(Result(document=document, people=table, as_tabs=True), args)
 
 
 def receipt_text(receipt: Receipt) -> str:
@@ -249,9 +250,7 @@ def receipt_text(receipt: Receipt) -> str:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    cuts: dict[str, Cut] = {"code": "never", "submitter": "middle"}
-    columns = [Column(name, cut=cuts.get(name, "end")) for name in names]
-    return Table(columns, rows, droppable=["state", "why", "submission"])
+    return Table(named_columns(names), rows)
 
 
 make_rescore_parser = parser_maker(
@@ -305,5 +304,7 @@ def run_rescore(args: argparse.Namespace) -> None:
     }
     names = ("test", "phase", "submitter", "entry", "before", "after")
     table = _table(names, [[getattr(change, name) for name in names] for change in rescored.changes])
-    shown = Shown(document=document, people=table, lines=lines, texts=[f"{line}\n" for line in lines])
-    terminal.show(shown, args)
+    if args.format == "text":
+        terminal.say("\n".join(lines))
+    else:
+        terminal.show(Result(document=document, people=table, lines=lines), args)

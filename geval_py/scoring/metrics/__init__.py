@@ -28,9 +28,8 @@ class Metrics(dict[str, Metric]):
 
         columns = named_columns(("unit", "direction", "what it is"))
         return Table(
-            [Column("metric", cut="never"), *columns],
+            [Column("metric"), *columns],
             [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in self.values()],
-            droppable=["what it is", "unit", "direction"],
         )
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from geval_py.scoring.metrics.assignment import Box, Region, equal_pairs, matche
 from geval_py.scoring.metrics.base import Row
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.scoring.metrics.spans import PROBABILITY, TOKEN, unread, whole_number
-from geval_py.tables.numbers import shortest
+from geval_py.tables.numbers import exact
 from geval_py.text import SPACES, shorten
 
 NOT_READ = "cannot parse line"  # GEval's own messages
@@ -108,7 +108,7 @@ def read_rectangles(is_output: bool, text: str, line: int) -> list[Region]:
     for region, match in _regions(_RECTANGLE, text, line, hint, (False, is_output)):
         probability = float(match[7] or 1)
         if not 0 <= probability <= 1:
-            reason = NO_PROBABILITY.format(shortest(probability))
+            reason = NO_PROBABILITY.format(exact(probability))
             shown = f"`{shorten(match[7])}` is not from 0 to 1"
             error = malformed(reason, text, line, shown, match.start(7) + 1, match[7])
             error.is_numbered = False

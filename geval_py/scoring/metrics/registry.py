@@ -46,7 +46,7 @@ from geval_py.scoring.metrics.base import (
 )
 from geval_py.scoring.metrics.columns import Parse, Partial, RowColumn, elementwise, number_of
 from geval_py.scoring.metrics.matching import MATCHINGS, answer_distance, matched_counts
-from geval_py.tables.numbers import shortest
+from geval_py.tables import numbers
 
 _DISTANCES, _SCIPY = ("rapidfuzz.distance",), ("scipy",)  # scipy.optimize takes longer to import
 
@@ -453,4 +453,4 @@ def geval_name(name: str) -> str:
     family, number = split_name(name, FAMILIES) or (None, 0)
     if family is None or isinstance(number, int):
         return "MultiLabel-Logloss" if name == "MultiLabel-LogLoss" else name
-    return family.stem + shortest(number)
+    return family.stem + numbers.exact(number)

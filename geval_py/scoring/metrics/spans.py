@@ -25,7 +25,7 @@ from geval_py.scoring.metrics.assignment import Box, Region, common_shares, matc
 from geval_py.scoring.metrics.base import LineScore, LineStatistics, Row, joined_columns
 from geval_py.scoring.metrics.classes import harmonic, ratio
 from geval_py.scoring.metrics.columns import malformed
-from geval_py.tables.numbers import shortest
+from geval_py.tables.numbers import exact
 from geval_py.text import SPACES, shorten, split_words, visible
 
 NOT_READ = "endOfInput"  # GEval's own bracketed messages
@@ -109,7 +109,7 @@ def probable_annotations(text: str, line: int) -> list[Region]:
     regions = read_annotations(True, text, line)
     for region in regions:
         if not 0 <= region.probability <= 1:
-            shown = f"its probability {shortest(region.probability)} is not from 0 to 1"
+            shown = f"its probability {exact(region.probability)} is not from 0 to 1"
             raise malformed(NOT_READ, text, line, shown, region.column)
     return regions
 

@@ -8,7 +8,7 @@ from sqlalchemy import event, select
 
 from geval_py.board.database.schema import REJECTED, board, disclosures
 from geval_py.board.ranking.leaderboard import standings
-from geval_py.tables.numbers import difference, figure, significant
+from geval_py.tables.numbers import difference, rounded, significant
 
 
 @pytest.fixture
@@ -34,13 +34,13 @@ def written(rows, action):
     return statements
 
 
-@pytest.mark.parametrize(("value", "digits", "rounded"), [
+@pytest.mark.parametrize(("value", "digits", "figure"), [
     (549.9369, 4, 549.9), (549.9369, 1, 500.0), (0.00181838, 2, 0.0018), (99.96, 3, 100.0), (-0.0, 3, 0.0),
     (1e-320, 2, 1e-320), (math.inf, 4, math.inf), (math.nan, 4, None), (None, 4, None), (549.9, 0, None),
     (math.inf, 0, None),
 ])  # fmt: skip
-def test_scores_are_rounded_to_significant_digits(value, digits, rounded):
-    assert significant(value, digits) == rounded
+def test_scores_are_rounded_to_significant_digits(value, digits, figure):
+    assert rounded(value, digits) == figure
 
 
 @pytest.mark.parametrize(("value", "digits", "text"), [
@@ -48,7 +48,7 @@ def test_scores_are_rounded_to_significant_digits(value, digits, rounded):
     (0.0, 4, "0"), (1.2e20, 2, "1.2e20"), (math.inf, 4, "Infinity"), (None, 4, ""),
 ])  # fmt: skip
 def test_and_written_with_as_many(value, digits, text):
-    assert figure(value, digits) == text
+    assert significant(value, digits) == text
 
 
 @pytest.mark.parametrize(
