@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from geval_py import Challenge, Metric, UsageError, calibration, compare, evaluate, evaluate_all, mix, tune
+from geval_py import Challenge, Metric, UsageError, compare, evaluate, evaluate_all
+from geval_py.explaining.calibration import calibration
+from geval_py.explaining.mixing import mix
+from geval_py.explaining.tuning import tune
 
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 OUTPUT = GAZETTE / "dev-0" / "out-model=bigram.tsv"

@@ -49,7 +49,7 @@ def test_a_challenge_with_answers_in_json(name, rows, tmp_path, monkeypatch, cap
     (tmp_path / "dev-0" / "expected.tsv").write_text("".join(f"{word}\n" for word in WORDS))
     data = (json.dumps(rows) if name.endswith(".json") else "".join(f"{json.dumps(row)}\n" for row in rows)).encode()
     (tmp_path / "dev-1" / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    of_tsv, of_other = (evaluate(tmp_path, test, out="out-a.tsv") for test in ("dev-0", "dev-1"))
+    of_tsv, of_other = (evaluate(tmp_path, test, output="out-a.tsv") for test in ("dev-0", "dev-1"))
     assert of_tsv.scores == of_other.scores
     assert of_tsv.lines().equals(of_other.lines())
     assert [item.expected for item in Challenge.open(tmp_path)["dev-1"]] == WORDS

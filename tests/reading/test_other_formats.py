@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from output_formats import write_as
 from sklearn.linear_model import LogisticRegression
 
-from geval_py import evaluate, read_output
+from geval_py import evaluate, read_output, score_file
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading import sources
@@ -94,7 +94,7 @@ def challenge(folder):
 def test_scores_are_those_of_the_tsv(ending, tmp_path):
     test = challenge(tmp_path)
     write_as(test / f"out-f=x{ending}", (test / "out-f=.tsv").read_text().splitlines())
-    of_tsv, of_other = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", f"x{ending}"))
+    of_tsv, of_other = (evaluate(tmp_path, "dev-0", output=f"out-f={name}") for name in (".tsv", f"x{ending}"))
     assert of_tsv.scores == of_other.scores
     assert of_other.output.parameters == {"f": "x"}
     tables = [one.lines().assign(output=lambda table: table["output"].map(parse_line)) for one in (of_tsv, of_other)]
@@ -262,7 +262,7 @@ def test_ids_of_an_output_alone(ids, order, ending, tmp_path, capsys, monkeypatc
     assert warning in capsys.readouterr().err
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        evaluate((name, "expected.tsv"), metrics="LogLossHashed")
+        score_file(name, "expected.tsv", metric="LogLossHashed")
     assert [str(one.message) for one in caught] == [message][: bool(order)]
 
 
@@ -277,7 +277,7 @@ def test_rows_are_matched_by_ids(name, tmp_path, capsys, monkeypatch):
     write_with_ids(tmp_path / name, rows, [words[one] for one in rows])
     assert main(["-o", name, "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 0
     assert capsys.readouterr() == ("0.0\n", "")
-    evaluation = evaluate((name, "expected.jsonl"), metrics="LogLossHashed")
+    evaluation = score_file(name, "expected.jsonl", metric="LogLossHashed")
     assert [item.output.split(":")[0] for item in evaluation.read_items()] == ["the", "of", "sat"]
 
 
@@ -509,7 +509,7 @@ def test_json_lines_in_parts_and_changed_files(tmp_path):
     rows = (test / "whole.jsonl").read_text().splitlines(keepends=True)
     for number, row in enumerate(rows):
         (test / f"out-f=x-{number}-of-3.jsonl").write_text(row)
-    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", out=f"out-f={name}") for name in (".tsv", "x.jsonl"))
+    of_tsv, of_parts = (evaluate(tmp_path, "dev-0", output=f"out-f={name}") for name in (".tsv", "x.jsonl"))
     assert of_tsv.scores == of_parts.scores
     assert of_tsv.lines().equals(of_parts.lines())
     path = output_at(str(test / "whole.jsonl")).path
@@ -716,7 +716,7 @@ def test_outputs_and_answers_with_less_usual_endings(tmp_path):
     outputs = find_outputs(str(test))
     assert [one.name for one in outputs] == ["out-f=.tsv", "out-f=1.json", "out-f=1.ndjson", "out-f=1.pq"]
     for one in outputs[1:]:
-        assert (one.parameters, evaluate(tmp_path, "dev-0", out=one.name).scores) == ({"f": "1"}, of_tsv)
+        assert (one.parameters, evaluate(tmp_path, "dev-0", output=one.name).scores) == ({"f": "1"}, of_tsv)
 
 
 def test_samples_of_lm_evaluation_harness(tmp_path):
