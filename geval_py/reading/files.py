@@ -7,6 +7,7 @@ opened: into memory or, from MAX_KEPT_BYTES on, into a temporary file. Nothing b
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -15,11 +16,11 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TypeAlias
+from typing import IO, TypeAlias, cast
 
-from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError
+from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
 from geval_py.reading import remote
-from geval_py.reading.compression import COMPRESSED_ENDINGS
+from geval_py.reading.compression import COMPRESSED_ENDINGS, Opened, foreign_content, unpacked
 from geval_py.reading.remote import Kind
 from geval_py.text import named
 
@@ -60,7 +61,7 @@ class File:
         self.is_utf8 = True  # as far as the first bytes show
         self.ends_in_newline = True
         self.lines: int | None = None  # as counted, without a header
-        self.is_plain = False  # the content in memory is decompressed
+        self._is_plain = False  # the content in memory is decompressed
         self._data, self._path = data, None if data is not None or convert is not None else _regular_path(name)
         self._state: FileState | None = None
 
@@ -102,20 +103,50 @@ class File:
             return self._data
         return self._path or self.name
 
-    def hold(self, data: bytes) -> None:
-        """Keep the decompressed content."""
-        self._data, self.is_plain = data, True
+    def open(self) -> Opened:
+        """Open the file for its decompressed bytes, and keep them in memory if it is to keep its content.
+
+        Raises UnreadableFileError, also if the file is not as it was when it was opened first, TooLargeError,
+        CorruptFileError, and UnsupportedEncodingError for another content than lines.
+        """
+        source, stored = self.admitted(), None
+        try:
+            stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
+            self.check_state(stored)
+            opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
+            if content := foreign_content(opened.stream.peek(1)):
+                what = "Line 1: Unexpected data in"
+                raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
+            if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
+                return opened
+            data = opened.stream.read(MAX_KEPT_BYTES + 1)
+            if len(data) > MAX_KEPT_BYTES:
+                return unpacked(stored, self.name, self.max_bytes)
+            self.check_state(stored)
+            stored.close()
+        except BaseException as error:
+            if stored is not None:
+                stored.close()
+            if isinstance(error, OSError | ValueError):
+                raise unreadable(self.name, error) from error
+            raise
+        self._data, self._is_plain = data, True
+        stored = io.BytesIO(data)
+        return Opened(io.BufferedReader(cast(io.RawIOBase, stored)), stored, len(data), None)
+
+    def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
+        """Raise UnreadableFileError if the file is not as it was when it was opened first."""
+        if isinstance(stored, io.FileIO):
+            with naming(self.name):
+                state = state_of(os.fstat(stored.fileno()))
+            self._state = self._state or state
+            if self._state != state:
+                raise changed(self.name)
 
     def release(self) -> None:
         """Forget a content that can be read again."""
         if self._path is not None:
-            self._data, self.is_plain = None, False
-
-    def check_state(self, state: FileState) -> None:
-        """Raise UnreadableFileError if the file is not as it was when it was opened first."""
-        self._state = self._state or state
-        if self._state != state:
-            raise changed(self.name)
+            self._data, self._is_plain = None, False
 
 
 def _regular_path(name: str) -> str | None:

@@ -52,7 +52,7 @@ class Split(NamedTuple):
 
     ``outputs`` are in natural order of their names; ``input`` is None if there is none, and ``input_place`` is then
     the path where it was looked for. The headers are the names of the columns, empty if the challenge gives none.
-    ``documents`` is the column that the challenge declares, False if it declares that there are no documents.
+    ``directory`` is the challenge's, "" without one.
     """
 
     name: str
@@ -62,12 +62,17 @@ class Split(NamedTuple):
     in_header: tuple[str, ...] = ()
     out_header: tuple[str, ...] = ()
     input_place: str = ""
-    documents: str | Literal[False] | None = None
+    directory: str = ""
 
     @property
     def output_header(self) -> str | None:
         """The first name of the header of answers and outputs."""
         return first_name(self.out_header)
+
+    @property
+    def documents(self) -> str | Literal[False] | None:
+        """The column that config.txt declares, False if it declares that there are none; raises ConfigError."""
+        return declared_documents(self.directory) if self.directory else None
 
 
 def advice_on_documents(directory: str) -> list[str]:
@@ -124,7 +129,7 @@ def locate(task: Task) -> Split:
         input_place=place,
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
-        documents=declared_documents(directory) if directory else None,
+        directory=directory,
     )
     return _checked(split, task)
 
@@ -159,7 +164,7 @@ def _named_outputs(task: Task) -> tuple[Output, ...]:
         raise UsageError(message="an output has no name; is a variable of the shell unset?")
     outputs = [output for name in task.out_files for output in outputs_named(folder, name)]
     # An output that is named twice is taken once; standard input named twice is an error, raised later.
-    once = {(o.path, place if o.path == STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
+    once = {(o.file.name, place if o.file.name == STANDARD_INPUT else 0): o for place, o in enumerate(outputs)}
     return tuple(once.values())
 
 
@@ -256,7 +261,7 @@ def find_answers(path: str) -> str | None:
     place = next(filter(None, map(find_file, (path, *(os.path.join(folder, other) for other in others)))), None)
     if place is None and "#" in name and find_file(path.rpartition("#")[0]):
         place = path
-    if place is not None:
+    if place is not None and not name_of(place).endswith(".tsv"):
         from geval_py.reading.answers import check_supported
 
         check_supported(place)
