@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal, ParamSpec, TextIO, TypeAlias, TypeVar
+from typing import Literal, TextIO, TypeAlias
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 Alignment: TypeAlias = Literal["left", "centre", "right"]
 
 # White space by Haskell's Data.Char.isSpace, for a regular expression: without U+0085, U+001C to 1F, U+2028 and 2029.
