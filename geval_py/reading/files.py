@@ -12,7 +12,6 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -186,6 +185,8 @@ def copied(pieces: Iterable[bytes], name: str) -> bytes | str:
                 kept.append(piece)
                 if size > MAX_KEPT_BYTES:
                     if file is None:
+                        import tempfile
+
                         descriptor, path = tempfile.mkstemp(prefix="geval-")
                         _unfinished.add(path)
                         file = os.fdopen(descriptor, "wb")

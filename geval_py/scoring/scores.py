@@ -6,7 +6,6 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -21,7 +20,7 @@ from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, visible
-from geval_py.version import build_version
+from geval_py.version import __version__, build_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +38,6 @@ IntervalOf: TypeAlias = "Callable[[Score], Any]"
 Side: TypeAlias = Literal["input", "expected", "output"]  # the files whose lines stand side by side
 
 
-@dataclass(eq=False, repr=False)
 class Score:
     """One metric's value on one output.
 
@@ -49,14 +47,19 @@ class Score:
     why.
     """
 
-    name: str
-    value: float
-    metric: Metric
-    scheme: EvaluationScheme
-    statistics: LineStatistics
-    line_numbers: array[int] | None = None
-    error: DataError | SchemeError | None = None
-    evaluation: Evaluation | None = None
+    def __init__(
+        self,
+        name: str,
+        value: float,
+        metric: Metric,
+        scheme: EvaluationScheme,
+        statistics: LineStatistics,
+        line_numbers: array[int] | None = None,
+        error: DataError | SchemeError | None = None,
+    ) -> None:
+        self.name, self.value, self.metric, self.scheme, self.statistics = name, value, metric, scheme, statistics
+        self.line_numbers, self.error = line_numbers, error
+        self.evaluation: Evaluation | None = None
 
     def __repr__(self) -> str:
         return f"<Score: {visible(self.name)} {self.value:.6g} {self.unit}, {self.direction} is better>"
@@ -147,7 +150,7 @@ class Signature(NamedTuple):
     output: str | None
     input: str | None = None
     header: str | None = None
-    version: str = build_version()
+    version: str = __version__
     vocabulary: str | None = None
     tokenizer: str | None = None
     filters: str | None = None
@@ -235,6 +238,7 @@ class Evaluation:
             vocabulary=sha256_of(vocabulary) if vocabulary else None,
             tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
             filters="raw" if self._raw_filters and selected_raw else None,
+            version=build_version(),
             library=library_signature(scores),
         )
 
