@@ -222,6 +222,6 @@ def test_several_outputs_need_a_choice(challenge):
     (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
     with pytest.raises(geval_py.UsageError) as caught:
         evaluate(challenge, "dev-0")
-    assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with out=…"
+    assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with output=…"
     chosen = evaluate(Challenge.open(challenge), "dev-0", output="out-x=1.tsv")
     assert chosen.output.parameters == {"x": "1"}

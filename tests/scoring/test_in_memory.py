@@ -181,7 +181,7 @@ def test_an_evaluation_of_lists_can_be_pickled():
 
 
 ERRORS = {
-    "no metric": ((TEXTS, EXPECTED), {}, UsageError, "no metric given, use metrics=…"),
+    "no metric": ((TEXTS, EXPECTED), {}, UsageError, "no metric given, use metric=…"),
     "no expected words": ((TEXTS,), {"metrics": HASHED}, UsageError, "predictions are scored against expected words: evaluate(predictions, expected, …)"),
     "arrays without a vocabulary": ((TABLE, EXPECTED), {"metrics": HASHED}, UsageError, "predictions[0]: numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
     "one prediction": (("a:1", ["a"]), {"metrics": HASHED}, UsageError, "predictions are a list with one for each line, not 'a:1'"),

@@ -79,7 +79,7 @@ def test_pairs_are_compared(folder):
 
 
 REFUSED = {
-    "no metric": ((OUTPUT, EXPECTED), {}, "no metric given, use metrics=…"),
+    "no metric": ((OUTPUT, EXPECTED), {}, "no metric given, use metric=…"),
     "three paths": (("a", "b", "c"), {}, "a pair of paths is (output, expected), not ('a', 'b', 'c')"),
     "no path": (("a", 1), {}, "a pair of paths is (output, expected), not ('a', 1)"),
     "a test set": ((OUTPUT, EXPECTED), {"test": "dev-0"}, "with a pair of paths there is no test=… or out=…"),
