@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py import GevalError, compare, evaluate, evaluate_all, score_file
+from geval_py import GevalError, compare, score_file
 
 OUTPUT, EXPECTED = "sub/mine.tsv", "sub/expected.tsv"
 
@@ -67,37 +67,32 @@ def test_a_pair_may_be_compressed(folder):
     for path in (folder / OUTPUT, folder / EXPECTED):
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert evaluate([OUTPUT, EXPECTED], metric="LogLossHashed") == want
-    assert evaluate_all((OUTPUT, EXPECTED), metric="LogLossHashed") == [want]
+    assert score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature == want.signature
 
 
 def test_pairs_are_compared(folder):
     (folder / "sub/other.tsv").write_text("b:0.5 :0.5\nb:0.75 :0.25\n")
     pairs = [(OUTPUT, EXPECTED), ("sub/other.tsv", "./sub/expected.tsv")]
-    result = compare([evaluate(pair, metric="LogLossHashed") for pair in pairs], samples=50)
+    result = compare([score_file(*pair, metric="LogLossHashed") for pair in pairs], samples=50)
     assert "of 2 lines of sub/expected.tsv; the baseline is mine.tsv" in str(result)
 
 
 REFUSED = {
-    "no metric": ((OUTPUT, EXPECTED), {}, "no metric given, use metric=…"),
-    "three paths": (("a", "b", "c"), {}, "a pair of paths is (output, expected), not ('a', 'b', 'c')"),
-    "no path": (("a", 1), {}, "a pair of paths is (output, expected), not ('a', 1)"),
-    "a test set": ((OUTPUT, EXPECTED), {"test": "dev-0"}, "with a pair of paths there is no test=… or out=…"),
-    "another output": ((OUTPUT, EXPECTED), {"out": "o"}, "with a pair of paths there is no test=… or out=…"),
-    "no output": (("sub/min.tsv", "sub/exp.tsv"), {"metrics": "Accuracy"},
+    "no metric": ((OUTPUT, EXPECTED), (), "no metric given, use metric=…"),
+    "no output": (("sub/min.tsv", "sub/exp.tsv"), "Accuracy",
         "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv"),
-    "no answers": ((OUTPUT, "no.tsv"), {"metrics": "Accuracy"}, "No file with the expected results: `no.tsv`"),
-    "a folder": (("sub", EXPECTED), {"metrics": "Accuracy"},
+    "no answers": ((OUTPUT, "no.tsv"), "Accuracy", "No file with the expected results: `no.tsv`"),
+    "a folder": (("sub", EXPECTED), "Accuracy",
         "No file with the test results: `sub/out.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv"),
-    "no input": ((OUTPUT, "test-A/sub/expected.tsv"), {"metrics": "Accuracy:f<in<1>:x>"},
+    "no input": ((OUTPUT, "test-A/sub/expected.tsv"), "Accuracy:f<in<1>:x>",
         "No file with the input: `test-A/sub/in.tsv`\n  `test-A/sub` holds expected.tsv, mine.tsv"),
-    "standard input twice": (("-", "-"), {"metrics": "Accuracy"},
+    "standard input twice": (("-", "-"), "Accuracy",
         "standard input (-) can be read only once: give one file as -"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("pair", "keywords", "message"), REFUSED.values(), ids=REFUSED)
-def test_pairs_that_are_refused(pair, keywords, message, folder):
+@pytest.mark.parametrize(("pair", "metric", "message"), REFUSED.values(), ids=REFUSED)
+def test_pairs_that_are_refused(pair, metric, message, folder):
     with pytest.raises(GevalError) as caught:
-        evaluate(pair, **keywords)
+        score_file(*pair, metric=metric)
     assert str(caught.value) == message
