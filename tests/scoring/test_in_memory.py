@@ -12,7 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from output_formats import write_as
 
-from geval_py import Evaluation, MalformedLineError, Metric, UsageError, compare, evaluate, format_line, improve, score, score_file
+from geval_py import (
+    Evaluation,
+    MalformedLineError,
+    Metric,
+    UsageError,
+    compare,
+    evaluate,
+    format_line,
+    improve,
+    score,
+    score_file,
+)
 from geval_py.errors import EmptyFileError, GevalError, LineCountError
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.luck import luck
@@ -81,9 +92,7 @@ def test_what_explains_a_score_reads_lists_and_arrays_again(challenge):
     of_lists = score(PREDICTIONS, EXPECTED, metric=HASHED, inputs=INPUTS, name="lists")
     of_arrays = score(PREDICTED["arrays"], EXPECTED, metric=HASHED, inputs=INPUTS, name="arrays")
     for found in (of_lists, of_arrays):
-        assert calibration(found).claim.perplexity == pytest.approx(
-            calibration(wanted).claim.perplexity
-        )
+        assert calibration(found).claim.perplexity == pytest.approx(calibration(wanted).claim.perplexity)
         assert luck(found, seeds=3).mean == pytest.approx(luck(wanted, seeds=3).mean)
         assert [t.score for t in improve(found, documents="Doc").trials] == pytest.approx(
             [t.score for t in improve(wanted, documents="Doc").trials]
@@ -166,7 +175,7 @@ def test_lists_are_not_files_of_the_current_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "here")
     for name in ("expected", "predictions", "inputs"):
         (tmp_path / "here" / name).write_text("no line\n")
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="vocabulary|infinite") as caught:
         found = score(PREDICTIONS, EXPECTED, metric=[HASHED, "LogLoss"], inputs=INPUTS)
     assert str(caught[0].message).startswith("120 of 120 expected words are not in a vocabulary")
     assert found.score == score(TEXTS, EXPECTED, metric=HASHED).score
@@ -199,6 +208,8 @@ ERRORS = {
     "a word too few": ((["a:1", "b:1"], ["a"]), {"metric": HASHED}, LineCountError, ""),
     "an expected word too few": ((Metric(HASHED, vocabulary=["a"]).predictions([[1.0], [1.0]]), ["a"]), {"metric": HASHED}, UsageError, "2 predictions, but 1 reference"),
     "an expected word that is none": ((["a:1"], [None]), {"metric": HASHED}, UsageError, "references[0] is None, which is no text"),
+    "references that are a text": ((["a:1", "b:1"], "ab"), {"metric": HASHED}, UsageError, "references are a list, not 'ab': for one line write [word]"),
+    "references of texts that are a text": ((["a b"], "a b"), {"metric": "BLEU"}, UsageError, "references are a list, not 'a b': for one line write [word]"),
     "an id": (([{"the": 0.9}], [0]), {"metric": HASHED}, UsageError, "references[0] is 0, which is no text"),
     "a flag": (([{"the": 0.9}] * 2, ["the", True]), {"metric": ["RMSE", "LogLoss"]}, UsageError, "references[1] is True, which is no text"),
     "nothing": (([], []), {"metric": HASHED}, EmptyFileError, ""),
@@ -352,6 +363,13 @@ def test_lines_go_on_where_they_ended():
     assert len(found) == 0
     found.update(TEXTS, EXPECTED)
     assert found.compute() == score(TEXTS, EXPECTED, metric=HASHED).score
+
+
+def test_a_number_of_numpy_is_the_number_of_the_first_line():
+    found, wanted = Metric(HASHED), Metric(HASHED)
+    found.update(TEXTS[:3], EXPECTED[:3], lines=np.int64(1))
+    wanted.update(TEXTS[:3], EXPECTED[:3], lines=1)
+    assert found.compute() == wanted.compute()
 
 
 def test_an_update_that_fails_adds_nothing():

@@ -230,7 +230,7 @@ def test_texts_are_decoded_as_others_are(challenge, backend):
     """Every CR is dropped; undecodable bytes become U+FFFD."""
     (challenge / "test-A/out.tsv").write_bytes(b"x:1\n\xff:0.5 :0.5\r\n:1\n:1\n:1\n:1\n")
     (challenge / "test-A/expected.tsv").write_bytes(b"x\n\xff\r\nx\nx\nx\nx\n")
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="UTF-8") as caught:
         result = evaluate(challenge, metric="LogLossHashed12:f<exp:\ufffd>")
     advice = "has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
     names = [f"`{challenge}/test-A/{name}.tsv`" for name in ("expected", "out")]
@@ -390,7 +390,7 @@ def test_words_outside_the_vocabulary_are_those_of_the_selected_lines(challenge)
     write(challenge / "train", "expected.tsv", ["the", "a"])
     advice = "if the output does not list such a word, its loss is infinite"
     for metric, lines in (("LogLoss", 6), ("LogLoss:f<in[Year]:1601>", 3)):
-        with pytest.warns(UserWarning) as caught:
+        with pytest.warns(UserWarning, match="vocabulary|infinite") as caught:
             assert evaluate(challenge, metric=metric).out_of_vocabulary == 1
         assert str(caught[0].message) == f"1 of {lines} expected words is not in the vocabulary; {advice}"
     assert evaluate(challenge, metric="LogLoss:f<in[Year]:1702>").out_of_vocabulary == 0
