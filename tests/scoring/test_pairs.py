@@ -109,14 +109,18 @@ def test_a_pair_is_of_no_test_set(folder, monkeypatch):
     assert score_file("mine.tsv", "expected.tsv", metric="Accuracy").split.name == "expected.tsv"
 
 
-def test_a_pair_may_be_compressed(folder):
+@pytest.mark.parametrize("kept", [64 << 20, 1000], ids=["in memory", "too large for it"])
+def test_a_pair_may_be_compressed(kept, folder, monkeypatch):
     import gzip
 
-    want = score_file(OUTPUT, EXPECTED, metric="LogLossHashed")
+    monkeypatch.setattr("geval_py.reading.files.MAX_KEPT_BYTES", kept)
+    for path in (folder / OUTPUT, folder / EXPECTED):
+        path.write_text(path.read_text() * 100)
+    want = score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature
     for path in (folder / OUTPUT, folder / EXPECTED):
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature == want.signature
+    assert score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature == want
 
 
 def test_pairs_are_compared(folder):
