@@ -447,7 +447,7 @@ def test_a_resample_is_scored_as_its_lines_are(metric):
 def test_all_that_explains_works(metric):
     _, expected, inputs = perfect(metric)
     outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 :0.4"] * 4  # the last does not list the answer
-    vocabulary = LABELS if metric.needs_vocabulary else ()
+    vocabulary = list(LABELS) if metric.needs_vocabulary else ()
     good, bad = (
         geval_py.score(lines, expected * 4, metric=metric.name, inputs=inputs * 4, vocabulary=vocabulary)
         for lines in (outputs, outputs[1:] + outputs[:1])
