@@ -186,6 +186,8 @@ def _names(metric: object) -> tuple[str, ...]:
 
 def _checked_vocabulary(vocabulary: Iterable[str], task: Task) -> frozenset[str]:
     """Return the words of a vocabulary; raises UsageError for one that no metric uses."""
+    if isinstance(vocabulary, str):
+        raise UsageError(message=f"a vocabulary is a list of words, not {shown(vocabulary)}")
     words = frozenset(vocabulary)
     schemes = select_schemes(task)
     if words and not any(metric.needs_vocabulary for _, metric in schemes):

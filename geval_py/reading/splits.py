@@ -110,8 +110,8 @@ def locate(task: Task) -> Split:
     try:
         if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
             input_file = find_file(beside)
-        if input_file is None and (directory or task.needs_input):
-            file = task.input_file if directory else beside
+        if input_file is None and (directory or task.input_file or task.needs_input):
+            file = task.input_file or (None if directory else beside)
             input_file = _find(directory, task.test_name, file, INPUT_FILE, "the input")
     except DataError as error:  # as a link of git-annex whose content is not here
         if task.needs_input:
