@@ -28,7 +28,6 @@ from geval_py.errors import (
     MissingFileError,
     MissingPackageError,
     ModelError,
-    PartsError,
     SchemeError,
     TooLargeError,
     UnreadableFileError,
@@ -206,20 +205,17 @@ ERRORS = {  # one or more of each class, with its sentence
     "a model": (ModelError(path=BAD_NAME, message="the text is empty"), f"the text is empty\n  in `{SAFE_NAME}`"),
     "a model of no file": (ModelError(message="the text is empty"), "the text is empty"),
     "ambiguous": (
-        AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
-        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",
+        AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"), newest=BAD_NAME + ".gz"),
+        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n"
+        f"  remove all but one; `{SAFE_NAME}.gz` is the newest",
+    ),
+    "ambiguous, of which none is known to be the newest": (
+        AmbiguousFileError(path="o", candidates=("o.xz", "o.gz"), newest=""),
+        "More than one file could be `o`: `o.xz` and `o.gz`\n  remove all but one",
     ),
     "a cluster": (
         ClusterError(address=BAD_NAME, reason="it went away"),
         f"The cluster at `{SAFE_NAME}`: it went away",
-    ),
-    "parts": (
-        PartsError(path=BAD_NAME, reason="there is more than one part 0 of 1", names=(BAD_NAME, "b")),
-        f"The parts of `{SAFE_NAME}` are inconsistent: there is more than one part 0 of 1\n  `{SAFE_NAME}`, `b`",
-    ),
-    "a part that is missing": (
-        PartsError(path=BAD_NAME, reason="part 1 of 2 is missing"),
-        f"The parts of `{SAFE_NAME}` are incomplete: part 1 of 2 is missing",
     ),
     "config": (
         ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),

@@ -6,7 +6,6 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -39,24 +38,28 @@ if TYPE_CHECKING:
 IntervalOf: TypeAlias = "Callable[[Score], Any]"
 
 
-@dataclass(eq=False, repr=False)
 class Score:
     """One metric's value on one output.
 
     ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
     ``line_numbers`` are the numbers, from 1, of the lines that the scheme's flags select, in scoring order; None for
     all lines. If the output could not be scored, or the flags select no line, the value is NaN, and ``error`` says
-    why.
+    why. It is no dataclass, since the module ``dataclasses`` takes longer to import than Python to start.
     """
 
-    name: str
-    value: float
-    metric: Metric
-    scheme: EvaluationScheme
-    statistics: LineStatistics
-    line_numbers: array[int] | None = None
-    error: DataError | SchemeError | None = None
-    evaluation: Evaluation | None = None
+    def __init__(
+        self,
+        name: str,
+        value: float,
+        metric: Metric,
+        scheme: EvaluationScheme,
+        statistics: LineStatistics,
+        line_numbers: array[int] | None = None,
+        error: DataError | SchemeError | None = None,
+    ) -> None:
+        self.name, self.value, self.metric, self.scheme, self.statistics = name, value, metric, scheme, statistics
+        self.line_numbers, self.error = line_numbers, error
+        self.evaluation: Evaluation | None = None
 
     def __repr__(self) -> str:
         return f"<Score: {visible(self.name)} {self.value:.6g} {self.unit}, {self.direction} is better>"
