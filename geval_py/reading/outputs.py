@@ -193,7 +193,7 @@ def only_output(outputs: Sequence[Output]) -> Output:
     """Return the only one of the outputs; raises UsageError where there are several."""
     if len(outputs) > 1:
         names = some_of(output.name for output in outputs)
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("output",))
     return outputs[0]
 
 
