@@ -85,7 +85,9 @@ def test_there_is_no_circle(imports):
 
 @pytest.mark.parametrize("name", {name for name, _ in UPWARDS})
 def test_the_exception_imports_nothing_when_it_is_imported(name):
-    code = f"import sys, geval_py.{name}; print([one for one in sys.modules if one.startswith('geval_py.explaining')])"
+    code = (
+        f"import sys, geval_py.{name}; print([one for one in sys.modules if one.startswith('geval_py.explaining')])"
+    )
     run = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
 

@@ -6,7 +6,6 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import compress, islice, repeat
 
@@ -39,7 +38,7 @@ from geval_py.scoring.blocks import Progress
 from geval_py.scoring.evaluate import Named
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Array, Integers, LineStatistics, exp, extended
-from geval_py.scoring.scores import Evaluation, checked_evaluation
+from geval_py.scoring.scores import Evaluation, Score, checked_evaluation
 from geval_py.tables.escapes import short
 
 MAX_COLUMNS = 8
@@ -284,7 +283,7 @@ class Report:
                 occurrences.add(finite)
         numbers = np.array(own.line_numbers or range(1, len(self.values) + 1))[self.sample]
         scores = tuple(
-            replace(self.score, metric=metric, statistics=table, line_numbers=array("q", numbers))
+            Score(self.score.name, self.score.value, metric, self.score.scheme, table, array("q", numbers))
             for (_, metric), table in zip(schemes, tables, strict=True)
         )
         read = Evaluation(own.split, own.output, scores, own.file_lines)
