@@ -111,7 +111,7 @@ def test_the_worst_lines_come_first(gazette):
 
 def test_an_output_of_rests_alone_and_of_infinite_losses():
     for line in (":1", "x:1 :0"):
-        text = page(Report(evaluate([line] * 150, ["a", "b", "c"] * 50, metric="PerplexityHashed8")), "none")
+        text = page(Report(score([line] * 150, ["a", "b", "c"] * 50, metric="PerplexityHashed8")), "none")
         assert ">NaN" not in text
         assert ": NaN" not in text
         assert ("lines have an infinite loss" in text) == (line != ":1")
