@@ -60,6 +60,7 @@ AGAINST_REFERENCES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*not in the vocabulary", "ignore:.*lines is infinite")
 @pytest.mark.parametrize(("out", "metric"), AGAINST_REFERENCES)
 def test_the_first_sentence_compares_with_what_knows_little(out, metric):
     text = page(Report(evaluate(GAZETTE, "dev-0", output=out, metric=metric)), "Gazette")
@@ -70,6 +71,7 @@ def test_the_first_sentence_compares_with_what_knows_little(out, metric):
         assert sentence == f"{metric} {AGAINST_REFERENCES[out, metric]}"
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite", "ignore:.*no guess at all would be better")
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [("a:1 :0", "∞: worse than"), (":1", "1,024: about as good as"), ("a:0.9 :0.1", "10,240: 10.0 times worse than")],
@@ -89,6 +91,7 @@ def test_figures_of_groups_are_perplexities_whatever_the_unit(metric):
     assert np.array(figures[0], float) == pytest.approx(np.array(figures[1], float), nan_ok=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_infinite_losses_are_counted_and_left_out_of_figures():
     report = Report(score(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metric="LogLossHashed"))
     (row,) = report.rows(group_by_range([1] * 4, LENGTHS))

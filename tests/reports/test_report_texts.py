@@ -189,6 +189,7 @@ def test_how_an_interval_was_computed(interval, text):
     assert panels.interval_text(interval) == f"95 % {text}"
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_infinite_losses_and_words_that_explain_nothing_are_said():
     report = Report(score(["x:0.5 :0.5"] * 28 + ["y:1"] * 2, ["x"] * 30, metric="LogLossHashed"))
     assert (report.comparison, panels.help_panel(report)) == (None, None)
@@ -220,6 +221,7 @@ def test_strangers_texts_are_harmless():
     assert "\u202e" not in text
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_an_infinitely_bad_score_is_sorted_as_the_worst():
     """The page's script sorts by numbers, as JavaScript writes them."""
     text = page(Report(score(["a:0.0", "a:0.5", "b"], ["a"] * 3, metric="MultiLabel-LogLoss")), "x")
