@@ -9,7 +9,7 @@ import pytest
 import geval_py
 from geval_py.reading.items import Item
 from geval_py.reading.wordprobs import Distribution, WordProbs
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 NAMES = {
     "Challenge", "DataError", "Evaluation", "Evaluations", "GevalError", "MalformedLineError", "Metric", "NgramModel",

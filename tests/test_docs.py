@@ -13,7 +13,7 @@ from geval_py.board import settings
 from geval_py.board.strict_yaml import readers_of
 from geval_py.cli.commands import COMMANDS
 from geval_py.errors import GevalError
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 from geval_py.version import REPOSITORY
 
 README, *_ = PAGES

@@ -16,7 +16,7 @@ import pytest
 import geval_py
 from geval_py import plots
 from geval_py.scoring import score_tables
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 ROOT = Path(__file__).parents[1]
 GAZETTE = ROOT / "challenges" / "gazette"

@@ -106,7 +106,7 @@ def parse(words: Sequence[str]) -> tuple[Task, Settings]:
     if options.keys() & config.SHOW_AND_EXIT:
         names = {*config.SHOW_AND_EXIT, "output_file"} & options.keys()
         return Task(), Settings(**{name: options[name] for name in names})
-    if (by_ending := format_of(options.get("output_file"))) is not None:
+    if "output_file" in options and (by_ending := format_of(options["output_file"])) is not None:
         options.setdefault("format", by_ending)
     # With these there is no config.txt yet, or there are several.
     has_no_config = options.keys() & {*config.AUTHORING, "challenges"}

@@ -159,7 +159,7 @@ def show_report(report: rules.Report, args: argparse.Namespace) -> int:
             if name in problem_formats.FORMATS:
                 document = problem_formats.render(report, name)
             else:
-                document = "".join(FORMATS[name](_table(report)))
+                document = "".join(getattr(_table(report), name)())
             draft.write(document.encode())
     if args.statistics:
         terminal.show(problem_formats.statistics(report), args)

@@ -11,7 +11,7 @@ from geval_py.cli.help import TOPICS
 from geval_py.errors import UsageError
 from geval_py.modelling.baselines import BASELINES
 from geval_py.reading.preparation import TOKENIZERS
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.formats import FORMATS
 
 SHELLS = ("bash", "zsh", "fish")

@@ -6,20 +6,21 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from geval_py.checking import rules
 from geval_py.cli import suggestions, terminal
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, option, parser_maker, parser_of, unknown_subcommand
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, config, files
+from geval_py.reading import challenge, config
 from geval_py.reading.config import Task
 from geval_py.reading.outputs import by_accepted_names, unique_names
-from geval_py.scoring.metrics import METRICS, Metrics, find_metric
+from geval_py.scoring.metrics.base import Metric, find_metric
 from geval_py.scoring.metrics.matching import MATCHINGS
+from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.numbers import counted
-from geval_py.tables.table import Column, Table
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible, width_of
 
 PURPOSES = {
@@ -85,15 +86,20 @@ def _explained(name: str) -> bool:
         terminal.say(rules.explanation(rules.find_rule(name, (*rules.RULES, *LEAK_RULES))))
         return True
     with suppress(UsageError):
-        metric = find_metric(name)
-        terminal.write_table(Metrics({metric.name: metric}).table(), header=False)
+        _write_metrics([find_metric(name)])
         return True
     return False
 
 
+def _write_metrics(metrics: Iterable[Metric]) -> None:
+    rows = [(metric.name, metric.unit, f"{metric.direction} is better", metric.summary) for metric in metrics]
+    columns = [Column("metric"), *named_columns(("unit", "direction", "what it is"))]
+    terminal.write_table(Table(columns, rows), header=False)
+
+
 def list_metrics() -> None:
     """List the metrics, and what their names may have at the end."""
-    terminal.write_table(METRICS.table(), header=False)
+    _write_metrics(METRICS.values())
     matchings = ", ".join(f"{name}/" for name in MATCHINGS)
     for sentence in (
         "A name in …Hashed may end in a number of bits, 1 to 24 (10 where none is given): LogLossHashed8.",
@@ -174,7 +180,7 @@ def first_words(task: Task) -> str:
 def where_outputs_are(task: Task) -> Iterator[str]:
     """Yield a note on the test sets that have the outputs of a task, if its own has not, or on what to do without."""
     there = challenge.Challenge(path=task.directory, task=task)
-    if task.expected_file is not None or not files.is_folder(task.directory):
+    if task.expected_file is not None or not os.path.isdir(task.directory):
         return
     if any(there[name].input or there[name].expected for name in there):
         sets = []

@@ -31,7 +31,7 @@ from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import Output, only_output, own_names, unique_names
 from geval_py.scoring import evaluate, scores
-from geval_py.scoring.notes import kept_path
+from geval_py.scoring.evaluate import kept_path
 from geval_py.scoring.recipes import Parameters, Recipe
 from geval_py.tables.formats import FOR_PEOPLE
 from geval_py.text import named, some_of

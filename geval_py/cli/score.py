@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
-from geval_py.cli.terminal import ProgressBar, cluster_at, complain, note, note_outputs, show, show_error
+from geval_py.cli.terminal import ProgressBar, cluster_at, complain, note, note_outputs, show, show_error, show_notes
 from geval_py.errors import ConfigError, GevalError, LineCountError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task, word_of
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
 from geval_py.reading.splits import Split, locate, locate_others
-from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes, shown_name
+from geval_py.scoring.evaluate import Named, evaluate_split, select_schemes
 from geval_py.scoring.score_tables import ChallengesTable, ScoreTable
 from geval_py.scoring.scores import Evaluation, without_faults
 from geval_py.tables.formats import FOR_PEOPLE, UNSIGNED, Tabular
@@ -101,7 +100,6 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
     """Score the outputs of a task."""
     split, schemes = locate(task), select_schemes(task)
     results = scored(task, split, schemes, settings)
-    evaluations = [result for result in results if result.has_scores]
     if settings.by_score:  # by the first metric, the best first; outputs without a score come last
 
         def badness(result: Evaluation) -> tuple[bool, float]:
@@ -117,6 +115,7 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
     if settings.bootstrap is not None:
         from geval_py.explaining.documents import score_interval
 
+        evaluations = [result for result in results if result.has_scores]
         warn_unbounded_loss(evaluations)
         interval = partial(
             score_interval,
@@ -128,13 +127,13 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
         )
     return ScoreTable(
         results=results,
-        names=[shown_name(*scheme) for scheme in schemes],
+        names=[score.name for score in results[0].scores],
         shown=shown_names(results, settings),
         precision=settings.precision,
         percentage=settings.percentage,
         interval=interval,
         how=how,
-        challenge=os.path.basename(os.path.abspath(task.directory)),
+        challenge=os.path.basename(os.path.abspath(split.directory)),
         test=split.name,
     )
 
@@ -189,7 +188,7 @@ def scored(
     Outputs that are read again later are to be told to ``keep`` their texts. The errors of an output are shown, and
     the others scored; if the only output has no score at all, its error is raised.
     """
-    with cluster_at(settings.cluster, settings.threads) as cluster:
+    with cluster_at(settings.cluster, settings.threads) if settings.cluster else nullcontext() as cluster:
         results = list(
             evaluate_split(
                 task,
@@ -198,7 +197,7 @@ def scored(
                 keep=keep or settings.format not in UNSIGNED,
                 threads=settings.threads,
                 cluster=cluster,
-                watch=lambda output: ProgressBar(output.name),
+                watch=ProgressBar,
             )
         )
     if len(results) == 1 and not results[0].has_scores:
@@ -230,7 +229,7 @@ def evaluate_with_texts(task: Task, settings: Settings, others: Sequence[str] | 
         keep=True,
         raw_filters=for_mode,
         threads=settings.threads,
-        watch=lambda output: ProgressBar(output.name),
+        watch=ProgressBar,
     )
     evaluations = without_faults(results)
     show_notes(evaluations)
@@ -238,14 +237,6 @@ def evaluate_with_texts(task: Task, settings: Settings, others: Sequence[str] | 
 
 
 # What a user should know of outputs and their scores.
-
-
-def show_notes(evaluations: Sequence[Evaluation]) -> None:
-    """Write the notes of evaluations: first what several outputs share, as a note on the answers."""
-    counts = Counter(note for one in evaluations for note in one.notes)
-    shared = [note for note, count in counts.items() if count > 1]
-    note(*shared)
-    note_outputs({one.output.path: [note for note in one.notes if note not in shared] for one in evaluations})
 
 
 def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documents | None:

@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -17,13 +18,15 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from geval_py.errors import GevalError, MalformedLineError, UsageError
 from geval_py.reading.config import Settings, said_option
 from geval_py.reading.files import name_of
-from geval_py.tables.formats import FORMATS, Tabular
+from geval_py.tables.formats import Tabular
 from geval_py.tables.layout import fitted, picture
 from geval_py.tables.table import Table
 from geval_py.text import is_able_terminal, named, shows_colours, some_of, visible, width_of
 
 if TYPE_CHECKING:
     from tqdm.std import tqdm
+
+    from geval_py.scoring.scores import Evaluation
 
 Unit = Literal["bytes", "items"]
 
@@ -77,8 +80,12 @@ def show(
 
     ``before`` and ``after`` are what its JSON document has at the beginning and at the end.
     """
-    context = {"width": width_of(sys.stdout), "caption": asked.caption, "label": asked.label}
-    sys.stdout.writelines(FORMATS[asked.format](value, before=before, after=after, **context))
+    context: dict[str, dict[str, Any]] = {
+        "text": {"width": width_of(sys.stdout)},
+        "json": {"before": before, "after": after},
+        "latex": {"caption": asked.caption, "label": asked.label},
+    }
+    sys.stdout.writelines(getattr(value, asked.format)(**context.get(asked.format, {})))
 
 
 def write_table(table: Table, *, header: bool = True) -> None:
@@ -137,15 +144,20 @@ def note_outputs(notes: Mapping[str, Sequence[str]]) -> None:
         note(*before, last + likewise)
 
 
+def show_notes(evaluations: Sequence[Evaluation]) -> None:
+    """Write the notes of evaluations: first what several outputs share, as a note on the answers."""
+    counts = Counter(note for one in evaluations for note in one.notes)
+    shared = [note for note, count in counts.items() if count > 1]
+    note(*shared)
+    note_outputs({one.output.file.name: [note for note in one.notes if note not in shared] for one in evaluations})
+
+
 @contextmanager
-def cluster_at(address: str | None, threads: int | None = None) -> Iterator[Any]:
-    """Connect to the cluster that ``--cluster`` names, if it names one, and yield its client.
+def cluster_at(address: str, threads: int | None = None) -> Iterator[Any]:
+    """Connect to the cluster that ``--cluster`` names, and yield its client.
 
     With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
     """
-    if address is None:
-        yield None
-        return
     import logging
 
     from geval_py.scoring.cluster import opened_cluster

@@ -23,8 +23,8 @@ from geval_py.reading.lines import (
     read_lines,
 )
 from geval_py.reading.outputs import Output, output_at
+from geval_py.scoring.evaluate import kept_path
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.notes import kept_path
 from geval_py.scoring.recipes import Parameters, Recipe, Shares
 from geval_py.text import named, some_of, visible
 

@@ -13,8 +13,7 @@ from torchmetrics.utilities import dim_zero_cat
 from geval_py.errors import UsageError
 from geval_py.scoring.arrays import numbers_of_lines
 from geval_py.scoring.metric import Metric
-from geval_py.scoring.metrics import find_metric
-from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.base import LineStatistics, find_metric
 
 if TYPE_CHECKING:
     from geval_py.scoring.arrays import VocabularyLike

@@ -1,22 +1,26 @@
-"""Compression: .xz, .gz, .bz2 and .zst, recognised by the magic number when read, by the ending when written.
+"""What a file is by its first bytes: compressed (.xz, .gz, .bz2 or .zst), or something else than lines of text.
 
-All members or frames of a file are read; truncated or damaged data is an error. (The file readers in Python's
-``lzma`` and ``bz2`` silently drop damaged trailing data, so this module calls the decompressors itself.)
+A compression is recognised by its magic number when read, by the ending when written. All members or frames of a file
+are read; truncated or damaged data is an error. (The file readers in Python's ``lzma`` and ``bz2`` silently drop
+damaged trailing data, so this module calls the decompressors itself.)
 """
 
 from __future__ import annotations
 
 import io
+import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from geval_py.errors import CorruptFileError, TooLargeError
 
 COMPRESSED_CHUNK = 1 << 18
+READ_AHEAD_BYTES = 1 << 16
 XZ_MEMORY_LIMIT = 1 << 30  # bytes: a stranger's .xz may ask for 4 GiB of dictionary
 
 
@@ -181,10 +185,65 @@ class Decompressed(io.RawIOBase):
         return CorruptFileError(path=self._path, compression=self._compression.name, reason=reason)
 
 
+class Opened(NamedTuple):
+    """A file that is open for its decompressed bytes: ``stored`` are those on the disk, or in memory."""
+
+    stream: io.BufferedReader
+    stored: io.FileIO | io.BytesIO
+    size: int  # of the stored bytes
+    compression: str | None
+
+
+def unpacked(stored: io.FileIO | io.BytesIO, path: str, max_bytes: int | None, *, is_plain: bool = False) -> Opened:
+    """Return the decompressed bytes of an open file, whose first bytes say how; raises OSError.
+
+    Reading raises as :class:`Decompressed`. A file that ``is_plain`` is not compressed, whatever its first bytes.
+    """
+    compression = None if is_plain else compression_of(stored.read(MAGIC_BYTES))
+    size = stored.seek(0, os.SEEK_END)
+    stored.seek(0)
+    raw = Decompressed(stored, compression, path, max_bytes) if compression else stored
+    return Opened(
+        io.BufferedReader(cast(io.RawIOBase, raw), READ_AHEAD_BYTES), stored, size, compression and compression.name
+    )
+
+
 @contextmanager
-def open_unpacked(path: str, max_bytes: int | None = None) -> Iterator[io.RawIOBase]:
-    """Open a file for its bytes, decompressed if it is compressed; raises OSError, and as :class:`Decompressed`."""
+def open_unpacked(path: str, max_bytes: int | None = None) -> Iterator[io.BufferedReader]:
+    """Open a file for its bytes, decompressed if it is compressed; raises as :func:`unpacked`."""
     with open(path, "rb", buffering=0) as file:
-        compression = compression_of(file.read(MAGIC_BYTES))
-        file.seek(0)
-        yield Decompressed(file, compression, path, max_bytes) if compression else file
+        yield unpacked(file, path, max_bytes).stream
+
+
+# Other contents than lines of text
+
+_ZIP = rb"PK\x03\x04.{26}"  # up to the name of the first member
+_ARRAYS = "write its rows with geval_py.write_output('out.tsv', probabilities, vocabulary=words)"
+CONTENTS = (  # how a file begins, what it is, and what to do; the first that fits
+    (rb"version https://git-lfs\.github\.com/spec/", "a git-lfs pointer", "run git lfs pull"),
+    (rb"[./]*(\.git)?/annex/objects/", "a git-annex pointer", "run git annex get"),
+    (rb".{257}ustar(\x00|  \x00)", "a tar archive", "unpack it with tar -xf"),
+    (_ZIP + rb"(\[Content_Types\]\.xml|docProps/|_rels/|xl/)", "an Excel workbook", "save it as text or CSV"),
+    (_ZIP + rb"[^/]+\.npy", "a file of numpy arrays (.npz)", _ARRAYS),
+    (_ZIP + rb"[^/]+/data\.pkl", "a file of PyTorch", f"load it with torch.load, and {_ARRAYS}"),
+    (rb"PK(\x03\x04|\x05\x06)", "a zip archive", "unpack it"),
+    (rb".{6}\x00\x00\{\"", "a file of safetensors", f"it has numbers without words: {_ARRAYS}"),
+    (rb"\x80[\x02-\x05]", "a pickle of Python or PyTorch", f"load it, and {_ARRAYS}"),
+    (rb"\x93NUMPY", "a numpy array (.npy)", _ARRAYS),
+    (rb"PAR1\x15", "Parquet", "name it .parquet"),
+    (rb"SQLite format 3\x00", "an SQLite database", "export the table as CSV"),
+    (rb"%PDF-", "a PDF document", "export the text"),
+    (rb"\s*(?i:<!doctype html)", "an HTML page", "download the file itself, perhaps by its raw link"),
+)
+
+
+def foreign_content(head: bytes) -> str | None:
+    """Return what a file is that begins with these bytes, and what to do; None for lines of text.
+
+    ``head`` are the first 512 bytes or more; of a compressed file, those inside.
+
+    >>> foreign_content(b"%PDF-1.7"), foreign_content(b"the:0.5 :0.5")
+    ('a PDF document: export the text', None)
+    """
+    matches = (f"{what}: {advice}" for start, what, advice in CONTENTS if re.match(start, head, re.DOTALL))
+    return next(matches, None)

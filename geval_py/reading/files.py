@@ -7,6 +7,7 @@ opened: into memory or, from MAX_KEPT_BYTES on, into a temporary file. Nothing b
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import stat
@@ -15,12 +16,11 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TypeAlias
+from typing import IO, Literal, TypeAlias, cast
 
-from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError
+from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
 from geval_py.reading import remote
-from geval_py.reading.compression import COMPRESSED_ENDINGS
-from geval_py.reading.remote import Kind
+from geval_py.reading.compression import COMPRESSED_ENDINGS, Opened, foreign_content, unpacked
 from geval_py.text import named
 
 Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, several in a piece
@@ -37,7 +37,7 @@ FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands befo
 MAX_KEPT_BYTES = 64 << 20  # of a file that is kept in memory
 MAX_COPIED_BYTES = 20 * 10**9  # of standard input, a pipe or an address
 CHUNK_BYTES = 1 << 16  # read at once from a pipe
-_REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
+_ADDRESS = r"(?i)[a-z][a-z0-9+.-]+://"
 _unfinished: set[str] = set()  # temporary files that may exist
 
 
@@ -60,7 +60,7 @@ class File:
         self.is_utf8 = True  # as far as the first bytes show
         self.ends_in_newline = True
         self.lines: int | None = None  # as counted, without a header
-        self.is_plain = False  # the content in memory is decompressed
+        self._is_plain = False  # the content in memory is decompressed
         self._data, self._path = data, None if data is not None or convert is not None else _regular_path(name)
         self._state: FileState | None = None
 
@@ -83,7 +83,7 @@ class File:
     @property
     def is_in_no_folder(self) -> bool:
         """Whether the name is not that of a local file, beside which others may lie."""
-        return self.name == STANDARD_INPUT or is_web(self.name) or (self._path is None and self.convert is None)
+        return not is_path(self.name) or (self._path is None and self.convert is None)
 
     def admitted(self) -> str | bytes:
         """Return the path of the local file, or its bytes, after it was copied and converted if need be.
@@ -102,25 +102,55 @@ class File:
             return self._data
         return self._path or self.name
 
-    def hold(self, data: bytes) -> None:
-        """Keep the decompressed content."""
-        self._data, self.is_plain = data, True
+    def open(self) -> Opened:
+        """Open the file for its decompressed bytes, and keep them in memory if it is to keep its content.
+
+        Raises UnreadableFileError, also if the file is not as it was when it was opened first, TooLargeError,
+        CorruptFileError, and UnsupportedEncodingError for another content than lines.
+        """
+        source, stored = self.admitted(), None
+        try:
+            stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
+            self.check_state(stored)
+            opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
+            if content := foreign_content(opened.stream.peek(1)):
+                what = "Line 1: Unexpected data in"
+                raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
+            if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
+                return opened
+            data = opened.stream.read(MAX_KEPT_BYTES + 1)
+            if len(data) > MAX_KEPT_BYTES:
+                return unpacked(stored, self.name, self.max_bytes)
+            self.check_state(stored)
+            stored.close()
+        except BaseException as error:
+            if stored is not None:
+                stored.close()
+            if isinstance(error, OSError | ValueError):
+                raise unreadable(self.name, error) from error
+            raise
+        self._data, self._is_plain = data, True
+        stored = io.BytesIO(data)
+        return Opened(io.BufferedReader(cast(io.RawIOBase, stored)), stored, len(data), None)
+
+    def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
+        """Raise UnreadableFileError if the file is not as it was when it was opened first."""
+        if isinstance(stored, io.FileIO):
+            with naming(self.name):
+                state = state_of(os.fstat(stored.fileno()))
+            self._state = self._state or state
+            if self._state != state:
+                raise changed(self.name)
 
     def release(self) -> None:
         """Forget a content that can be read again."""
         if self._path is not None:
-            self._data, self.is_plain = None, False
-
-    def check_state(self, state: FileState) -> None:
-        """Raise UnreadableFileError if the file is not as it was when it was opened first."""
-        self._state = self._state or state
-        if self._state != state:
-            raise changed(self.name)
+            self._data, self._is_plain = None, False
 
 
 def _regular_path(name: str) -> str | None:
     """Return the path of a local file, also of one that is missing, whose error comes when it is opened."""
-    if name == STANDARD_INPUT or is_address(name):
+    if not is_path(name):
         return None
     with suppress(OSError, ValueError):
         mode = os.stat(name).st_mode
@@ -216,22 +246,17 @@ def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
 
 
 def is_address(path: str) -> bool:
-    """Whether a name is an address rather than a path: of http(s), or of a scheme for fsspec.
+    """Whether a name is an address rather than a path: of http(s), or of a scheme for fsspec; nothing lies beside it.
 
     >>> is_address("s3://runs/out.tsv"), is_address("https://example.org/out.tsv"), is_address("out.tsv")
     (True, True, False)
     """
-    return is_web(path) or is_remote(path)
+    return "://" in path and re.match(_ADDRESS, path) is not None
 
 
-def is_web(path: str) -> bool:
-    """Whether a name is an http(s) address, where nothing can be looked for."""
-    return path[:8].lower().startswith(("http://", "https://"))
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path has a scheme for fsspec: any but http(s)."""
-    return "://" in path and re.match(_REMOTE, path) is not None
+def is_path(name: str) -> bool:
+    """Whether a name is a path, and neither standard input nor an address."""
+    return name != STANDARD_INPUT and not is_address(name)
 
 
 def find_file(path: str) -> str | None:
@@ -250,7 +275,7 @@ def find_file(path: str) -> str | None:
 
 def twins_note(path: str) -> str | None:
     """Return a note on a file beside others that differ in their compression alone; None without others."""
-    if is_address(path):
+    if not is_path(path):
         return None
     name = name_of(path)
     others = [
@@ -271,13 +296,12 @@ def _newest(paths: Iterable[str]) -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether anything exists at a path.
+    """Whether anything exists at a path, or the name is none; standard input and addresses are not looked for.
 
-    Raises UnreadableFileError for a broken link, in a folder that may not be entered, and if a remote file system
-    does not answer.
+    Raises UnreadableFileError for a broken link, and in a folder that may not be entered.
     """
-    if is_remote(path):
-        return remote.kind_at(path) is not None
+    if not is_path(path):
+        return True
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -301,47 +325,25 @@ def join(folder: str, path: str) -> str:
     >>> join("dev-0", "out.tsv"), join("dev-0", "s3://runs/out.tsv")
     ('dev-0/out.tsv', 's3://runs/out.tsv')
     """
-    return path if is_address(path) else os.path.join(folder, path)
+    return os.path.join(folder, path) if is_path(path) else path
 
 
 def absolute(path: str) -> str:
     """Return a path that does not depend on the current folder; an address stays as it is."""
-    return path if is_address(path) else os.path.abspath(path)
+    return os.path.abspath(path) if is_path(path) else path
 
 
-def is_folder(path: str) -> bool:
-    """Whether a folder exists; raises UnreadableFileError if a remote file system does not answer."""
-    return remote.kind_at(path) == "directory" if is_remote(path) else os.path.isdir(path)
-
-
-def is_regular(path: str) -> bool:
-    """Whether a regular file exists; raises as :func:`is_folder`."""
-    return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
-
-
-def names_in(folder: str, kind: Kind | None = None) -> list[str]:
+def names_in(folder: str, kind: Literal["file", "directory"] | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
-    if is_remote(folder):
-        return remote.names_in(folder, kind)
-    with naming(folder):
-        if kind is None:
-            return os.listdir(folder)
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if (entry.is_dir() if kind == "directory" else entry.is_file())]
+    with naming(folder), os.scandir(folder) as entries:
+        return [one.name for one in entries if kind is None or (one.is_file() if kind == "file" else one.is_dir())]
 
 
 def matching_files(folder: str, pattern: str) -> list[str]:
-    """Return the files that match a pattern relative to a folder, such as ``runs/out-*.tsv``.
-
-    In a remote path only the last part may be a pattern.
-    """
-    from fnmatch import filter as matching
+    """Return the files that match a pattern relative to a folder, such as ``runs/out-*.tsv``."""
     from glob import escape, glob
 
-    if not is_remote(join(folder, pattern)):
-        return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
-    place, last = os.path.split(join(folder, pattern))
-    return [os.path.join(place, name) for name in matching(names_in(place, "file"), last)] if is_folder(place) else []
+    return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
 
 
 def name_of(name: str) -> str:

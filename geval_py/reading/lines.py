@@ -12,19 +12,16 @@ import os
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import compress
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
-from geval_py.reading.compression import MAGIC_BYTES, Decompressed, compression_of
-from geval_py.reading.files import MAX_KEPT_BYTES, File, changed, naming, state_of, unreadable
-from geval_py.reading.foreign import foreign_content
+from geval_py.reading.compression import READ_AHEAD_BYTES
+from geval_py.reading.files import File, changed, naming, unreadable
 
 Bytes: TypeAlias = bytes | memoryview
 ReadAt: TypeAlias = Callable[[int, int], Bytes]  # reads so many bytes from an offset on, or fewer
 
 BLOCK_BYTES = 1 << 19
-READ_AHEAD_BYTES = 1 << 16
 LF = 0x0A
 DEFAULT_MAX_BYTES = 20 * 10**9  # that a file from a stranger may unpack to
 MAX_LINE_BYTES = 256_000_000  # a decompression bomb of one line would otherwise fill the memory
@@ -46,46 +43,16 @@ class LineReader(AbstractContextManager["LineReader"]):
         self.file = file if isinstance(file, File) else File(file)
         if max_bytes is not None:
             self.file.max_bytes = max_bytes
-        self.path, self.header, self.max_bytes = self.file.name, header, self.file.max_bytes
+        self.path, self.header = self.file.name, header
         self.has_byte_order_mark = False
         self._skipped = b""  # a byte order mark, and a header line
         self._lines, self._taken = b"", 0  # what take() has read, and how much of it was taken
-        content = self.file.admitted()
-        with naming(self.path):
-            self._stored: io.FileIO | io.BytesIO
-            self._stored = io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb", buffering=0)
-        self._data = content if isinstance(content, bytes) else None
+        self._stream, self._stored, self.size, self.compression = self.file.open()
         try:
-            self._open()
             self._start()
         except BaseException:
             self._stored.close()
             raise
-
-    def _open(self) -> None:
-        """Set the stream of decompressed bytes; keep the content in memory if the file is to keep it."""
-        with naming(self.path):
-            head = self._stored.read(MAGIC_BYTES)
-            self._stored.seek(0)
-            self.size = os.fstat(self._stored.fileno()).st_size if self._data is None else len(self._data)
-            self._check_state()
-        compression = None if self.file.is_plain else compression_of(head)
-        self.compression = compression.name if compression else None
-        stream: io.RawIOBase | io.BytesIO = self._stored
-        if compression:
-            stream = Decompressed(self._stored, compression, self.path, self.max_bytes)
-        self._stream = io.BufferedReader(stream, READ_AHEAD_BYTES)
-        if self.file.keep and not self.file.is_plain and self.size <= MAX_KEPT_BYTES:
-            data = self._read(self._stream.read, MAX_KEPT_BYTES + 1)
-            if len(data) > MAX_KEPT_BYTES:
-                self._stream = io.BufferedReader(_Continued(data, self._stream), READ_AHEAD_BYTES)
-                return
-            self._check_state()
-            self.file.hold(data)
-            self._stored.close()
-            self._data, self.compression, self.size = data, None, len(data)
-            self._stored = io.BytesIO(data)
-            self._stream = io.BufferedReader(self._stored, READ_AHEAD_BYTES)
 
     def _start(self) -> None:
         """Skip the byte order mark and the header line."""
@@ -96,10 +63,8 @@ class LineReader(AbstractContextManager["LineReader"]):
             has_nuls = b"\0" in head + following  # the first NUL may be in the line end
         else:
             has_nuls = b"\0" in head and head.count(b"\0") >= NUL_SHARE * len(head)
-        content = foreign_content(head + following)
-        if content or has_nuls:
-            what, reason = "Line 1: Unexpected data in", f"it is {content}" if content else IN_UTF_16
-            raise UnsupportedEncodingError(path=self.path, what=what, reason=reason)
+        if has_nuls:
+            raise UnsupportedEncodingError(path=self.path, what="Line 1: Unexpected data in", reason=IN_UTF_16)
         try:
             codecs.getincrementaldecoder("utf-8")().decode(head + following)
         except UnicodeDecodeError:
@@ -130,20 +95,15 @@ class LineReader(AbstractContextManager["LineReader"]):
         """
         if self.compression is not None:
             return None
-        if self._data is not None:
-            view = memoryview(self._data)
+        if isinstance(self._stored, io.BytesIO):
+            view = memoryview(self._stored.getvalue())
             return lambda size, offset: view[offset : offset + size]
         descriptor = self._stored.fileno()
         return (lambda size, offset: os.pread(descriptor, size, offset)) if hasattr(os, "pread") else None
 
-    def _check_state(self) -> None:
-        if self._data is None:
-            with naming(self.path):
-                self.file.check_state(state_of(os.fstat(self._stored.fileno())))
-
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file was changed since it was opened."""
-        self._check_state()
+        self.file.check_state(self._stored)
 
     def __exit__(self, *exc: object) -> None:
         self._stored.close()
@@ -204,21 +164,6 @@ class LineReader(AbstractContextManager["LineReader"]):
             raise unreadable(self.path, error) from error
 
 
-class _Continued(io.RawIOBase):
-    """Bytes that were read, and then the rest of the stream that they came from."""
-
-    def __init__(self, head: bytes, rest: IO[bytes]) -> None:
-        self._head, self._rest = io.BytesIO(head), rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # a writable buffer; typeshed has no public name for it
-        data = self._head.read(len(buffer)) or self._rest.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
 def end_of_lines(data: Bytes, start: int, lines: int) -> tuple[int, int]:
     """Return where the next ``lines`` lines end, or the data, and how many lines there are."""
     data = bytes(data)
@@ -269,19 +214,11 @@ def first_name(header: Sequence[str]) -> str | None:
     return next(iter(header), None)
 
 
-def read_lines(
-    file: File | str, *, header: str | None = None, max_bytes: int | None = None, chosen: Sequence[int] | None = None
-) -> Generator[str]:
-    """Yield the decoded lines of a file, or those whose flag in ``chosen``, a number for each line, is not 0."""
-    stop = 0
+def read_lines(file: File | str, *, header: str | None = None, max_bytes: int | None = None) -> Generator[str]:
+    """Yield the decoded lines of a file."""
     with LineReader(file, header=header, max_bytes=max_bytes) as reader:
         while block := reader.block(READ_AHEAD_BYTES):
-            if chosen is None:
-                yield from decode_lines(block)
-                continue
-            start, stop = stop, stop + block.count(b"\n")
-            if any(chosen[start:stop]):
-                yield from compress(decode_lines(block), chosen[start:stop])
+            yield from decode_lines(block)
         reader.check_unchanged()
 
 

@@ -2,37 +2,42 @@
 
     schemes ──> columns of line statistics, of all lines or of some ──> scores
 
-Metrics that need the same column share it.
+Metrics that need the same column share it. At the end are the notes on an evaluation: what a user should know of its
+scores, said once for the command, Python and pages.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
-from geval_py.reading.config import Task
+from geval_py.reading.config import CONFIG_FILE, Task
+from geval_py.reading.files import File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
-from geval_py.reading.splits import Split, read_vocabulary
-from geval_py.scoring.blocks import Block, Progress, map_blocks
-from geval_py.scoring.metrics import column_of, find_metric
-from geval_py.scoring.metrics.base import LineStatistics, Metric, StatisticsColumn, extended
-from geval_py.scoring.notes import notes_of
+from geval_py.reading.splits import Split, answers_in, read_vocabulary
+from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks
+from geval_py.scoring.metrics.base import LineStatistics, Metric, StatisticsColumn, column_of, extended, find_metric
 from geval_py.scoring.scores import Evaluation, Score, without_faults
-from geval_py.text import visible
+from geval_py.tables.numbers import counted
+from geval_py.text import named, visible
 
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
     from geval_py.scoring.selection import Choice, SelectedLines
 
+SAMPLED_LINES = 100  # in which the first line far above one is looked for
+KEPT_ENDING = ".tuning.json"  # of the parameters beside an output that geval tune or geval mix wrote
+
 Named: TypeAlias = tuple[EvaluationScheme, Metric]  # a scheme, and its metric
-Watch: TypeAlias = Callable[[Output], AbstractContextManager[Progress]]  # shows the progress on an output
 
 
 def evaluate_split(
@@ -42,21 +47,21 @@ def evaluate_split(
     *,
     keep: bool = False,
     vocabulary: frozenset[str] = frozenset(),
-    watch: Watch | None = None,
+    watch: ProgressOf | None = None,
     **how: Any,
 ) -> Iterator[Evaluation]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
 
     An output that is at fault, or of which a filter selects no line, has errors; other errors are raised. Outputs
     whose texts are needed later are to be told to ``keep`` them. The ``vocabulary`` is by default the task's.
-    ``watch`` returns a progress callback for an output; for the other arguments and the errors see
+    ``watch`` returns a progress callback for an output's name; for the other arguments and the errors see
     :func:`score_output`.
     """
     schemes = select_schemes(task) if schemes is None else schemes
     vocabulary = vocabulary or vocabulary_for(schemes, task)
     for output in split.outputs:
         output.file.keep = output.file.keep or keep
-        with nullcontext() if watch is None else watch(output) as progress:
+        with nullcontext() if watch is None else watch(output.name) as progress:
             try:
                 evaluation = score_output(split, output, schemes, vocabulary, progress=progress, **how)
             except (DataError, SchemeError) as error:
@@ -204,7 +209,7 @@ def _read_tables(
     progress: Progress | None,
 ) -> tuple[dict[StatisticsColumn, LineStatistics], int]:
     """Read the files once: return the statistics of all lines and their number, and show each line to selections."""
-    work = partial(score_block, columns, split.expected.name, output.path, by_line)
+    work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
     header, tables, lines = first_name(split.out_header), list[LineStatistics](), 0
     inputs = None
     if reads_input and split.input is not None:
@@ -354,3 +359,128 @@ def preparation_for(scheme: EvaluationScheme) -> Preparation | None:
     from geval_py.reading.preparation import preparation_of
 
     return preparation_of(scheme)
+
+
+# Notes
+
+
+def notes_of(evaluation: Evaluation, task: Task) -> tuple[str, ...]:
+    """Return the notes on an evaluation of a task: on its files, on how they were read, and on its scores."""
+    scores = [score for score in evaluation.scores if score.error is None]
+    if not scores:
+        return ()
+    return (
+        *_notes_on_task(evaluation, task),
+        *_notes_on_output(evaluation, scores),
+        *_notes_on_scores(evaluation, scores),
+    )
+
+
+def _notes_on_task(evaluation: Evaluation, task: Task) -> Iterator[str]:
+    split, scores = evaluation.split, evaluation.scores
+    if task.ignored:
+        path = os.path.join(task.directory, CONFIG_FILE)
+        yield f"{named(path)}: {', '.join(task.ignored)} ignored; no score depends on it"
+    others = [score.metric.name for score in scores if not score.metric.is_of_words and not score.metric.is_tokenised]
+    if task.tokenizer is not None and others:
+        yield f"--tokenizer {task.tokenizer} does not change {others[0]}, which is of the lines as they are"
+    if task.input_file is not None and split.input is None:
+        yield f"there is no file {named(task.input_file)}; the input is not needed here"
+    compared = any(score.metric.name == "CharMatch" and not score.scheme.text_flags for score in scores)
+    if split.input is not None and compared:
+        with closing(read_lines(split.input, header=first_name(split.in_header))) as lines:
+            columns = next(lines, "").count("\t") + 1
+        if columns > 1:
+            whole = f"CharMatch compares the whole line of {named(split.input.name)}, which has {columns} columns"
+            yield f"{whole}; `CharMatch:s<.*\\t><>` compares the last one alone"
+    yield from _notes_on_file(split.expected)
+
+
+def _notes_on_file(file: File) -> Iterator[str]:
+    if not file.is_utf8:
+        yield f"{named(file.name)} has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
+    if (twins := twins_note(file.name)) is not None:
+        yield twins
+    yield from (f"{named(file.name)}: {note}" for note in file.notes)
+
+
+def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:
+    """Yield notes on the file of the output, and on where it lies."""
+    split, output = evaluation.split, evaluation.output
+    yield from _notes_on_file(output.file)
+    yield from _notes_on_numbers(evaluation, scores)
+    if not output.file.ends_in_newline:
+        yield from _notes_on_last_line(evaluation)
+    if output.file.is_in_no_folder:
+        return
+    folder = os.path.dirname(absolute(output.file.name))
+    ours, theirs = os.path.realpath(os.path.dirname(split.expected)), os.path.realpath(folder)
+    if ours != theirs and os.path.dirname(ours) == os.path.dirname(theirs) and answers_in(folder):
+        answers = f"other answers than {named(split.expected.name)}, with which it was scored"
+        yield f"{named(output.path)} lies beside {answers}; was -t {visible(os.path.basename(folder))} meant?"
+    how = "tuned" if "tuned" in output.parameters else "mixed" if "mix" in output.parameters else ""
+    if how and _set_derived_on(output.path) == split.name:
+        yield f"{named(output.path)} was {how} on these lines: on others it would score a little worse"
+
+
+def kept_path(path: str) -> str:
+    """Return the path of the parameters by which an output was tuned or mixed."""
+    return name_of(path).removesuffix(".tsv") + KEPT_ENDING
+
+
+def _set_derived_on(path: str) -> object:
+    """Return the test set on which the parameters of a tuned or mixed output were found; None if it is not known."""
+    with suppress(OSError, ValueError, RecursionError), open(kept_path(path), encoding="utf-8") as file:
+        kept = json.load(file)
+        return kept.get("test") if isinstance(kept, dict) else None
+    return None
+
+
+def _notes_on_numbers(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:
+    """Yield how many lines have numbers that are neither probabilities nor logarithms, and advice."""
+    table = max((score.statistics for score in scores), key=lambda table: table.far_above_one)
+    if not table.far_above_one:
+        return
+    from geval_py.reading.wordprobs import UNKNOWN_NUMBERS, far_above_one_note, number_advice, parse_line
+
+    advice, output = UNKNOWN_NUMBERS, evaluation.output
+    # A line that no flag selects may be malformed.
+    header = first_name(evaluation.split.out_header)
+    with suppress(MalformedLineError), closing(read_lines(output.file, header=header)) as texts:
+        samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
+        advice = next((number_advice(one.words, one.values) for one in samples), advice)
+    yield f"{named(output.path)}: {far_above_one_note(table.far_above_one, table.lines)}; {advice}"
+
+
+def _notes_on_last_line(evaluation: Evaluation) -> Iterator[str]:
+    """Yield a note on a last line without a line end that has fewer entries than all others."""
+    with closing(read_lines(evaluation.output.file, header=first_name(evaluation.split.out_header))) as lines:
+        entries = [line.count(" ") for line in lines]
+    if len(entries) > 1 and entries[-1] < min(entries[:-1]):
+        few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"
+        yield f"{named(evaluation.output.path)}: {few}: the file may be cut off"
+
+
+def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[str]:
+    tables = [score.statistics for score in scores]
+    if count := max(table.out_of_vocabulary for table in tables):
+        lines = tables[0].lines
+        where = "the vocabulary" if count < lines else "a vocabulary (name one with --vocabulary FILE)"
+        yield (
+            f"{count} of {counted(lines, 'expected word')} {'is' if count == 1 else 'are'} not in {where}; "
+            "if the output does not list such a word, its loss is infinite"
+        )
+    infinite = [table for table in tables if table.infinite]
+    for count, lines in dict.fromkeys((table.infinite, table.lines) for table in infinite):
+        yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
+    for score in scores:
+        nothing = score.metric.uninformed_value
+        if nothing is None or score.line_numbers is not None or score.statistics.infinite:
+            continue
+        is_worse = (score.value > nothing) == (score.metric.direction == "lower")
+        if is_worse and not math.isclose(score.value, nothing):
+            figures = f"{score.name} is {score.value:.6g}, and {nothing:.6g} for `:1` on each line"
+            note = f"{named(evaluation.output.path)}: {figures}: no guess at all would be better"
+            advice = "\n  the lines may have another order than in.tsv, or words unlike the answers: see geval check"
+            yield note if score.statistics.far_above_one else note + advice
+            return

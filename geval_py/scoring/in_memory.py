@@ -13,7 +13,6 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.splits import Split
 from geval_py.scoring import evaluate
 from geval_py.scoring.encoding import encoded_texts, reference_texts
-from geval_py.scoring.notes import notes_of
 from geval_py.scoring.scores import Evaluation
 from geval_py.scoring.writing import is_predictions, prediction_lines
 
@@ -35,7 +34,7 @@ def score_lists(
     split = split_from_lists(predictions, references, inputs, name, are_words=are_words)
     if are_arrays and all(metric.bits and not scheme.flags for scheme, metric in schemes):
         evaluation = _score_arrays(split, predictions, references, schemes)
-        evaluation.notes = notes_of(evaluation, task)
+        evaluation.notes = evaluate.notes_of(evaluation, task)
     else:
         (evaluation,) = evaluate.evaluate_split(task, split, schemes, keep=True, vocabulary=vocabulary)
     if split.input is not None and evaluation.has_scores:

@@ -1,12 +1,12 @@
-"""Output formats: one registry, FORMATS, for every command that has ``--format``.
+"""Output formats, for every command that has ``--format``.
 
-A command returns a value with the methods of :class:`Tabular`; ``FORMATS[name](value)`` yields its text. A new format
-is one entry in FORMATS: every command then takes its name, and shows it in its help.
+A command returns a value with the methods of :class:`Tabular`, and each format is one of these. A new format is a
+method and its name in FORMATS: every command then takes it, and shows it in its help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from geval_py.tables.escapes import html_text, json_list_text, json_text, latex_text, markdown_text
@@ -65,6 +65,18 @@ class Tabular:
             return
         yield from table.text() if width is None else table.terminal(width)
         yield from fitted(["", *legend] if legend else [], width)
+
+    def json(self, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None) -> Iterator[str]:
+        """Write the JSON document, with the version and other fields ``before`` and ``after`` the value's own."""
+        document = {"version": __version__, **(before or {})} | self.to_dict() | {**(after or {})}
+        if self.list_name:
+            yield from json_list_text(document, self.list_name, self.to_dicts())
+        else:
+            yield json_text(document)
+
+    def csv(self) -> Iterator[str]:
+        """Write the table for programs as CSV."""
+        return self.records().csv()
 
     def markdown(self) -> Iterator[str]:
         """Write a Markdown table, and below it the legend and the notes."""
@@ -199,27 +211,7 @@ class Result(Tabular):
         yield from rows
 
 
-def _json(
-    value: Tabular, before: Mapping[str, Any] | None = None, after: Mapping[str, Any] | None = None, **_: object
-) -> Iterator[str]:
-    """Write the JSON document of a value; its first key is the version."""
-    document = {"version": __version__, **(before or {})} | value.to_dict() | {**(after or {})}
-    if value.list_name:
-        yield from json_list_text(document, value.list_name, value.to_dicts())
-    else:
-        yield json_text(document)
-
-
-# Each takes a value and, as keywords, the ``width`` of a terminal, the ``caption`` and the ``label`` of LaTeX, and
-# fields that a JSON document has ``before`` and ``after`` the value's own.
-FORMATS: dict[str, Callable[..., Iterable[str]]] = {
-    "text": lambda value, width=None, **_: value.text(width),
-    "json": _json,
-    "csv": lambda value, **_: value.records().csv(),
-    "markdown": lambda value, **_: value.markdown(),
-    "latex": lambda value, caption=None, label=None, **_: value.latex(caption, label),
-    "html": lambda value, **_: value.html(),
-}
+FORMATS = ("text", "json", "csv", "markdown", "latex", "html")  # methods of Tabular
 ENDINGS = {"md": "markdown", "tex": "latex", "xml": "junit"}  # of formats with another name than their files' ending
 FOR_PEOPLE = ("text", "markdown", "latex", "html")  # the others are for programs: all digits
 UNSIGNED = ("text", "markdown", "html")  # the others have signatures, which cost time

@@ -12,7 +12,8 @@ from geval_py.errors import ExistingFileError, MissingFileError
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import Task, config_task, words_of
 from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.metrics import METRICS, find_metric
+from geval_py.scoring.metrics.base import find_metric
+from geval_py.scoring.metrics.registry import METRICS
 
 FILES = [
     ".gitignore", "README.md", "config.txt", "in-header.tsv", "out-header.tsv", "train/in.tsv", "train/expected.tsv",

@@ -16,7 +16,7 @@ from geval_py.checking.rules import RULES_BY_CODE
 from geval_py.cli import completion, sample
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
 from geval_py.cli.suggestions import OTHER_COMMANDS, SYNONYMS
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from resampled import column
 
 from geval_py import compare, score
 from geval_py.explaining.statistics import optimism, sample_of
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
 

@@ -13,7 +13,7 @@ from geval_py import UsageError, evaluate
 from geval_py.explaining import statistics as engine
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.statistics import bootstrap_weights, sample_of, swap_weights
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOSSES = st.lists(st.floats(0, 50) | st.just(math.inf), min_size=1, max_size=20)

@@ -23,7 +23,7 @@ from geval_py.explaining.statistics import (
     sample_of,
     spread_of_mean,
 )
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
 LOG_LOSS, PERPLEXITY, ACCURACY = (METRICS[name] for name in ("LogLossHashed", "PerplexityHashed", "Accuracy"))

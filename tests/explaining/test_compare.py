@@ -19,8 +19,8 @@ from geval_py import UsageError, compare, evaluate
 from geval_py.errors import LineCountError
 from geval_py.explaining import statistics
 from geval_py.reading.outputs import Output, unique_names
-from geval_py.scoring.metrics import METRICS
 from geval_py.scoring.metrics.base import LineStatistics
+from geval_py.scoring.metrics.registry import METRICS
 
 WORDS = "abcdefghij"
 LINES = 40

@@ -7,7 +7,7 @@ import pytest
 from resampled import column, interval
 
 from geval_py.explaining.statistics import MANY
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 
 @pytest.mark.parametrize("infinite", [1, 2, 3, 4, 5])

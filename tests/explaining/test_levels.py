@@ -8,7 +8,7 @@ from resampled import column
 
 from geval_py.explaining.significance import holm
 from geval_py.explaining.statistics import against_baseline, pair_p_values, sample_of
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
 LONG = pytest.param(1000, marks=pytest.mark.long)

@@ -20,7 +20,7 @@ from geval_py.explaining.statistics import (
     pair_p_values,
     sample_of,
 )
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
 RNG = np.random.default_rng(1)

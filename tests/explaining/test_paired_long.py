@@ -7,7 +7,7 @@ from scipy import stats
 
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.statistics import against_baseline, pair_p_values, sample_of
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 pytestmark = pytest.mark.long
 

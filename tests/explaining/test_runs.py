@@ -10,7 +10,7 @@ from resampled import column, ranked
 from scipy import stats
 
 from geval_py import UsageError, compare, evaluate, score
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 LOG_LOSS = METRICS["LogLossHashed"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from geval_py.reading.foreign import foreign_content
+from geval_py.reading.compression import foreign_content
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 KEY = b"SHA256E-s12345--4d7a2146.tsv"

@@ -15,7 +15,7 @@ from geval_py.reports import panels
 from geval_py.reports.charts import GOOD, SOFT, ChartRow
 from geval_py.reports.page import page
 from geval_py.reports.report import Report
-from geval_py.scoring.metrics import METRICS
+from geval_py.scoring.metrics.registry import METRICS
 
 RULED_WITHOUT_LINES = {"NMI", "Pearson", "Spearman"}
 OF_EACH_KIND = {"Accuracy", "MultiLabel-F1", "Spearman", "RMSE", "WER", "MAP", "ChoiceLogLoss"}

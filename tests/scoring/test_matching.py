@@ -15,7 +15,7 @@ from profiles import examples
 from scorers import error, score, statistics_of
 
 from geval_py.errors import SchemeError
-from geval_py.scoring.metrics import METRICS, find_metric
+from geval_py.scoring.metrics.base import find_metric
 from geval_py.scoring.metrics.matching import (
     MATCHINGS,
     distance,
@@ -24,7 +24,7 @@ from geval_py.scoring.metrics.matching import (
     number_in,
     without_label,
 )
-from geval_py.scoring.metrics.registry import MAX_PREFIXES, geval_name
+from geval_py.scoring.metrics.registry import MAX_PREFIXES, METRICS, geval_name
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))
 DATA = Path(__file__).parent.parent / "data/matched-metrics.jsonl.xz"

@@ -21,11 +21,11 @@ from sklearn.metrics import f1_score, normalized_mutual_info_score
 from geval_py.errors import SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
 from geval_py.scoring.evaluate import preparation_for
-from geval_py.scoring.metrics import METRICS, column_of, find_metric
+from geval_py.scoring.metrics.base import column_of, find_metric
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.columns import probable_labels
 from geval_py.scoring.metrics.labels import calibration, fitted
-from geval_py.scoring.metrics.registry import FAMILIES
+from geval_py.scoring.metrics.registry import FAMILIES, METRICS
 from geval_py.scoring.metrics.tags import Entity, entities_of
 from geval_py.scoring.metrics.translation import bleu, bleu_row, error_rate
 

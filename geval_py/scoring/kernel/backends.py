@@ -35,6 +35,7 @@ __all__ = [  # the functions of a backend
     "score_lines", "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
+WRAPPED = ("TokenTable", "read_guesses", "rewrite_lines", "score_lines")  # functions of C++, by native.py
 PYTHON = ("reference", "profile", "tokens", "rewriting", "packed_words")  # the last one imports numpy
 
 
@@ -50,7 +51,7 @@ def choose_backend() -> Literal["native", "python"]:
     if forced == "python":
         return "python"
     try:
-        import_module("geval_py.scoring.kernel.native")
+        import_module("geval_py.scoring.kernel._native")
     except ModuleNotFoundError as error:  # it was not built
         if forced == "native":
             message = f"{VARIABLE} is native, but the native kernel was not built with this package"
@@ -68,7 +69,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         """Return a function of the chosen backend."""
         if name in __all__:
-            for module in ("native",) if choose_backend() == "native" else PYTHON:
+            native = ("native" if name in WRAPPED else "_native",)
+            for module in native if choose_backend() == "native" else PYTHON:
                 functions = import_module(f"geval_py.scoring.kernel.{module}")
                 if hasattr(functions, name):
                     return getattr(functions, name)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -18,7 +19,6 @@
 #include <string>
 #endif
 
-#include "powers_of_five.hpp"
 #include "text.hpp"
 #include "wide.hpp"
 
@@ -66,6 +66,29 @@ inline const char* read_digits(const char* p, std::uint64_t& value) {
 constexpr double EXACT_POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                           1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+constexpr int MIN_EXPONENT = -64;
+
+// The 128 most significant bits of 5^0, 5^-1, … 5^-64, the first of which is set. As in the paper below, they are rounded
+// up where 5^n fits into 64 bits, and down beyond.
+constexpr std::array<Wide, 1 - MIN_EXPONENT> make_powers_of_five() {
+    std::array<Wide, 1 - MIN_EXPONENT> powers{};
+    std::uint64_t words[8] = {std::uint64_t{1} << 31};  // of 32 bits, the highest first; the last four are for precision
+    for (std::size_t n = 0; n < powers.size(); ++n) {
+        powers[n] = {(words[2] << 32 | words[3]) + (n > 0 && n < 28), words[0] << 32 | words[1]};
+        std::uint64_t remainder = 0;
+        for (std::uint64_t& word : words) {
+            word |= remainder << 32;
+            remainder = word % 5;
+            word /= 5;
+        }
+        while (!(words[0] >> 31))
+            for (std::size_t i = 0; i < 8; ++i) words[i] = (words[i] << 1 & 0xffffffffu) | (i < 7 ? words[i + 1] >> 31 : 0);
+    }
+    return powers;
+}
+
+constexpr std::array<Wide, 1 - MIN_EXPONENT> POWERS_OF_FIVE = make_powers_of_five();
+
 // digits * 10^exponent for MIN_EXPONENT <= exponent <= 0, correctly rounded: D. Lemire, "Number parsing at a
 // gigabyte per second", Software: Practice and Experience 51 (2021), section 5. In this range 128 bits of the power
 // are always enough (N. Mushtak and D. Lemire, "Fast number parsing without fallback", 2023).
@@ -75,7 +98,7 @@ inline double scale(std::uint64_t digits, int exponent) {
     if (digits < (std::uint64_t{1} << 53) && exponent >= -22)
         return static_cast<double>(static_cast<std::int64_t>(digits)) / EXACT_POWERS_OF_TEN[-exponent];
     int shift = leading_zeros(digits);
-    const Wide& power = POWERS_OF_FIVE[-exponent];
+    const Wide& power = POWERS_OF_FIVE[static_cast<std::size_t>(-exponent)];
     Wide product = multiply(digits << shift, power.high);
     if ((product.high & 0x1ff) == 0x1ff) {
         Wide more = multiply(digits << shift, power.low);
