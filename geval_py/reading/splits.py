@@ -275,14 +275,14 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     if os.path.isdir(path):
         return
     hint, challenge = "", os.path.dirname(absolute(path))
-    arguments: tuple[str, ...] = ()
+    sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
         try:
             sets = [one for one in sets_in(challenge) if _has_data(join(challenge, one))]
-            hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
+            hint = f"there are {some_of(sets)}; choose one with" if sets else ""
         except UnreadableFileError as error:
             hint = str(error)
-    raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
+    raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ())
 
 
 def sets_in(directory: str) -> list[str]:
