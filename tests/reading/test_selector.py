@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import Challenge, evaluate
-from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
+from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.selector import SPACE, selected_file
 
