@@ -15,7 +15,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, TypeAlias, cast
 
 from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
@@ -167,8 +167,7 @@ def _pieces(name: str) -> Iterator[bytes]:
         return
     if name == STANDARD_INPUT and sys.stdin is None:
         raise UnreadableFileError(path=name, reason="it is closed")
-    with naming(name):
-        file: IO[bytes] = sys.stdin.buffer if name == STANDARD_INPUT else open(name, "rb")
+    with naming(name), nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else open(name, "rb") as file:
         while piece := file.read(CHUNK_BYTES):
             yield piece
 
