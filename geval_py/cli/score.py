@@ -9,13 +9,21 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, cluster_at, complain, note, note_outputs, show, show_error, show_notes
-from geval_py.errors import ConfigError, GevalError, LineCountError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import (
+    ConfigError,
+    DataError,
+    GevalError,
+    LineCountError,
+    MissingFileError,
+    SchemeError,
+    UsageError,
+)
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task, word_of
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
@@ -172,8 +180,9 @@ def blaming_config(task: Task) -> Iterator[None]:
     except (LineCountError, MissingFileError) as error:
         from geval_py.cli.help import where_outputs_are
 
-        for hint in where_outputs_are(task):
-            error.add_note(hint)
+        with suppress(DataError):
+            for hint in where_outputs_are(task):
+                error.add_note(hint)
         raise
 
 
