@@ -253,7 +253,7 @@ def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documen
 
     People see GEval's interval, by lines; if none are named, they are told which would widen it.
     """
-    from geval_py.explaining.documents import choose_documents, notes_on_intervals
+    from geval_py.explaining.documents import choose_documents, first_score, notes_on_intervals
 
     if not evaluations:
         return None
@@ -267,7 +267,7 @@ def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documen
         documents = None
     else:
         note(*dependence.notes("intervals are computed by document and are {} by line"))
-    note(*notes_on_intervals(documents, (evaluation.scores[0] for evaluation in evaluations)))
+    note(*notes_on_intervals(documents, map(first_score, evaluations)))
     return documents
 
 
