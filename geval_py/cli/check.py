@@ -204,10 +204,13 @@ def run_check(args: argparse.Namespace) -> int:
             raise UsageError(message="--diff shows lines, not a report: leave --format, --also and --statistics out")
     elif args.rest_mass is not None or args.no_backup:
         raise UsageError(message="--rest-mass and --no-backup go with --fix or --diff")
-    outputs = list(targets.find_targets(args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ()))
+    found = partial(targets.find_targets, args.paths or ["."], args.challenge, args.tests, args.alt_metrics or ())
+    outputs = list(found())
     failed = (args.fix or args.diff) and _fix(outputs, codes, args)
     if args.diff:
         return int(failed)
+    if args.fix:
+        outputs = list(found())  # what was read of them may be kept in memory
     report = check.check_targets(
         outputs,
         codes,

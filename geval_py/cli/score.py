@@ -9,13 +9,21 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from geval_py.cli.commands import parser_of
 from geval_py.cli.terminal import ProgressBar, cluster_at, complain, note, note_outputs, show, show_error, show_notes
-from geval_py.errors import ConfigError, GevalError, LineCountError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import (
+    ConfigError,
+    DataError,
+    GevalError,
+    LineCountError,
+    MissingFileError,
+    SchemeError,
+    UsageError,
+)
 from geval_py.reading.config import CONFIG_FILE, Settings, Task, config_task, word_of
 from geval_py.reading.outputs import by_accepted_names, own_names, unique_names
 from geval_py.reading.schemes import parse_schemes
@@ -172,8 +180,9 @@ def blaming_config(task: Task) -> Iterator[None]:
     except (LineCountError, MissingFileError) as error:
         from geval_py.cli.help import where_outputs_are
 
-        for hint in where_outputs_are(task):
-            error.add_note(hint)
+        with suppress(DataError):
+            for hint in where_outputs_are(task):
+                error.add_note(hint)
         raise
 
 
@@ -244,7 +253,7 @@ def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documen
 
     People see GEval's interval, by lines; if none are named, they are told which would widen it.
     """
-    from geval_py.explaining.documents import choose_documents, notes_on_intervals
+    from geval_py.explaining.documents import choose_documents, first_score, notes_on_intervals
 
     if not evaluations:
         return None
@@ -258,7 +267,7 @@ def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documen
         documents = None
     else:
         note(*dependence.notes("intervals are computed by document and are {} by line"))
-    note(*notes_on_intervals(documents, (evaluation.scores[0] for evaluation in evaluations)))
+    note(*notes_on_intervals(documents, map(first_score, evaluations)))
     return documents
 
 

@@ -123,6 +123,11 @@ def score_interval(score: Score, *, documents: Documents | None = None, **drawn:
     return intervals(sample, **drawn)[0]
 
 
+def first_score(evaluation: Evaluation) -> Score:
+    """Return the first score that is not an error."""
+    return next(score for score in evaluation.scores if score.error is None)
+
+
 def notes_on_intervals(documents: Documents | None, all_scores: Iterable[Score]) -> Iterator[str]:
     """Yield a note on a missing interval, on intervals by few lines, or by documents of which few large ones decide.
 
@@ -391,7 +396,7 @@ def _figures(evaluations: Sequence[Evaluation], values: Sequence[Array]) -> list
     first = evaluations[0].scores[0]
     if values:
         return [(of_file(column, first) for column in values)]
-    scores = [one.scores[0] for one in evaluations]
+    scores = list(map(first_score, evaluations))
     columns = [
         (score, figures) for score in scores for figures in sample_of(score.metric, [score.statistics]).line_figures()
     ]

@@ -14,7 +14,7 @@ import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, Literal, TypeAlias, cast
 
 from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
@@ -165,8 +165,7 @@ def _pieces(name: str) -> Iterator[bytes]:
         return
     if name == STANDARD_INPUT and sys.stdin is None:
         raise UnreadableFileError(path=name, reason="it is closed")
-    with naming(name):
-        file: IO[bytes] = sys.stdin.buffer if name == STANDARD_INPUT else open(name, "rb")
+    with naming(name), nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else open(name, "rb") as file:
         while piece := file.read(CHUNK_BYTES):
             yield piece
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import weakref
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -313,7 +314,8 @@ class LinesByPlace:
             ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == LF) + (offset + 1))
             offset += len(block)
         self._read_at: Any = reader.read_at
-        self._reader, self._ends = reader, array("q", np.concatenate(ends).tobytes())  # the reader has the file open
+        self._ends = array("q", np.concatenate(ends).tobytes())
+        weakref.finalize(self, reader.__exit__)  # which has the file open
 
     def __len__(self) -> int:
         return len(self._ends) - 1

@@ -244,7 +244,8 @@ def find_answers(path: str) -> str | None:
     folder, name = os.path.split(path)
     others = OTHER_FILES if name == EXPECTED_FILE else ()
     place = next(filter(None, map(find_file, (path, *(os.path.join(folder, other) for other in others)))), None)
-    if place is None and "#" in name and find_file(path.rpartition("#")[0]):
+    stem = path.rpartition("#")[0]
+    if place is None and "#" in name and not name_of(stem).endswith(".tsv") and find_file(stem):
         place = path
     if place is not None and not name_of(place).endswith(".tsv"):
         from geval_py.reading.answers import check_supported

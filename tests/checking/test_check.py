@@ -22,6 +22,7 @@ from geval_py.checking.rules import RULES, RULES_BY_CODE, Problem
 from geval_py.checking.targets import Target, find_targets
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
+from geval_py.reading.files import File
 from geval_py.reading.splits import locate
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 from geval_py.tables.numbers import counted
@@ -42,11 +43,11 @@ def check(tmp_path):
         known = {}
         if expected is not None:
             (tmp_path / "expected.tsv").write_bytes(expected)
-            known["expected"] = str(tmp_path / "expected.tsv")
+            known["expected"] = File(str(tmp_path / "expected.tsv"))
         for name in ("header", "header_is_skipped"):
             if name in options:
                 known[name] = options.pop(name)
-        problems = check_output(Target(output=str(path), **known), rules, **options)
+        problems = check_output(Target(File(str(path)), **known), rules, **options)
         return {problem.rule.code: problem for problem in problems}
 
     return run
@@ -162,7 +163,7 @@ FILES = [
     ("E106", GOOD.decode().encode("utf-16"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
     ("E106", GOOD.decode().encode("utf-16-be"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", GOOD),
     ("E106", GOOD.decode().encode("utf-32-le"), None, "it is UTF-16 or UTF-32 text; write it as UTF-8 (in PowerShell, with `Out-File -Encoding utf8`)", b"k\0a:0.5 :0.5\n"),
-    ("E106", gzip.compress(b"PK\x03\x04\x14" + b"\0" * 9 + GOOD), None, "it is a zip archive or a spreadsheet; unpack it, or save it as text (gzip may compress it)", b"PK\x03:0.5 :0.5\n"),
+    ("E106", gzip.compress(b"PK\x03\x04\x14" + b"\0" * 9 + GOOD), None, "it is a zip archive: unpack it", b"PK\x03:0.5 :0.5\n"),
     ("E106", bytes(range(256)), None, "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)", b"k\0:1\n"),
     ("W211", b"\xef\xbb\xbf" + GOOD, None, "the file begins with a byte order mark", GOOD + b"\xef\xbb\xbf" + GOOD),
     ("W223", b"a:-1 b:-2 :-2\n" * 3 + GOOD, None, "the numbers look like logarithms to base 2", b"a:-0.69 b:-1.39 :-1.39\n" * 4),
@@ -335,7 +336,7 @@ def test_a_mutated_output_is_scored_or_has_an_error_where_geval_names_it(tmp_pat
     files = dict(out_files=(str(folder / "out.tsv"),), expected_file=str(folder / "expected.tsv"))
     options = Task(**files, metrics=("LogLossHashed",))
     split = locate(options)
-    problems = check_output(Target(output=files["out_files"][0], expected=files["expected_file"]), ALL, max_places=0)
+    problems = check_output(Target(split.outputs[0].file, expected=split.expected), ALL, max_places=0)
     errors = [problem for problem in problems if problem.rule.severity == "error"]
     try:
         evaluate_output(split, split.outputs[0], select_schemes(options), frozenset())

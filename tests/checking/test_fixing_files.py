@@ -19,8 +19,7 @@ from geval_py.checking import fixes as fixing
 from geval_py.checking.fixes import fix_file, fix_line
 from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import rewriting
-from geval_py.reading.files import Source
-from geval_py.reading.lines import BLOCK_BYTES, read_lines
+from geval_py.reading.lines import BLOCK_BYTES, LineReader, read_lines
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -101,9 +100,8 @@ def test_compressed_as_before(output, kind):
     fixed = fix_file(str(path))
     assert fixed.changes == CHANGES
     assert DECOMPRESS[kind](path.read_bytes()) == AFTER
-    source = Source(str(path))
-    source.close()
-    assert source.compression == kind
+    with LineReader(str(path)) as reader:
+        assert reader.compression == kind
     assert DECOMPRESS[kind]((path.parent / "out.tsv.any.orig").read_bytes()) == BEFORE
 
 

@@ -7,6 +7,7 @@ from geval_py.checking.fixes import fix_file
 from geval_py.checking.rules import RULES
 from geval_py.checking.targets import Target
 from geval_py.checking.word_checks import SPECIAL_TOKENS
+from geval_py.reading.files import File
 
 OURS = {"W219", "W220", "W221"}
 ALL = [rule.code for rule in RULES]
@@ -21,9 +22,9 @@ def check(tmp_path):
         for name, words in (("expected", expected), ("training", train)):
             if words is not None:
                 (tmp_path / f"{name}.tsv").write_text("".join(f"{word}\n" for word in words))
-                known[name] = str(tmp_path / f"{name}.tsv")
+                known[name] = File(str(tmp_path / f"{name}.tsv"))
         (tmp_path / "out.tsv").write_text("".join(f"{line}\n" for line in lines))
-        found = check_output(Target(output=str(tmp_path / "out.tsv"), **known), ALL, **options)
+        found = check_output(Target(File(str(tmp_path / "out.tsv")), **known), ALL, **options)
         return {problem.rule.code: problem for problem in problem_codes(found)}
 
     return run
@@ -122,7 +123,7 @@ def test_fragments_are_not_added_to_words(check, tmp_path):
     line = "the:0.5 The:0.1 of:0.1 the:0.02 :0.28"
     check(*[line] * 5)
     output = str(tmp_path / "out.tsv")
-    (repeated,) = check_output(Target(output=output), ["W206"])
+    (repeated,) = check_output(Target(File(output)), ["W206"])
     assert repeated.fix == "Leave the fragments out (W221); --fix would add them to the words, and so does not."
     assert fix_file(output).changes == {}
     check(*[line.replace("of", "the")] * 5)  # three of a word

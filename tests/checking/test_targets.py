@@ -46,7 +46,7 @@ def found(*words, **options):
     return [
         f"{target.path}: {target.summary}"
         if isinstance(target, Problem)
-        else " ".join(filter(None, (target.output, target.expected, target.input)))
+        else " ".join(file.name for file in (target.file, target.expected, target.input) if file)
         for target in find_targets(words, **options)
     ]
 
@@ -172,7 +172,7 @@ def test_answers_that_were_not_fetched_are_said(folder, geval):
         0,
         "no problems in 1 file\n",
         "geval: note: checked without a file of the test set: Cannot read "
-        f"`{folder}/real/dev-0/expected.tsv`: it is a link to `.git/annex/objects/x`, which is not there\n"
+        f"`{folder}/real/dev-0/expected.tsv`: its content is not here: run git annex get expected.tsv\n"
         f"geval: note: the rules of word gaps apply, since `{folder}/real/config.txt` is not there\n",
     )
 

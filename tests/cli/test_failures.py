@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import warnings
 
 import pytest
@@ -124,13 +125,13 @@ def test_an_output_that_cannot_be_opened(words, challenge, geval):
     (challenge / "dev-0/out-n=2.tsv").symlink_to("/nowhere")
     for ending in ("xz", "gz"):
         (challenge / f"dev-0/out-n=3.tsv.{ending}").write_bytes(b"")
+    os.utime(challenge / "dev-0/out-n=3.tsv.gz", (1, 1))
     status, out, err = geval("-t", "dev-0", "-a", "LogLossHashed", *words)
     assert (status, out) == (1, "n\tLogLossHashed\n1\t0.69\n2\terror\n3\terror\n")
     dangling = "geval: Cannot read `./dev-0/out-n=2.tsv`: it is a link to `/nowhere`, which is not there\n"
     both = "`./dev-0/out-n=3.tsv.xz` and `./dev-0/out-n=3.tsv.gz`"
-    assert (
-        err == f"{dangling}geval: More than one file could be `./dev-0/out-n=3.tsv`: {both}\n  remove all but one\n"
-    )
+    ambiguous = f"geval: More than one file could be `./dev-0/out-n=3.tsv`: {both}\n  remove all but one"
+    assert err == f"{dangling}{ambiguous}; `./dev-0/out-n=3.tsv.xz` is the newest\n"
 
 
 def test_what_is_wrong_in_another_file_is_no_output_s_fault(challenge, geval):
@@ -318,7 +319,7 @@ def test_numbers_that_are_no_probabilities_have_a_note(challenge, geval, output,
 
 def test_numbers_of_a_stream_have_a_note(challenge, geval, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a:120 b:60\n:1\n")))
-    advice = "divide percentages by 100, and counts by their sum; apply softmax to logits"
+    advice = "they look like counts: divide each by their sum"
     status, _, err = geval("-t", "dev-0", "-o", "-")
     assert (status, err) == (0, f"geval: note: standard input: {FAR_ABOVE_ONE}; {advice}\n")
 

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from geval_py.cli import check, commands
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
-from geval_py.tables.formats import FORMATS
+from geval_py.reading import config
+from geval_py.tables import formats
+from geval_py.tables.formats import FORMATS, Tabular
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 BIGRAM, UNIGRAM = "dev-0/out-model=bigram.tsv", "dev-0/out-model=unigram.tsv"
@@ -102,7 +105,9 @@ def json_lines(value, **_):
 
 @pytest.mark.parametrize("line", [line for lines in LINES.values() for line in lines], ids=" ".join)
 def test_a_format_more_takes_one_entry(line, here, geval, monkeypatch):
-    monkeypatch.setitem(FORMATS, "jsonl", json_lines)
+    monkeypatch.setattr(Tabular, "jsonl", json_lines, raising=False)
+    for module in (config, check, commands, formats):
+        monkeypatch.setattr(module, "FORMATS", (*FORMATS, "jsonl"))
     status, out, err = geval(*words_of(line, geval), "--format", "jsonl")
     assert status in (0, 1), err  # 1 where there are problems
     rows = [json.loads(row) for row in out.splitlines()]

@@ -4,6 +4,8 @@ import tracemalloc
 
 import pytest
 
+from geval_py.reading import files
+
 LINES, WORDS = 3000, 200
 
 
@@ -24,7 +26,8 @@ COMMANDS = {"sorted lines": ["-t", "dev-0", "-l", "-s", "--output", "lines.txt"]
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-def test_texts_are_not_held(words, challenge, geval):
+def test_texts_are_not_held(words, challenge, geval, monkeypatch):
+    monkeypatch.setattr(files, "MAX_KEPT_BYTES", 1 << 20)
     assert geval("-t", "dev-0")[0] == 0  # which imports what is always needed
     tracemalloc.start()
     try:

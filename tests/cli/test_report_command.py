@@ -57,7 +57,8 @@ def test_losses_that_are_all_infinite(geval, tmp_path):
     (tmp_path / "out.tsv").write_text("x:1 :0\n" * 150)
     html = str(tmp_path / "report.html")
     words = ("-o", str(tmp_path / "out.tsv"), "-e", str(tmp_path / "expected.tsv"), "-m", "PerplexityHashed")
-    assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`: out.tsv, {tmp_path}/expected.tsv\n", "")
+    note = f"geval: note: `{tmp_path}/out.tsv`: the loss of 150 of 150 lines is infinite\n"
+    assert geval("report", *words, "--html", html) == (0, f"wrote `{html}`: out.tsv, {tmp_path}/expected.tsv\n", note)
 
 
 def test_the_page_is_report_html_unless_another_is_named(geval, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from geval_py.explaining import line_by_line
+from geval_py.reading import files
 
 MAX_MEMORY = 100  # MB
 RUN = (
@@ -77,20 +78,21 @@ def challenge(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["in.tsv", "expected.tsv", "out.tsv"])
-def test_a_file_that_is_changed_meanwhile(name, challenge, geval, monkeypatch):
+@pytest.mark.parametrize("kept", [0, files.MAX_KEPT_BYTES])
+@pytest.mark.parametrize("name", ["expected.tsv", "out.tsv"])
+def test_a_file_that_is_changed_meanwhile(name, kept, challenge, geval, monkeypatch):
     """What is shown beside a score is what was scored."""
-    path = challenge / "test-A" / name
-    read = line_by_line.read_lines
+    monkeypatch.setattr(files, "MAX_KEPT_BYTES", kept)
+    path, read = challenge / "test-A" / name, line_by_line.read_lines
+    want = geval("-o", "out.tsv", "-l")
 
-    def change_first(evaluation):
-        evaluation.input.check_lines(3)
+    def change_first(*evaluations):
         path.write_text("a:1\n" * 4)
-        return read(evaluation)
+        return read(*evaluations)
 
     monkeypatch.setattr(line_by_line, "read_lines", change_first)
-    status, out, err = geval("-o", "out.tsv", "-l")
-    assert (status, out, err) == (1, "", f"geval: Cannot read `./test-A/{name}`: it was changed while it was read\n")
+    changed = f"geval: Cannot read `./test-A/{name}`: it was changed while it was read\n"
+    assert geval("-o", "out.tsv", "-l") == (want if kept else (1, "", changed))
 
 
 @pytest.mark.parametrize("name", ["in.tsv", "expected.tsv", "out.tsv"])

@@ -1,6 +1,7 @@
 """The command line with metrics of other tasks than word gaps."""
 
 import json
+from functools import partial
 
 import pytest
 import sacrebleu
@@ -92,15 +93,19 @@ def test_compare(challenge, geval, metric):
 
 
 def test_charmatch_needs_the_input_which_is_part_of_its_signature(challenge):
-    words = {"test": "dev-0", "out": "out-a.tsv", "metrics": "CharMatch"}
-    first = geval_py.evaluate(str(challenge), **words)
+    words = {"test": "dev-0", "output": "out-a.tsv", "metric": "CharMatch"}
+    first = geval_py.evaluate(str(challenge), **words).signature
     (challenge / "dev-0/in.tsv").write_text("a\nb\nc\n")
-    assert geval_py.evaluate(str(challenge), **words) != first
+    assert geval_py.evaluate(str(challenge), **words).signature != first
     (challenge / "dev-0/in.tsv").unlink()
     sentence = f"No file with the input: `{challenge}/dev-0/in.tsv`\n  CharMatch compares its lines with the answers"
-    for what in (str(challenge), (challenge / "dev-0/out-a.tsv", challenge / "dev-0/expected.tsv")):
+    pair = (challenge / "dev-0/out-a.tsv", challenge / "dev-0/expected.tsv")
+    for score in (
+        partial(geval_py.evaluate, challenge, **words),
+        partial(geval_py.score_file, *pair, metric="CharMatch"),
+    ):
         with pytest.raises(MissingFileError) as caught:
-            geval_py.evaluate(what, **(words if isinstance(what, str) else {"metrics": "CharMatch"}))
+            score()
         assert str(caught.value) == sentence
 
 
@@ -137,9 +142,9 @@ def test_a_tokenizer_in_the_challenge_splits_lines_before_they_are_scored(said, 
     assert geval("-t", "dev-0")[1] == "BLEU\t0.000000\nWER\t0.428571\n"
     assert geval("-t", "dev-0", "-T", "13a")[1] == TOKENISED
     pair = (said / "dev-0/out.tsv", said / "dev-0/expected.tsv")
-    assert geval_py.evaluate(pair, metric="BLEU", tokenizer="13a").score == 0.125**0.25
+    assert geval_py.score_file(*pair, metric="BLEU", tokenizer="13a").score == 0.125**0.25
     with pytest.raises(UsageError, match="Unknown tokenizer: 13b"):
-        geval_py.evaluate(pair, metric="BLEU", tokenizer="13b")
+        geval_py.score_file(*pair, metric="BLEU", tokenizer="13b")
 
 
 def test_a_tokenizer_comes_behind_flags(said, geval):

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from geval_py.evaluation import evaluate_all
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import Task
 from geval_py.reading.files import find_file
-from geval_py.reading.outputs import Output, find_outputs
+from geval_py.reading.outputs import find_outputs
 from geval_py.reading.splits import locate, read_header, read_vocabulary
 from geval_py.text import natural_order
 
@@ -53,6 +54,12 @@ def dev0(**values):
 def write(folder, *names):
     for name in names:
         (folder / name).write_text(":1\n")
+
+
+def paths_of(split):
+    """The paths of the answers, the input and the outputs."""
+    files = (split.expected, split.input, *(output.file for output in split.outputs))
+    return [None if file is None else file.name for file in files]
 
 
 # Natural order
@@ -114,11 +121,12 @@ AMBIGUOUS = {
 def test_ambiguous_files_of_a_test_set(name, use, here):
     (here / f"dev-0/{name}.tsv").unlink(missing_ok=True)
     write(here / "dev-0", f"{name}.tsv.zst", f"{name}.tsv.bz2")
+    os.utime(here / f"dev-0/{name}.tsv.bz2", (1, 1))
     with pytest.raises(AmbiguousFileError) as caught:
         use()
     assert str(caught.value) == (
         f"More than one file could be `./dev-0/{name}.tsv`: `./dev-0/{name}.tsv.bz2` and "
-        f"`./dev-0/{name}.tsv.zst`\n  remove all but one"
+        f"`./dev-0/{name}.tsv.zst`\n  remove all but one; `./dev-0/{name}.tsv.zst` is the newest"
     )
 
 
@@ -127,24 +135,22 @@ def test_ambiguous_files_of_a_test_set(name, use, here):
 
 def test_locate(here):
     split = locate(dev0(in_header="in-header.tsv"))
-    assert (split.name, split.expected, split.input) == ("dev-0", "./dev-0/expected.tsv", "./dev-0/in.tsv")
-    assert split.outputs == (Output(path="./dev-0/out.tsv", name="out.tsv", parameters={}),)
+    assert paths_of(split) == ["./dev-0/expected.tsv", "./dev-0/in.tsv", "./dev-0/out.tsv"]
+    assert (split.name, split.outputs[0][1:]) == ("dev-0", ("out.tsv", {}, None))
     assert (split.in_header, split.out_header) == (("FileId", "LeftContext"), ())
     for name in ("in", "expected", "out"):
         path = here / f"dev-0/{name}.tsv"
         path.rename(here / f"dev-0/{name}.tsv.xz")
     split = locate(dev0(needs_items=True))
-    assert (split.input, split.expected) == ("./dev-0/in.tsv.xz", "./dev-0/expected.tsv.xz")
-    assert split.outputs == (Output(path="./dev-0/out.tsv.xz", name="out.tsv", parameters={}),)
+    assert paths_of(split) == ["./dev-0/expected.tsv.xz", "./dev-0/in.tsv.xz", "./dev-0/out.tsv.xz"]
+    assert split.outputs[0][1:] == ("out.tsv", {}, None)
 
 
 def test_locate_in_two_directories(here):
     (here / "answers/dev-0").mkdir(parents=True)
     write(here / "answers/dev-0", "expected.tsv", "in.tsv")
     split = locate(dev0(expected_directory="answers"))
-    assert split.expected == "answers/dev-0/expected.tsv"
-    assert split.input == "answers/dev-0/in.tsv"
-    assert split.outputs[0].path == "./dev-0/out.tsv"
+    assert paths_of(split) == ["answers/dev-0/expected.tsv", "answers/dev-0/in.tsv", "./dev-0/out.tsv"]
 
 
 NAMED = {
@@ -166,22 +172,21 @@ def test_a_named_file_is_looked_for_in_the_test_set_first_then_as_a_path(what, g
     write(here / "dev-0", "my.tsv", "his.tsv.gz", "both.tsv")
     write(here, "both.tsv", "their.tsv", "her.tsv.bz2")
     split = locate(dev0(**{what: (given_name,) if what == "out_files" else given_name}))
-    found = {"out_files": split.outputs[0].path, "expected_file": split.expected, "input_file": split.input}
-    assert found[what] == path
+    assert dict(zip(("expected_file", "input_file", "out_files"), paths_of(split), strict=True))[what] == path
 
 
 def test_a_named_output_is_taken_alone_with_its_parameters(here):
     write(here / "dev-0", "out-a=1.tsv", "out-a=2.tsv")
     for path in ("./dev-0/out-a=2.tsv", str(here / "dev-0/out-a=2.tsv")):
         (output,) = locate(dev0(out_files=(path.removeprefix("./dev-0/"),))).outputs
-        assert output == Output(path=path, name="out-a=2.tsv", parameters={"a": "2"})
+        assert (output.path, *output[1:]) == (path, "out-a=2.tsv", {"a": "2"}, None)
 
 
 def test_two_files_without_a_challenge(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "o", "e")
     split = locate(Task(out_files=("o",), expected_file="e"))
-    assert (split.name, split.outputs[0].path, split.expected, split.input) == ("e", "o", "e", None)
+    assert (split.name, paths_of(split)) == ("e", ["e", None, "o"])
 
 
 def test_the_name_of_a_test_set_is_not_that_of_answers_elsewhere(here):
@@ -367,7 +372,7 @@ def test_a_challenge(here):
     assert challenge.split_names == ("dev-0", "test-A", "train")
     split = challenge.split("dev-0")
     assert (split.name, split.in_header) == ("dev-0", ("FileId", "LeftContext"))
-    assert split.outputs == (Output(path=f"{here}/dev-0/out.tsv", name="out.tsv", parameters={}),)
+    assert [(output.path, output.name) for output in split.outputs] == [(f"{here}/dev-0/out.tsv", "out.tsv")]
     write(here / "dev-0", "out-a=1.tsv")
     assert len(challenge.split("dev-0").outputs) == 2
     assert [output.name for output in challenge.split("dev-0", out="out-a=1.tsv").outputs] == ["out-a=1.tsv"]

@@ -381,7 +381,7 @@ def test_what_no_score_depends_on_is_ignored_in_config_txt(config):
     config("-m A --gonito-host example.org --token=x --gonito-git-annex-remote y "
            "--plot-graph graph.png --token z -p 2")  # fmt: skip
     task, settings = parse([])
-    assert (task.metrics, settings.precision, set(settings.ignored)) == (("A",), 2, {*IGNORED, "--plot-graph"})
+    assert (task.metrics, settings.precision, set(task.ignored)) == (("A",), 2, {*IGNORED, "--plot-graph"})
     assert config_task(".").metrics == Challenge.open(".").task.metrics == ("A",)
 
 

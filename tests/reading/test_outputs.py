@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
-from geval_py.reading.outputs import Output, by_accepted_names, find_outputs, output_at, parse_parameters, read_output
+from geval_py.reading.outputs import by_accepted_names, find_outputs, output_at, parse_parameters, read_output
 from geval_py.reading.wordprobs import parse_line
 
 
@@ -58,7 +58,9 @@ def test_all_parameters_of_one_name_it_before_some_of_another_do():
 
 
 def test_several_outputs_in_natural_order(here):
-    assert find_outputs("dev-0") == (Output(path="dev-0/out.tsv", name="out.tsv", parameters={}),)
+    assert [(output.path, *output[1:]) for output in find_outputs("dev-0")] == [
+        ("dev-0/out.tsv", "out.tsv", {}, None)
+    ]
     names = ["out-epochs=10,lr=0.1.tsv", "out-epochs=2,lr=0.1.tsv", "out-best.tsv", "out-.tsv", "out-a\nb.tsv"]
     write(here / "dev-0", *names, "output.tsv", "xout-1.tsv", "out-1.txt", "out-2.tsv.zip", "expected.out.tsv")
     assert [(output.name, output.parameters) for output in find_outputs("dev-0")] == [

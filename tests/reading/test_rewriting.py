@@ -45,7 +45,7 @@ def test_a_new_file_is_compressed_by_its_ending(name, write, tmp_path, monkeypat
     """The same bytes give the same file."""
     path = write(name)
     with LineReader(str(path)) as reader:
-        assert reader.source.compression == compression_by_ending(name)
+        assert reader.compression == compression_by_ending(name)
         assert decode_lines(reader.block()) == ["the:1", "水:1"]
     assert names(tmp_path) == [name]
     first = path.read_bytes()

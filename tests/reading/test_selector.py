@@ -6,7 +6,6 @@ aeson-pretty's encodePretty' with an indent of 0, sorted keys and generic number
 
 import gzip
 import json
-import pickle
 
 import pytest
 from hypothesis import given, settings
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 from profiles import examples
 
 from geval_py import Challenge, evaluate
-from geval_py.errors import TooLargeError, UnreadableFileError, UsageError
-from geval_py.reading.files import absolute
+from geval_py.errors import TooLargeError, UnreadableFileError
 from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.selector import SPACE, selected_file
 
@@ -192,15 +190,3 @@ def test_commands_that_do_not_know_it_refuse_it(challenge, geval):
     )  # fmt: skip
     refused = geval("--init", "--expected-directory", "new", "-m", "Accuracy", "--selector", "a")
     assert refused == (2, "", "geval: --selector has no effect with --init: leave it out\n")
-
-
-def test_what_is_selected_is_a_value(challenge):
-    path = selected_file("test-A/out.jsonl", "root/items")
-    again = pickle.loads(pickle.dumps(path))
-    assert (again, again.state) == (path, path.state)
-    assert list(again.pieces()) == list(path.pieces())
-    assert path.state != selected_file("test-A/out.jsonl", "root/foo").state
-    whole = absolute(path)
-    assert (whole, whole.options, list(whole.pieces())) == (str(challenge / path), path.options, list(path.pieces()))
-    with pytest.raises(UsageError):
-        selected_file("out.tsv", "a")
