@@ -52,10 +52,10 @@ def format_line(
     of its words, or a pair of arrays (ids, probabilities) of some of its words. The numbers are in [0, 1]; with
     ``log`` they are natural logarithms of probabilities, with ``logits`` any numbers to which softmax is applied.
 
-    ``rest`` is the number of all other words, by default the probability missing to 1, if it is more than 1e-8. If the
-    total is more than 1, all probabilities are scaled down. If ``rest`` is given and the total is less than 1, the
-    reader divides by the total. With ``top``, only as many words are written, the most probable first, and the rest
-    has the probability of the others, too. Numbers have the shortest digits that read back the same.
+    ``rest`` is the number of all other words, by default the probability missing to 1, if it is more than 1e-8. If
+    the total is more than 1, all probabilities are scaled down. If ``rest`` is given and the total is less than 1,
+    the reader divides by the total. With ``top``, only as many words are written, the most probable first, and the
+    rest has the probability of the others, too. Numbers have the shortest digits that read back the same.
 
     Raises UsageError for anything else than words with numbers, for NaN and numbers out of range, for a word that is
     empty, contains a space or a line end or is no string, and if all probabilities are 0.
