@@ -60,7 +60,7 @@ SIGNATURES = {
     "modelling.ngram_model.LanguageModel.surprisals": "(self, words)",
 }
 MEMBERS = {
-    "Challenge": {"__getitem__", "__iter__", "description", "open", "schemes", "split", "split_names", "title"},
+    "Challenge": {"__getitem__", "__iter__", "open", "schemes", "split", "split_names", "title"},
     "reading.challenge.DataSet": {"__iter__", "__len__", "items", "outputs", "to_frame"},
     "Evaluation": {
         "calibration", "errors", "interval", "line_losses", "line_scores", "lines", "luck", "read_items", "score",
