@@ -146,7 +146,7 @@ class UnreadableFileError(DataError):
 
 
 class UnsupportedEncodingError(UnreadableFileError):
-    """A file is not text in UTF-8, but in UTF-16 or UTF-32, or it is a zip archive."""
+    """A file holds no lines of text in UTF-8: it is in UTF-16 or UTF-32, or an archive, a pointer, arrays, a page …"""
 
 
 class CorruptFileError(DataError):

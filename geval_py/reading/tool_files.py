@@ -60,7 +60,7 @@ def read_json(path: str, notes: list[str], max_bytes: int | None = None) -> Rows
                 yield "", line
         else:
             identity = "" if "object" in values else id_of(values)  # OpenAI's objects have ids of their own
-            if isinstance(values.get(ID), str):
+            if identity and len(values) > 1:
                 del values[ID]  # the rest may be a map from words to numbers
             line = line_of_row(row, values)
             if row.number == 1 and len(values.get(LM_EVAL, ())) == 1:
@@ -89,6 +89,8 @@ def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
         raise row.error(f"{row.number - 1} is wanted: a row for each document, in order, and one filter", "doc_id")
     answers, choices, numbers = sample[LM_EVAL], [], []
     for n, answer in enumerate(answers if isinstance(answers, list) else ()):
+        if isinstance(sample.get("arguments"), list):
+            raise row.error("it is a list, as old versions of the harness log it: log the samples again", "arguments")
         choice, missing = _followed(sample, f"arguments.gen_args_{n}.arg_1")
         if missing or not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
             raise row.error("it is no log-probability of a choice: the task is no multiple choice", f"{LM_EVAL}[{n}]")
