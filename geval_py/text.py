@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import wraps
-from typing import Any, Literal, ParamSpec, TextIO, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Literal, TextIO, TypeAlias
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 Alignment: TypeAlias = Literal["left", "centre", "right"]
 
 # White space by Haskell's Data.Char.isSpace, for a regular expression: without U+0085, U+001C to 1F, U+2028 and 2029.
@@ -77,13 +74,6 @@ def characters(text: str) -> Iterator[tuple[str, int]]:
     yield from ((character, width(character)) for character in iter_graphemes(text))
 
 
-def shared_beginning(texts: Sequence[str]) -> str:
-    """Return the characters with which all of some texts begin; ``os.path.commonprefix`` is deprecated."""
-    low, high = min(texts), max(texts)
-    same = (n for n, (one, other) in enumerate(zip(low, high, strict=False)) if one != other)
-    return low[: next(same, len(low))]
-
-
 def nearest(word: str, words: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known word most similar to a misspelt one, None if no word is; ``cutoff`` is from 0, to 1 for equal.
 
@@ -103,40 +93,6 @@ def suggestion(word: str, words: Iterable[str], written: str = "{}") -> str:
     """
     close = nearest(word, words)
     return f"did you mean {written.format(visible(close))}? " if close else ""
-
-
-def suggesting(**meanings: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
-    """Return a decorator that adds what was meant to the TypeError of an unknown keyword argument.
-
-    ``meanings`` are what to write in the place of names that users guess; other names are compared with the
-    function's own.
-
-    >>> @suggesting(output="out=…")
-    ... def score(*, out=None, metrics=()): ...
-    >>> score(output="x")
-    Traceback (most recent call last):
-    TypeError: score() got an unexpected keyword argument 'output': did you mean out=…?
-    """
-
-    def decorated(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-        untyped: Any = function
-        code = untyped.__code__
-        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-        @wraps(function)
-        def call(*positional: Parameters.args, **named: Parameters.kwargs) -> Result:
-            for name in named:
-                if name not in parameters:
-                    close = nearest(name, parameters)
-                    meant = meanings.get(name) or (f"{close}=…" if close else "")
-                    advice = f": did you mean {meant}?" if meant else f"; there are {', '.join(parameters)}"
-                    message = f"{function.__name__}() got an unexpected keyword argument {name!r}{advice}"
-                    raise TypeError(message)
-            return function(*positional, **named)
-
-        return call
-
-    return decorated
 
 
 def shorten(text: str, limit: int = 40) -> str:

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from unittest.mock import patch
 
+from geval_py.version import __version__, build_version
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (
     ROOT / "README.md",
@@ -81,6 +83,11 @@ def rewritten(text: str, runs: list[tuple[Example, str]]) -> str:
     return text
 
 
+def without_commit(text: str) -> str:
+    """Leave out the commit of a build, which is another one for each reader."""
+    return text.replace(build_version(), __version__)
+
+
 class Session:
     """A shell and an interpreter in a folder."""
 
@@ -92,11 +99,11 @@ class Session:
     def run(self, example: Example) -> str:
         """Run an example; return all that it prints, as a terminal shows it."""
         if example.language == "pycon":
-            return self._run_python(example.code)
+            return without_commit(self._run_python(example.code))
         if example.code.startswith("cd "):
             self._folder /= example.code.removeprefix("cd ")
             return ""
-        return self._run_command(example.code)
+        return without_commit(self._run_command(example.code))
 
     def _run_command(self, command: str) -> str:
         run = subprocess.run(

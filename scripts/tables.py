@@ -23,8 +23,8 @@ from geval_py.authoring.leaks import LEAK_RULES
 from geval_py.checking.rules import RULES, Rule
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, parser_of
 from geval_py.errors import GevalError
-from geval_py.scoring.metrics.registry import METRICS
 from geval_py.scoring.metrics.base import Metric
+from geval_py.scoring.metrics.registry import METRICS
 
 PARSERS = {"geval": parser_of} | {f"geval {name}": partial(parser_of, name) for name in COMMANDS}
 PARSERS |= {

@@ -24,6 +24,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from geval_py.version import __version__, build_version
+
 FROZEN = Path(__file__).parent / "frozen"
 CHALLENGES = Path(__file__).parent.parent / "challenges"
 FORMATS = ("text", "json", "csv", "markdown", "latex", "html")
@@ -229,7 +231,8 @@ def compare(name, text):
 
 
 def shortened(text):
-    """The beginning of a long text, and its digest; times and figures of this run are left out."""
+    """The beginning of a long text, and its digest; times, figures of this run and the commit are left out."""
+    text = text.replace(build_version(), __version__)
     text = re.sub(r"\b20\d\d-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?( UTC|Z)?", "TIME", text)
     text = re.sub(r"\b\d+(\.\d+)? (s|MB|kB)\b", "N \\2", text)
     lines = text.splitlines(keepends=True)

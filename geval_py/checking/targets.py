@@ -164,11 +164,11 @@ def _fault_of(output: Output, submission: str | None) -> Problem | None:
         return _missing(output.path, output.fault)
     if submission is None:
         return None
-    if not files.is_remote(output.path):
+    if not files.is_address(output.path):
         root = os.path.realpath(submission)
         if os.path.commonpath([os.path.realpath(output.path), root]) != root:
             return _missing(output.path, "a link that leads outside of the submission; it is not followed")
-    if not files.is_regular(output.path):
+    if not os.path.isfile(output.path):
         problem = _missing(output.path, f"it is {'a folder' if os.path.isdir(output.path) else 'not a regular file'}")
         return replace(problem, fix="Rename it, or write the output to a file of this name.")
     return None
@@ -204,7 +204,7 @@ def _no_such_file(path: str) -> str:
     if not path:
         return "the path is empty"
     folder, name = os.path.dirname(path) or os.curdir, os.path.basename(path)
-    is_there = files.is_folder(folder)
+    is_there = os.path.isdir(folder)
     if not {*"*?["}.isdisjoint(path):
         outputs = [output.name for output in find_outputs(folder)] if is_there else []
         return "no file matches the pattern" + (f"; the outputs there are {some_of(outputs)}" if outputs else "")
@@ -254,7 +254,7 @@ def _folder_targets(
         yield _missing(error.path, error)
         return
     if not outputs:
-        names = files.names_in(folder, "file") if files.is_folder(folder) else []
+        names = files.names_in(folder, "file") if os.path.isdir(folder) else []
         advice = advice_on_names(name for name in names if name != OUT_HEADER_FILE)
         yield _missing(os.path.join(folder, OUTPUT_FILE), f"{_NO_OUTPUT}; {advice}" if advice else _NO_OUTPUT)
     for output in outputs:
@@ -272,7 +272,7 @@ def _with_test_set(output: File, challenge: str, test: str | None, doubt: str) -
     for name in paths:
         try:
             path = find_answers(os.path.join(folder, name))
-            if path is not None and not files.is_regular(path):  # it might never end
+            if path is not None and not os.path.isfile(path):  # it might never end
                 raise UnreadableFileError(path=path, reason="it is not a regular file")
             paths[name] = None if path is None else answers_at(path)
         except DataError as error:

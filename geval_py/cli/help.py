@@ -13,7 +13,7 @@ from geval_py.checking import rules
 from geval_py.cli import suggestions, terminal
 from geval_py.cli.commands import COMMANDS, SUBCOMMANDS, option, parser_maker, parser_of, unknown_subcommand
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, config, files
+from geval_py.reading import challenge, config
 from geval_py.reading.config import Task
 from geval_py.reading.outputs import by_accepted_names, unique_names
 from geval_py.scoring.metrics.base import Metric, find_metric
@@ -180,7 +180,7 @@ def first_words(task: Task) -> str:
 def where_outputs_are(task: Task) -> Iterator[str]:
     """Yield a note on the test sets that have the outputs of a task, if its own has not, or on what to do without."""
     there = challenge.Challenge(path=task.directory, task=task)
-    if task.expected_file is not None or not files.is_folder(task.directory):
+    if task.expected_file is not None or not os.path.isdir(task.directory):
         return
     if any(there[name].input or there[name].expected for name in there):
         sets = []

@@ -192,7 +192,7 @@ def show_best(task: Task, settings: Settings) -> None:
     for_terminal = sys.stdout.isatty()
     best_of = max if evaluations[0].scores[0].greatest_first(worst=False) else min
     scores = zip(*(evaluation.line_scores() for evaluation in evaluations), strict=True)
-    outputs = zip(*(one.scored_outputs() for one in evaluations), strict=True)
+    outputs = zip(*(one.texts("output") for one in evaluations), strict=True)
     for of_line, candidates in zip(scores, outputs, strict=True):
         best = best_of(of_line)
         ties = (index for index, score in enumerate(of_line) if math.isclose(score, best, rel_tol=NOISE))

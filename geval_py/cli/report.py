@@ -9,7 +9,7 @@ from contextlib import suppress
 from geval_py.cli import score, terminal
 from geval_py.cli.commands import DOCUMENTS, PLACES, metric_options, option, parser_maker, table_options
 from geval_py.errors import UsageError
-from geval_py.reading import challenge, config, files, rewriting
+from geval_py.reading import challenge, config, rewriting
 from geval_py.reading.outputs import find_outputs
 from geval_py.scoring.evaluate import evaluate_split, select_schemes
 from geval_py.text import named, visible
@@ -53,7 +53,7 @@ def run_report(args: argparse.Namespace) -> None:
     with score.blaming_config(task):
         evaluation, *others = score.evaluate_with_texts(task, settings)
         folder = os.path.dirname(evaluation.split.expected) or "."
-        beside = find_outputs(folder) if files.is_folder(folder) else ()
+        beside = find_outputs(folder) if os.path.isdir(folder) else ()
         simple = (output for output in beside if output.is_baseline)
         split = evaluation.split._replace(outputs=tuple(one for one in simple if one.path != evaluation.output.path))
         results = evaluate_split(task, split, select_schemes(task)[:1])

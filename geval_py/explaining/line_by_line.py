@@ -70,7 +70,7 @@ def places_of_lines(
         places = places[evaluation.select(item_filter)]
     values = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
     if other is not None:  # as in GEval, lines without a score differ in it
-        pairs = zip(evaluation.scored_outputs(), other.scored_outputs(), strict=True)
+        pairs = zip(evaluation.texts("output"), other.texts("output"), strict=True)
         differ = np.fromiter((one != another for one, another in pairs), np.bool_, len(values))
         differ &= (values != 0) & (np.array(evaluation.line_scores()) != np.array(other.line_scores()))
         places = places[differ[places]]
@@ -86,11 +86,8 @@ def read_lines(
 
     Raises as :meth:`Evaluation.read_items` and :meth:`Evaluation.check_same_lines`.
     """
-    chosen: Sequence[int] = range(evaluation.line_count)
-    sides, others = evaluation.scored_sides(), None if other is None else other.scored_outputs()
-    if places is not None:
-        chosen = places.tolist()
-        sides, others = evaluation.sides_at(chosen), None if other is None else other.outputs_at(chosen)
+    own_places = None if places is None else places.tolist()
+    chosen: Sequence[int] = range(evaluation.line_count) if own_places is None else own_places
 
     def at(values: Sequence[Any]) -> Iterator[Any]:
         return map(values.__getitem__, chosen)
@@ -99,10 +96,11 @@ def read_lines(
         return at(one.line_scores()), at(one.line_losses) if one.scores[0].metric.measure.of_losses else repeat(None)
 
     numbers = evaluation.line_numbers or range(1, evaluation.line_count + 1)
-    own = (at(numbers), *figures(evaluation), *sides)
-    if other is None or others is None:
+    own = (at(numbers), *figures(evaluation), *evaluation.sides(own_places))
+    if other is None:
         return map(ScoredLine, *own)
-    return map(ScoredLine, *own, at(evaluation.score_differences(other)), *figures(other), others)
+    differences = at(evaluation.score_differences(other))
+    return map(ScoredLine, *own, differences, *figures(other), other.texts("output", own_places))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,7 +122,7 @@ def rank_features(
         fields = Fields(evaluation.split.in_header)
         seen = bytearray(SEEN_PER_LINE * len(known) * (least > 1 and len(known) > MAX_LINES))
         for now_least in (0, least) if seen else (0,):
-            items = zip(*evaluation.scored_sides(known.tobytes()), strict=False)
+            items = zip(*evaluation.sides(np.flatnonzero(known).tolist()), strict=False)
             occurrences = collect(items, Occurrences(kinds, fields, (seen, now_least)), progress_of)
         return occurrences
 

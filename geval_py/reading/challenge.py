@@ -6,12 +6,10 @@ Nothing is read before it is needed, and little is kept: a set may be larger tha
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice, repeat, zip_longest
+from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, MissingFileError, UsageError
@@ -21,8 +19,7 @@ from geval_py.reading.items import Item, column_name, input_columns
 from geval_py.reading.lines import check_line_count, count_lines, first_name, read_lines
 from geval_py.reading.outputs import Output, find_outputs
 from geval_py.reading.splits import answers_at, find_answers
-from geval_py.tables.table import Column, Table, named_columns
-from geval_py.text import shorten, some_of, suggestion, visible
+from geval_py.text import some_of, suggestion, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from geval_py.reading.schemes import EvaluationScheme
 
 README_FILE = "README.md"
-_NOT_BLANK = r"[^\S\n]*\S.*"  # a line
-ITEMS_SHOWN, MAX_LENGTH_SHOWN = 5, 100  # in a notebook; the latter are characters of a text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +48,10 @@ class DataSet:
 
     def __len__(self) -> int:
         """Count the items, once: the lines of the answers or, if they are hidden, of the input."""
-        return self._lines
+        file, header = (self.expected, self.out_header) if self.expected else (self.input, self.in_header)
+        if file is None:
+            raise self._without_files()
+        return count_lines(file, header=first_name(header))
 
     def __repr__(self) -> str:
         files = [name for name, path in (("input", self.input), ("answers", self.expected)) if path is not None]
@@ -108,35 +106,7 @@ class DataSet:
     @property
     def outputs(self) -> tuple[Output, ...]:
         """The present outputs, in natural order of their names; empty if their folder does not exist."""
-        return find_outputs(self.directory) if files.is_folder(self.directory) else ()
-
-    def _repr_html_(self) -> str:
-        """Show the first items in Jupyter."""
-        items = list(islice(self, ITEMS_SHOWN)) if self.input or self.expected else []
-        names = list(dict.fromkeys(name for item in items for name in item.columns))
-        rows = [[item.line, *(item.columns.get(name, "") for name in names), item.expected or ""] for item in items]
-        columns = [Column(name, write=lambda cell: visible(shorten(str(cell), MAX_LENGTH_SHOWN)))
-                   for name in ("line", *names, "expected")]  # fmt: skip
-        return "".join(Table(columns, rows).html())
-
-    @cached_property
-    def _lines(self) -> int:
-        file, header = self._counted_file
-        return count_lines(file, header=header)
-
-    @property
-    def _counted_file(self) -> tuple[File, str | None]:
-        """The path of the answers or, if they are hidden, of the input, and the first name of its header."""
-        file, header = (self.expected, self.out_header) if self.expected else (self.input, self.in_header)
-        if file is None:
-            raise self._without_files()
-        return file, first_name(header)
-
-    def has_length(self, lines: int) -> bool:
-        """Whether there are so many items; of a larger set, only that many lines and one are read."""
-        file, header = self._counted_file
-        with closing(read_lines(file, header=header)) as texts:
-            return sum(1 for _ in islice(texts, lines + 1)) == lines
+        return find_outputs(self.directory) if os.path.isdir(self.directory) else ()
 
     def _without_files(self) -> MissingFileError:
         return MissingFileError(what="No file with the input or the expected results", path=self.directory)
@@ -149,7 +119,7 @@ def sets_of_length(directory: str, lines: int, but: str) -> str:
         challenge = Challenge.open(directory)
         for name in challenge:
             with suppress(DataError):
-                names += [name] if name != but and challenge[name].has_length(lines) else []
+                names += [name] if name != but and len(challenge[name]) == lines else []
     return f"the number of lines is that of {some_of(names)}: is this its output?" if names else ""
 
 
@@ -173,13 +143,11 @@ class Challenge:
 
     @property
     def title(self) -> str:
-        """The first heading of README.md, else the directory's name."""
-        return self._readme()[0] or os.path.basename(files.absolute(self.path))
-
-    @property
-    def description(self) -> str:
-        """The first paragraph below the title in README.md; may be empty."""
-        return self._readme()[1]
+        """The first heading, ``# …``, of README.md, else the directory's name."""
+        path = os.path.join(self.path, README_FILE)
+        lines = read_lines(path) if os.path.isfile(path) else iter(())
+        headings = (line.strip("# ") for line in lines if line.startswith("#"))
+        return next(headings, "") or os.path.basename(files.absolute(self.path))
 
     @property
     def split_names(self) -> tuple[str, ...]:
@@ -189,16 +157,6 @@ class Challenge:
     def __repr__(self) -> str:
         metrics = ", ".join(scheme.text for scheme in self.schemes()) or "no metric"
         return f"<Challenge {visible(self.path)}: {visible(', '.join(self.split_names))}; {visible(metrics)}>"
-
-    def _repr_html_(self) -> str:
-        """Show what each set has in Jupyter."""
-        columns = named_columns(("set", "input", "answers", "outputs"))
-        sets = map(self.__getitem__, self.split_names)
-        rows = [
-            [one.name, "yes" if one.input else "no", "yes" if one.expected else "no", str(len(one.outputs))]
-            for one in sets
-        ]
-        return "".join(Table(columns, rows).html())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.split_names)
@@ -235,15 +193,3 @@ class Challenge:
         Raises MissingFileError, AmbiguousFileError.
         """
         return splits.locate(self.task.replace(test_name=test_name, out_files=() if out is None else (out,)))
-
-    def _readme(self) -> tuple[str, str]:
-        """Return the first heading (# or underlined) of README.md, and the first paragraph after it."""
-        path = os.path.join(self.path, README_FILE)
-        text = "\n".join(read_lines(path)) if files.is_regular(path) else ""
-        heading = re.search(rf"^(#.*)$|^({_NOT_BLANK})\n(?:=+|-+)\s*$", text, re.MULTILINE)
-        title, body = "", text
-        if heading:
-            title = re.sub(r"^#+\s*|\s+#*\s*$", "", heading[1]) if heading[1] else heading[2].strip()
-            body = text[heading.end() :]
-        paragraph = re.search(rf"(?:^(?!#){_NOT_BLANK}\n?)+", body, re.MULTILINE)
-        return title, " ".join(line.strip() for line in paragraph[0].split("\n")).strip() if paragraph else ""

@@ -577,7 +577,7 @@ def parse_words(
     namespace, strays = _parser().parse_known_args(words)
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in vars(namespace).items()}
     for word in strays:
-        if in_config or word.startswith("-") or not files.is_regular(word):
+        if in_config or word.startswith("-") or not os.path.isfile(word):
             kind = "option" if word.startswith("-") else "argument"
             advice = advice_on(word, values) or "geval --help shows the options"
             raise UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice}")

@@ -12,16 +12,14 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import IO, TypeAlias, cast
+from typing import IO, Literal, TypeAlias, cast
 
 from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
 from geval_py.reading import remote
 from geval_py.reading.compression import COMPRESSED_ENDINGS, Opened, foreign_content, unpacked
-from geval_py.reading.remote import Kind
 from geval_py.text import named
 
 Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, several in a piece
@@ -38,7 +36,7 @@ FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands befo
 MAX_KEPT_BYTES = 64 << 20  # of a file that is kept in memory
 MAX_COPIED_BYTES = 20 * 10**9  # of standard input, a pipe or an address
 CHUNK_BYTES = 1 << 16  # read at once from a pipe
-_REMOTE = r"(?i)(?!https?:)[a-z][a-z0-9+.-]+://"
+_ADDRESS = r"(?i)[a-z][a-z0-9+.-]+://"
 _unfinished: set[str] = set()  # temporary files that may exist
 
 
@@ -84,7 +82,7 @@ class File:
     @property
     def is_in_no_folder(self) -> bool:
         """Whether the name is not that of a local file, beside which others may lie."""
-        return self.name == STANDARD_INPUT or is_web(self.name) or (self._path is None and self.convert is None)
+        return not is_path(self.name) or (self._path is None and self.convert is None)
 
     def admitted(self) -> str | bytes:
         """Return the path of the local file, or its bytes, after it was copied and converted if need be.
@@ -151,7 +149,7 @@ class File:
 
 def _regular_path(name: str) -> str | None:
     """Return the path of a local file, also of one that is missing, whose error comes when it is opened."""
-    if name == STANDARD_INPUT or is_address(name):
+    if not is_path(name):
         return None
     with suppress(OSError, ValueError):
         mode = os.stat(name).st_mode
@@ -186,6 +184,8 @@ def copied(pieces: Iterable[bytes], name: str) -> bytes | str:
                 kept.append(piece)
                 if size > MAX_KEPT_BYTES:
                     if file is None:
+                        import tempfile
+
                         descriptor, path = tempfile.mkstemp(prefix="geval-")
                         _unfinished.add(path)
                         file = os.fdopen(descriptor, "wb")
@@ -246,22 +246,17 @@ def unreadable(path: str, error: OSError | ValueError) -> UnreadableFileError:
 
 
 def is_address(path: str) -> bool:
-    """Whether a name is an address rather than a path: of http(s), or of a scheme for fsspec.
+    """Whether a name is an address rather than a path: of http(s), or of a scheme for fsspec; nothing lies beside it.
 
     >>> is_address("s3://runs/out.tsv"), is_address("https://example.org/out.tsv"), is_address("out.tsv")
     (True, True, False)
     """
-    return is_web(path) or is_remote(path)
+    return "://" in path and re.match(_ADDRESS, path) is not None
 
 
-def is_web(path: str) -> bool:
-    """Whether a name is an http(s) address, where nothing can be looked for."""
-    return path[:8].lower().startswith(("http://", "https://"))
-
-
-def is_remote(path: str) -> bool:
-    """Whether a path has a scheme for fsspec: any but http(s)."""
-    return "://" in path and re.match(_REMOTE, path) is not None
+def is_path(name: str) -> bool:
+    """Whether a name is a path, and neither standard input nor an address."""
+    return name != STANDARD_INPUT and not is_address(name)
 
 
 def find_file(path: str) -> str | None:
@@ -280,7 +275,7 @@ def find_file(path: str) -> str | None:
 
 def twins_note(path: str) -> str | None:
     """Return a note on a file beside others that differ in their compression alone; None without others."""
-    if is_address(path):
+    if not is_path(path):
         return None
     name = name_of(path)
     others = [
@@ -301,13 +296,12 @@ def _newest(paths: Iterable[str]) -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether anything exists at a path.
+    """Whether anything exists at a path, or the name is none; standard input and addresses are not looked for.
 
-    Raises UnreadableFileError for a broken link, in a folder that may not be entered, and if a remote file system
-    does not answer.
+    Raises UnreadableFileError for a broken link, and in a folder that may not be entered.
     """
-    if is_remote(path):
-        return remote.kind_at(path) is not None
+    if not is_path(path):
+        return True
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -331,47 +325,25 @@ def join(folder: str, path: str) -> str:
     >>> join("dev-0", "out.tsv"), join("dev-0", "s3://runs/out.tsv")
     ('dev-0/out.tsv', 's3://runs/out.tsv')
     """
-    return path if is_address(path) else os.path.join(folder, path)
+    return os.path.join(folder, path) if is_path(path) else path
 
 
 def absolute(path: str) -> str:
     """Return a path that does not depend on the current folder; an address stays as it is."""
-    return path if is_address(path) else os.path.abspath(path)
+    return os.path.abspath(path) if is_path(path) else path
 
 
-def is_folder(path: str) -> bool:
-    """Whether a folder exists; raises UnreadableFileError if a remote file system does not answer."""
-    return remote.kind_at(path) == "directory" if is_remote(path) else os.path.isdir(path)
-
-
-def is_regular(path: str) -> bool:
-    """Whether a regular file exists; raises as :func:`is_folder`."""
-    return remote.kind_at(path) == "file" if is_remote(path) else os.path.isfile(path)
-
-
-def names_in(folder: str, kind: Kind | None = None) -> list[str]:
+def names_in(folder: str, kind: Literal["file", "directory"] | None = None) -> list[str]:
     """Return the names in a folder: all, or only files or folders; raises UnreadableFileError."""
-    if is_remote(folder):
-        return remote.names_in(folder, kind)
-    with naming(folder):
-        if kind is None:
-            return os.listdir(folder)
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if (entry.is_dir() if kind == "directory" else entry.is_file())]
+    with naming(folder), os.scandir(folder) as entries:
+        return [one.name for one in entries if kind is None or (one.is_file() if kind == "file" else one.is_dir())]
 
 
 def matching_files(folder: str, pattern: str) -> list[str]:
-    """Return the files that match a pattern relative to a folder, such as ``runs/out-*.tsv``.
-
-    In a remote path only the last part may be a pattern.
-    """
-    from fnmatch import filter as matching
+    """Return the files that match a pattern relative to a folder, such as ``runs/out-*.tsv``."""
     from glob import escape, glob
 
-    if not is_remote(join(folder, pattern)):
-        return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
-    place, last = os.path.split(join(folder, pattern))
-    return [os.path.join(place, name) for name in matching(names_in(place, "file"), last)] if is_folder(place) else []
+    return [path for path in glob(os.path.join(escape(folder), pattern)) if os.path.isfile(path)]
 
 
 def name_of(name: str) -> str:

@@ -13,7 +13,6 @@ import weakref
 from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import compress
 from typing import Any, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
@@ -216,19 +215,11 @@ def first_name(header: Sequence[str]) -> str | None:
     return next(iter(header), None)
 
 
-def read_lines(
-    file: File | str, *, header: str | None = None, max_bytes: int | None = None, chosen: Sequence[int] | None = None
-) -> Generator[str]:
-    """Yield the decoded lines of a file, or those whose flag in ``chosen``, a number for each line, is not 0."""
-    stop = 0
+def read_lines(file: File | str, *, header: str | None = None, max_bytes: int | None = None) -> Generator[str]:
+    """Yield the decoded lines of a file."""
     with LineReader(file, header=header, max_bytes=max_bytes) as reader:
         while block := reader.block(READ_AHEAD_BYTES):
-            if chosen is None:
-                yield from decode_lines(block)
-                continue
-            start, stop = stop, stop + block.count(b"\n")
-            if any(chosen[start:stop]):
-                yield from compress(decode_lines(block), chosen[start:stop])
+            yield from decode_lines(block)
         reader.check_unchanged()
 
 

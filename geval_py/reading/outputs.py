@@ -194,8 +194,6 @@ def only_output(outputs: Sequence[Output]) -> Output:
 
 def output_named(name: str) -> Output:
     """Return the output at a path, which is completed; raises MissingFileError."""
-    if name == files.STANDARD_INPUT or files.is_web(name):
-        return output_at(name)
     path = files.find_file(name)
     if path is None:
         raise MissingFileError(what="No file with the test results", path=name)

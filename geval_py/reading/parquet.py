@@ -23,7 +23,7 @@ from geval_py.reading.files import naming
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.rows import BUCKETS, ID, KEYS, LOGARITHMS, PROBABILITIES, WORDS, Rows
 from geval_py.reading.tool_files import ANSWERS_ALONE
-from geval_py.text import shorten
+from geval_py.text import some_of
 from geval_py.version import installs
 
 DOC, CHOICES, RESPONSE = "doc", "choices", "model_response"  # lighteval's columns, and a field of the first
@@ -75,7 +75,7 @@ def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> R
             limits = {"thrift_string_size_limit": MAX_FOOTER_TEXT, "thrift_container_size_limit": MAX_FOOTER_LIST}
             file = ParquetFile(raw, buffer_size=BUFFER_BYTES, **limits)
         with naming(path):
-            names = _output_columns(file.schema_arrow)
+            names = _columns_of(file.schema_arrow)
         file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
             max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
@@ -83,22 +83,14 @@ def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> R
         for batch in _batches(path, file, names, file_size, max_bytes):
             ids = batch.column(ID).to_pylist() if ID in names else None
             batch = batch.select([name for name in batch.schema.names if name != ID])
-            if number == 1 and DOC in batch.schema.names and _lists_answer_alone(batch):
-                notes.append(ANSWERS_ALONE)
             with pyarrow_errors(path):
                 joined = _joined_rows(batch)
             if ids is None:
-                yield "", "\n".join(lines_of_batches(path, [batch], number)) if joined is None else joined
+                yield "", "\n".join(lines_of_batches(path, [batch], number, notes)) if joined is None else joined
             else:
-                lines = lines_of_batches(path, [batch], number) if joined is None else joined.split("\n")
+                lines = lines_of_batches(path, [batch], number, notes) if joined is None else joined.split("\n")
                 yield from zip(map(rows.id_text, ids), lines, strict=True)
             number += batch.num_rows
-
-
-def _lists_answer_alone(batch: Any) -> bool:
-    """Whether the first row of lighteval's details has one choice."""
-    doc = batch.column(DOC)[:1].to_pylist()
-    return bool(doc and doc[0]) and len(doc[0][CHOICES] or ()) == 1
 
 
 def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: int) -> Iterator[Any]:
@@ -127,52 +119,18 @@ def _batches(path: str, file: Any, names: list[str], file_size: int, max_bytes: 
                 yield batch
 
 
-def _is_text(kind: Any) -> bool:
-    types = import_pyarrow().types
-    return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _is_id(kind: Any) -> bool:
-    return _is_text(kind) or bool(import_pyarrow().types.is_integer(kind))
-
-
-def _output_columns(schema: Any) -> list[str]:
-    """Return the columns of an output; raises ValueError unless they can make a line."""
-    types = import_pyarrow().types
-
-    def entries(kind: Any) -> Any:
-        """Return the type of the entries of lists; None for another type."""
-        value = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else None
-        return value.value_type if value is not None and types.is_dictionary(value) else value
-
-    names = [name for name in KEYS if name in schema.names]
-    if not names and {DOC, RESPONSE} <= {*schema.names}:
-        for column, key in ((DOC, CHOICES), (RESPONSE, LOGARITHMS)):
-            kind: Any = schema.field(column).type if schema.names.count(column) == 1 else None
-            place = kind.get_field_index(key) if kind is not None and types.is_struct(kind) else -1
-            value = entries(kind.field(place).type) if place >= 0 else None
-            if value is None or not (_is_text(value) if key == CHOICES else types.is_float64(value)):
-                raise ValueError(
-                    f"column {column}.{key}: lighteval's details of a multiple-choice task have a list there"
-                )
-        return [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
-    has_map, has_ids = False, schema.names.count(ID) == 1 and _is_id(schema.field(ID).type)
-    for name in names:
+def _columns_of(schema: Any) -> list[str]:
+    """Return the columns of an output that a schema has; raises ValueError without any, and for equal names."""
+    names = [name for name in (ID, *KEYS) if name in schema.names]
+    if {DOC, RESPONSE} <= {*schema.names} and not {*names} - {ID}:
+        names = [f"{DOC}.{CHOICES}", f"{RESPONSE}.{LOGARITHMS}"]
+    elif not {*names} - {ID, WORDS}:
+        keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
+        raise ValueError(f"its columns are {some_of(schema.names)}; {keys} are wanted")
+    for name in (name.partition(".")[0] for name in names):
         if schema.names.count(name) > 1:
             raise ValueError(f"column {name}: there are two")
-        kind = schema.field(name).type
-        is_map = name != WORDS and types.is_map(kind) and _is_text(kind.key_type)
-        value = kind.item_type if is_map else entries(kind)
-        is_number = value is not None and (types.is_floating(value) or types.is_integer(value))
-        if not (value is not None and _is_text(value) if name == WORDS else is_number):
-            lists = "a list of strings" if name == WORDS else "a list or a map of numbers"
-            raise ValueError(f"column {name}: {lists} is wanted, not {shorten(str(kind))}")
-        has_map = has_map or is_map
-    if not {*names} - {WORDS} or not ({WORDS, BUCKETS} & {*names} or has_map):
-        keys = f"{WORDS} and {PROBABILITIES}, or {LOGARITHMS}"
-        columns = ", ".join(schema.names[:8])
-        raise ValueError(f"its columns are {columns}; {keys} are wanted")
-    return [ID, *names] if has_ids else names
+    return names
 
 
 def _joined_rows(batch: Any) -> str | None:
@@ -189,7 +147,9 @@ def _joined_rows(batch: Any) -> str | None:
         return None
     lists, words = batch.column(units[0]), batch.column(WORDS) if WORDS in names else None
     is_map, is_vector = types.is_map(lists.type), units[0] == BUCKETS
-    if is_map + is_vector + (words is not None) != 1:
+    columns = [column for column in (words, lists) if column is not None]
+    are_lists = [types.is_list(column.type) or types.is_large_list(column.type) for column in columns]
+    if is_map + is_vector + (words is not None) != 1 or not (is_map or all(are_lists)):
         return None
     offsets = np.from_dlpack(lists.offsets)
     sizes, total = np.diff(offsets), int(offsets[-1] - offsets[0])
@@ -199,11 +159,14 @@ def _joined_rows(batch: Any) -> str | None:
     if is_map:
         columns = [child.slice(offsets[0], total) for child in (lists.keys, lists.items)]
     else:
-        columns = [column.flatten() for column in (words, lists) if column is not None]
-    numbers = columns.pop().cast(float64(), safe=False)
-    texts = [column.cast(string()) for column in columns]
-    if any(column.null_count for column in (numbers, *texts)):
+        columns = [column.flatten() for column in columns]
+    columns = [column.dictionary_decode() if types.is_dictionary(column.type) else column for column in columns]
+    numbers, texts = columns[-1], columns[:-1]
+    are_numbers = types.is_floating(numbers.type) or types.is_integer(numbers.type)
+    are_texts = all(types.is_string(column.type) or types.is_large_string(column.type) for column in texts)
+    if not are_numbers or not are_texts or any(column.null_count for column in columns):
         return None
+    numbers, texts = numbers.cast(float64(), safe=False), [column.cast(string()) for column in texts]
     values = np.from_dlpack(numbers)
     least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
     are_probabilities = (least >= 0) & (most > 0) & (most <= 1)
@@ -222,14 +185,20 @@ def _joined_rows(batch: Any) -> str | None:
     return "\n".join(lines.to_pylist())
 
 
-def lines_of_batches(path: str, batches: Iterable[Any], first: int = 1) -> Iterator[str]:
+def lines_of_batches(path: str, batches: Iterable[Any], first: int, notes: list[str]) -> Iterator[str]:
     """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
     for number, values in enumerate(python_values(path, batches), first):
         row = rows.Row(path, number)
         if DOC in values:
-            choices = values[DOC] and values[DOC][CHOICES]
-            words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices or ())
-            values = {WORDS: words, LOGARITHMS: values[RESPONSE] and values[RESPONSE][LOGARITHMS]}
+            choices: Any = (values[DOC] or {}).get(CHOICES)
+            logarithms: Any = (values[RESPONSE] or {}).get(LOGARITHMS)
+            for key, value in ((f"{DOC}.{CHOICES}", choices), (f"{RESPONSE}.{LOGARITHMS}", logarithms)):
+                if not isinstance(value, list):
+                    raise row.error("lighteval's details of a multiple-choice task have a list there", key)
+            if number == 1 and len(choices) == 1:
+                notes.append(ANSWERS_ALONE)
+            words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices)
+            values = {WORDS: words, LOGARITHMS: logarithms}
         for name, value in values.items():
             if isinstance(value, list) and value and isinstance(value[0], tuple):
                 values[name] = dict(value)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from geval_py.errors import GevalError, UnreadableFileError, UsageError
 from geval_py.text import without_credentials
 from geval_py.version import installs
 
-Kind: TypeAlias = Literal["file", "directory"]
 HTTP_TIMEOUT_SECONDS = 30
 PIECE_BYTES = 1 << 16
 
@@ -27,24 +26,6 @@ def read_pieces(address: str) -> Iterator[bytes]:
     with _guarded(address) as (system, place), system.open(place, "rb") as file:
         while piece := file.read(PIECE_BYTES):
             yield piece
-
-
-def kind_at(path: str) -> Kind | None:
-    """Return whether a file or a folder is at a path that fsspec reads; None for nothing."""
-    with _guarded(path) as (system, place):
-        try:
-            kind: Kind = system.info(place)["type"]
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-    return kind
-
-
-def names_in(folder: str, kind: Kind | None = None) -> list[str]:
-    """Return the names in a folder: all, or only files or folders; raises as :func:`read_pieces`."""
-    with _guarded(folder) as (system, place):
-        entries = system.ls(place, detail=True)
-    names = ((entry["name"].rstrip("/").rpartition("/")[2], entry["type"]) for entry in entries)
-    return [name for name, entry_kind in names if name and kind in (None, entry_kind)]
 
 
 @contextmanager
@@ -63,8 +44,7 @@ def _guarded(path: str) -> Iterator[tuple[Any, str]]:
         try:
             system, place = url_to_fs(path)
         except ImportError as error:
-            package = _PACKAGES.get(scheme) or (error.name or "").partition(".")[0] or str(error)
-            raise UsageError(message=f"{scheme}:// needs a driver: pip install {package}") from error
+            raise UsageError(message=f"{scheme}:// needs a driver: {error}") from error
         yield system, place
     except GevalError:
         raise
@@ -73,22 +53,6 @@ def _guarded(path: str) -> Iterator[tuple[Any, str]]:
     except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base
         reason = without_credentials(" ".join(str(error).split())) or type(error).__name__
         raise UnreadableFileError(path=path, reason=reason) from error
-
-
-# The packages with fsspec's drivers, by scheme (fsspec's documentation, "Other known implementations").
-_PACKAGES = {
-    "s3": "s3fs",
-    "s3a": "s3fs",
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
-    "abfs": "adlfs",
-    "abfss": "adlfs",
-    "az": "adlfs",
-    "sftp": "paramiko",
-    "ssh": "paramiko",
-    "hdfs": "pyarrow",
-    "hf": "huggingface_hub",
-}
 
 
 def _read_http(url: str) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from typing import IO, Protocol
 
 from geval_py.errors import ExistingFileError, MissingFileError, UsageError
 from geval_py.reading.compression import COMPRESSIONS
-from geval_py.reading.files import STANDARD_INPUT, is_address, naming, remove_unfinished, unfinished
+from geval_py.reading.files import STANDARD_INPUT, is_path, naming, remove_unfinished, unfinished
 from geval_py.text import named, visible
 
 BACKUP_ENDING = ".orig"
@@ -170,7 +170,7 @@ def check_replaceable(path: str, *, verb: str = "write") -> os.stat_result:
 
 
 def _check_is_path(path: str, verb: str) -> None:
-    if path == STANDARD_INPUT or is_address(path):
+    if not is_path(path):
         raise _refusal(path, verb, "it is not a file")
 
 

@@ -24,10 +24,6 @@ from geval_py.reading.files import (
     absolute,
     exists,
     find_file,
-    is_folder,
-    is_regular,
-    is_remote,
-    is_web,
     join,
     matching_files,
     name_of,
@@ -100,7 +96,7 @@ def locate(task: Task) -> Split:
     try:
         outputs = _named_outputs(task)  # first: an error about the output says more than one about the answers
     except MissingFileError as error:
-        if not is_folder(os.path.dirname(error.path)):
+        if not os.path.isdir(os.path.dirname(error.path)):
             _find(*answers)  # the name of the test set may be misspelt
         raise
     expected = _find(*answers)
@@ -108,11 +104,11 @@ def locate(task: Task) -> Split:
     beside = os.path.join(os.path.dirname(expected), INPUT_FILE)
     in_set = task.expected_file is None or os.path.realpath(os.path.dirname(expected)) == os.path.realpath(folder)
     in_folder = os.path.join(task.out_directory, task.test_name)
-    outputs = outputs or (find_outputs(in_folder) if is_folder(in_folder) else ())
+    outputs = outputs or (find_outputs(in_folder) if os.path.isdir(in_folder) else ())
     outputs = outputs or (output_at(_find(task.out_directory, task.test_name, None, OUTPUT_FILE, RESULTS)),)
     input_file, place = None, beside
     try:
-        if task.input_file is None and task.expected_file is not None and is_regular(expected):
+        if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
             input_file = find_file(beside)
         if input_file is None and (directory or task.needs_input):
             file = task.input_file if directory else beside
@@ -123,9 +119,9 @@ def locate(task: Task) -> Split:
         place = error.path
     split = Split(
         name=task.test_name if in_set and directory else expected,
-        expected=_answers_file(expected, task.selector),
+        expected=answers_at(expected, task.selector),
         outputs=outputs,
-        input=None if input_file is None else _input_file(input_file, task.selector),
+        input=None if input_file is None else _input_at(input_file, task.selector),
         input_place=place,
         in_header=read_header(directory, task.in_header),
         out_header=read_header(directory, task.out_header),
@@ -136,16 +132,14 @@ def locate(task: Task) -> Split:
 
 def _find(directory: str, test_name: str, name: str | None, default: str, what: str) -> str:
     """Find a file in DIRECTORY/TEST; a name may also be a path, and is one if the directory is ""."""
-    if name is not None and (name == STANDARD_INPUT or is_web(name)):
-        return name
     folder = os.path.join(directory, test_name)
     find = find_answers if default == EXPECTED_FILE else find_file
     path = find(join(folder, name or default)) or (find(name) if name is not None else None)
     if path is not None:
         return path
     is_path = name is not None and (not directory or os.path.isdir(os.path.dirname(name)))
-    is_pair = name is not None and not is_regular(join(directory, CONFIG_FILE))  # of no challenge
-    if is_path or ((is_pair or default == INPUT_FILE) and not is_folder(folder)):  # GEval names the file
+    is_pair = name is not None and not os.path.isfile(join(directory, CONFIG_FILE))  # of no challenge
+    if is_path or ((is_pair or default == INPUT_FILE) and not os.path.isdir(folder)):  # GEval names the file
         raise _missing_file(what, "", name or default)
     check_directory(directory, what)
     check_directory(os.path.dirname(os.path.join(folder, "")), what, "test subdirectory")
@@ -173,10 +167,8 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
 
     A file or folder is looked up in a test set's folder, then as a path. Raises as :func:`locate`.
     """
-    if name == STANDARD_INPUT or is_web(name):
-        return (output_at(name),)
     for place in dict.fromkeys((join(folder, name), name)):
-        if is_folder(place):
+        if os.path.isdir(place):
             outputs = find_outputs(place)
             if not outputs:
                 raise _missing_file(RESULTS, place, OUTPUT_FILE)
@@ -184,7 +176,7 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
         path = find_file(place)
         if path is not None:
             return (output_at(path),)
-    outputs = find_outputs(folder) if is_folder(folder) else ()
+    outputs = find_outputs(folder) if os.path.isdir(folder) else ()
     matching = tuple(o for o in outputs if any(fnmatchcase(n, name) for n in (o.name, os.path.basename(o.path))))
     if matching:
         return matching
@@ -208,46 +200,39 @@ def _checked(split: Split, task: Task) -> Split:
         raise UsageError(message="standard input (-) can be read only once: give one file as -")
     outputs = split.outputs
     if task.selector is not None:
-        from geval_py.reading.selector import selected_file
-
-        outputs = tuple(output._replace(file=selected_file(output.path, task.selector)) for output in outputs)
+        outputs = tuple(output._replace(file=_selected(output.path, task.selector)) for output in outputs)
     for output in outputs:
         output.file.answers = split.expected
     return split._replace(outputs=outputs)
 
 
-def _answers_file(path: str, selector: str | None) -> File:
+# The answers, in TSV or JSON lines
+
+
+def answers_at(path: str, selector: str | None = None) -> File:
+    """Return the answers at a path, whose content is kept: their lines, if they are JSON lines; raises UsageError."""
     if selector is not None:
-        from geval_py.reading.selector import selected_file
+        file = _selected(path, selector)
+    elif name_of(path).endswith(JSON_ENDINGS):
+        from geval_py.reading.formats import answer_lines
 
-        file = selected_file(path, selector)
-    else:
-        file = answers_at(path)
-    file.keep = True
-    return file
-
-
-def _input_file(path: str, selector: str | None) -> File:
-    if selector is not None and name_of(path).endswith(JSON_ENDINGS):
-        from geval_py.reading.selector import selected_file
-
-        file = selected_file(path, selector)
+        file = File(path, answer_lines)
     else:
         file = File(path)
     file.keep = True
     return file
 
 
-# The answers, in TSV or JSON lines
+def _input_at(path: str, selector: str | None) -> File:
+    file = _selected(path, selector) if selector and name_of(path).endswith(JSON_ENDINGS) else File(path)
+    file.keep = True
+    return file
 
 
-def answers_at(path: str) -> File:
-    """Return the answers at a path: their lines, if they are JSON lines. Raises UsageError for another format."""
-    if not name_of(path).endswith(JSON_ENDINGS):
-        return File(path)
-    from geval_py.reading.formats import answer_lines
+def _selected(path: str, selector: str) -> File:
+    from geval_py.reading.selector import selected_file
 
-    return File(path, answer_lines)
+    return selected_file(path, selector)
 
 
 def find_answers(path: str) -> str | None:
@@ -288,11 +273,11 @@ def is_usual_name(name: str) -> bool:
 
 def check_directory(path: str, what: str, kind: str = "directory") -> None:
     """Raise MissingFileError, in GEval's words, if a directory does not exist."""
-    if is_folder(path):
+    if os.path.isdir(path):
         return
     hint, challenge = "", os.path.dirname(absolute(path))
     arguments: tuple[str, ...] = ()
-    if kind != "directory" and is_folder(challenge):
+    if kind != "directory" and os.path.isdir(challenge):
         try:
             sets = [one for one in sets_in(challenge) if _has_data(join(challenge, one))]
             hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
@@ -319,11 +304,11 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     the files in the folder.
     """
     place, suggested = join(folder, name), list(accepted)
-    if not is_folder(os.path.dirname(place)) and is_folder(os.path.dirname(name) or "."):
+    if not os.path.isdir(os.path.dirname(place)) and os.path.isdir(os.path.dirname(name) or "."):
         place, suggested = name, []
     directory, name = os.path.split(place)
     missing = partial(MissingFileError, what=f"No file with {what}", path=place)
-    if not is_folder(directory):
+    if not os.path.isdir(directory):
         return missing(hint=suggestion(name, suggested).rstrip())
     try:
         names = sorted(names_in(directory, "file"), key=natural_order)
@@ -333,7 +318,7 @@ def _missing_file(what: str, folder: str, name: str, accepted: Iterable[str] = (
     advice = advice_on_names(names) if what == RESULTS and not accepted and not find_outputs(directory) else ""
     close += f"{advice}\n  " if advice else ""
     hint, above = f"{close}{named(directory)} holds {some_of(names) or 'no file'}", os.path.join(directory, os.pardir)
-    if name == EXPECTED_FILE and not is_remote(above):  # the answers of other sets may be there
+    if name == EXPECTED_FILE:  # the answers of other sets may be there
         sets = [one for one in sets_in(above) if one != TRAINING_SET and find_answers(os.path.join(above, one, name))]
         hint += f"; there are answers in {some_of(sets)}" if sets else ""
     return missing(hint=hint)
@@ -355,9 +340,9 @@ def read_vocabulary(task: Task) -> frozenset[str]:
     """Read the words for metrics on exact words: ``--vocabulary``, else train/expected.tsv; may be empty."""
     if task.vocabulary is not None:
         path = find_file(task.vocabulary)
-        if path is None and not is_web(task.vocabulary):
+        if path is None:
             raise MissingFileError(what="No file with the vocabulary", path=task.vocabulary)
-        words = frozenset(read_lines(path or task.vocabulary))
+        words = frozenset(read_lines(path))
         if not words:
             raise EmptyFileError(what="vocabulary", path=task.vocabulary)
         return words
@@ -372,4 +357,4 @@ def training_answers(expected: File) -> File | None:
     if expected.is_in_no_folder:
         return None
     path = find_answers(os.path.join(os.path.dirname(expected), os.pardir, TRAINING_SET, EXPECTED_FILE))
-    return None if path is None else _answers_file(path, None)
+    return None if path is None else answers_at(path)

@@ -6,7 +6,6 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import compress, islice, repeat
 
@@ -39,7 +38,7 @@ from geval_py.scoring.blocks import Progress
 from geval_py.scoring.evaluate import Named
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Array, Integers, LineStatistics, exp, extended
-from geval_py.scoring.scores import Evaluation, checked_evaluation
+from geval_py.scoring.scores import Evaluation, Score, checked_evaluation
 from geval_py.tables.escapes import short
 
 MAX_COLUMNS = 8
@@ -113,14 +112,13 @@ class Report:
 
         Those of distributions over words are as the metric's flags leave them.
         """
-        inputs, expected, outputs = self.evaluation.scored_sides(self._flags(places))
+        inputs, expected, outputs = self.evaluation.sides(places.tolist())
         return map(ScoredItem, inputs, map(self._prepare, expected), map(self._prepare, outputs))
 
     @cached_property
     def expected(self) -> list[str]:
         """The answers of the scored lines, as in :meth:`read_items`."""
-        _, expected, _ = self.evaluation.scored_sides()
-        return list(map(self._prepare, expected))
+        return list(map(self._prepare, self.evaluation.texts("expected")))
 
     @property
     def is_sampled(self) -> bool:
@@ -194,7 +192,7 @@ class Report:
         """
         if self.evaluation.split.input is None:
             return []
-        inputs = list(self.evaluation.scored_sides(self._flags(self.sample))[0])
+        inputs = list(self.evaluation.texts("input", self.sample.tolist()))
         width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
         text = lines_of(inputs)
         del inputs
@@ -225,7 +223,7 @@ class Report:
             for of_all, of_sample in zip(of_ties, self.outcomes, strict=True):
                 of_all[self.sample] = of_sample
         places = losses.worst_and_best(badness, of_ties)
-        items = dict(zip(np.sort(places).tolist(), self.read_items(places), strict=True))
+        items = dict(zip(places.tolist(), self.read_items(places), strict=True))
         for place in places.tolist():
             value, item = float(self.values[place]), items[place]
             if self.of_losses:
@@ -246,12 +244,6 @@ class Report:
         scored = self._read_sample[0]
         luck = luck_of(scored, 0) if len(scored.scores) > 1 else None
         return calibration_of(scored, documents=self.column), luck if luck and luck.lines else None
-
-    def _flags(self, places: Integers) -> bytes:
-        """Return whether each scored line is at one of the places, as 0 or 1."""
-        flags = np.zeros(len(self.values), np.uint8)
-        flags[places] = 1
-        return flags.tobytes()
 
     @cached_property
     def _read_sample(self) -> tuple[Evaluation, WorstFeatures]:
@@ -284,7 +276,7 @@ class Report:
                 occurrences.add(finite)
         numbers = np.array(own.line_numbers or range(1, len(self.values) + 1))[self.sample]
         scores = tuple(
-            replace(self.score, metric=metric, statistics=table, line_numbers=array("q", numbers))
+            Score(self.score.name, self.score.value, metric, self.score.scheme, table, array("q", numbers))
             for (_, metric), table in zip(schemes, tables, strict=True)
         )
         read = Evaluation(own.split, own.output, scores, own.file_lines)

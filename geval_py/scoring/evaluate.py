@@ -8,7 +8,6 @@ scores, said once for the command, Python and pages.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -430,6 +429,8 @@ def kept_path(path: str) -> str:
 
 def _set_derived_on(path: str) -> object:
     """Return the test set on which the parameters of a tuned or mixed output were found; None if it is not known."""
+    import json
+
     with suppress(OSError, ValueError, RecursionError), open(kept_path(path), encoding="utf-8") as file:
         kept = json.load(file)
         return kept.get("test") if isinstance(kept, dict) else None

@@ -6,14 +6,12 @@ import math
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.files import File
 from geval_py.reading.items import ScoredItem, input_columns
 from geval_py.reading.lines import LinesByPlace, check_line_count, count_lines, first_name, read_lines, sha256_of
 from geval_py.reading.outputs import Output
@@ -22,7 +20,7 @@ from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.tables.numbers import counted
 from geval_py.text import named, shown, visible
-from geval_py.version import build_version
+from geval_py.version import __version__, build_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,9 +35,9 @@ if TYPE_CHECKING:
 
 # Computes a score's interval, an :class:`geval_py.explaining.significance.Interval`.
 IntervalOf: TypeAlias = "Callable[[Score], Any]"
+Side: TypeAlias = Literal["input", "expected", "output"]  # the files whose lines stand side by side
 
 
-@dataclass(eq=False, repr=False)
 class Score:
     """One metric's value on one output.
 
@@ -49,14 +47,19 @@ class Score:
     why.
     """
 
-    name: str
-    value: float
-    metric: Metric
-    scheme: EvaluationScheme
-    statistics: LineStatistics
-    line_numbers: array[int] | None = None
-    error: DataError | SchemeError | None = None
-    evaluation: Evaluation | None = None
+    def __init__(
+        self,
+        name: str,
+        value: float,
+        metric: Metric,
+        scheme: EvaluationScheme,
+        statistics: LineStatistics,
+        line_numbers: array[int] | None = None,
+        error: DataError | SchemeError | None = None,
+    ) -> None:
+        self.name, self.value, self.metric, self.scheme, self.statistics = name, value, metric, scheme, statistics
+        self.line_numbers, self.error = line_numbers, error
+        self.evaluation: Evaluation | None = None
 
     def __repr__(self) -> str:
         return f"<Score: {visible(self.name)} {self.value:.6g} {self.unit}, {self.direction} is better>"
@@ -147,7 +150,7 @@ class Signature(NamedTuple):
     output: str | None
     input: str | None = None
     header: str | None = None
-    version: str = build_version()
+    version: str = __version__
     vocabulary: str | None = None
     tokenizer: str | None = None
     filters: str | None = None
@@ -235,6 +238,7 @@ class Evaluation:
             vocabulary=sha256_of(vocabulary) if vocabulary else None,
             tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
             filters="raw" if self._raw_filters and selected_raw else None,
+            version=build_version(),
             library=library_signature(scores),
         )
 
@@ -294,68 +298,42 @@ class Evaluation:
 
     # The texts of the scored lines
 
-    def scored_sides(self, chosen: Sequence[int] | None = None) -> tuple[Iterator[str], ...]:
-        """Return the scored lines of the input, the answers and the output, or some of them, in scoring order.
+    def texts(self, side: Side, places: Sequence[int] | None = None) -> Iterator[str]:
+        """Return the scored lines of a file in scoring order, or those at some places among them, in any order.
 
-        ``chosen`` are flags of the scored lines. An input that is not there has "" without end. Raises LineCountError
-        if the input has another number of lines.
+        An input that is not there has "" without end. Raises LineCountError if the input has another number of lines.
         """
-        inputs, *others = self._checked_files()
-        first = repeat("") if inputs is None else self._scored_lines(*inputs, chosen)
-        return first, *(self._scored_lines(*other, chosen) for other in others)
+        split = self.split
+        file = {"input": split.input, "expected": split.expected, "output": self.output.file}[side]
+        header = first_name(split.in_header if side == "input" else split.out_header)
+        if file is None:
+            return repeat("")
+        if side == "input":
+            lines = count_lines(file, header=header)
+            check_line_count("input", file.name, lines, split.expected.name, self.file_lines)
+        numbers = self.line_numbers
+        if numbers is None and places is None:
+            return read_lines(file, header=header)
+        line = LinesByPlace(file, header).line
+        of_scored = range(self.line_count) if places is None else places
+        return (line(place if numbers is None else numbers[place] - 1) for place in of_scored)
 
-    def sides_at(self, places: Sequence[int]) -> tuple[Iterator[str], ...]:
-        """Return the lines of :meth:`scored_sides` at some places among the scored lines, in the order of places."""
-        return tuple(repeat("") if file is None else self._lines_at(places, *file) for file in self._checked_files())
-
-    def outputs_at(self, places: Sequence[int]) -> Iterator[str]:
-        """Return the lines of the output at some places among the scored lines, in the order of places."""
-        return self._lines_at(places, self.output.file, first_name(self.split.out_header))
-
-    def _lines_at(self, places: Sequence[int], file: File, header: str | None) -> Iterator[str]:
-        lines, numbers = LinesByPlace(file, header), self.line_numbers
-        return (lines.line(place if numbers is None else numbers[place] - 1) for place in places)
-
-    def _checked_files(
-        self,
-    ) -> tuple[tuple[File, str | None] | None, tuple[File, str | None], tuple[File, str | None]]:
-        """Return the input, the answers and the output, each with the first name of its header."""
-        split, header = self.split, first_name(self.split.out_header)
-        inputs = None
-        if split.input is not None:
-            inputs = split.input, first_name(split.in_header)
-            lines = count_lines(split.input, header=inputs[1])
-            check_line_count("input", split.input.name, lines, split.expected.name, self.file_lines)
-        return inputs, (split.expected, header), (self.output.file, header)
-
-    def scored_outputs(self) -> Iterator[str]:
-        """Return the scored lines of the output."""
-        return self._scored_lines(self.output.file, first_name(self.split.out_header), None)
-
-    def _scored_lines(self, file: File, header: str | None, chosen: Sequence[int] | None) -> Iterator[str]:
-        if self.line_numbers is None:
-            return read_lines(file, header=header, chosen=chosen)
-        numbers = self.line_numbers if chosen is None else list(compress(self.line_numbers, chosen))
-        is_read = bytearray(self.file_lines)
-        for number in numbers:
-            is_read[number - 1] = True
-        lines = read_lines(file, header=header, chosen=is_read)
-        if self.scores[0].scheme.percentage is None:
-            return lines
-        return map(dict(zip(sorted(numbers), lines, strict=False)).__getitem__, numbers)
+    def sides(self, places: Sequence[int] | None = None) -> tuple[Iterator[str], ...]:
+        """Return the :meth:`texts` of the input, the answers and the output."""
+        return self.texts("input", places), self.texts("expected", places), self.texts("output", places)
 
     def read_items(self) -> Iterator[ScoredItem]:
         """Yield each scored line's input, expected word and output; the input is "" if there is no input file.
 
         Raises LineCountError if the input has another number of lines.
         """
-        return map(ScoredItem, *self.scored_sides())
+        return map(ScoredItem, *self.sides())
 
     def input_width(self) -> int:
         """Return the number of columns of the input's widest scored line; 0 if there is no input file."""
         if self.split.input is None:
             return 0
-        return max((text.count("\t") + 1 for text in self.scored_sides()[0]), default=0)
+        return max((text.count("\t") + 1 for text in self.texts("input")), default=0)
 
     def select(self, filter: ItemFilter) -> list[bool]:
         """Return for each scored line whether it has the features of a filter.
@@ -556,12 +534,9 @@ def check_comparable(evaluations: Sequence[Evaluation]) -> None:
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
         files = first.split.expected, other.split.expected
-        paths = [file.path for file in files]
         answers = ""
-        if None not in paths:
-            if os.path.realpath(files[0]) != os.path.realpath(files[1]):
-                answers = f"{named(files[0].name)} and {named(files[1].name)}"
-        elif files[0] is not files[1]:
+        are_in_memory = None in (files[0].path, files[1].path)
+        if files[0] is not files[1] and (are_in_memory or len(set(map(os.path.realpath, files))) > 1):
             texts = (read_lines(file, header=first_name(first.split.out_header)) for file in files)
             pairs = enumerate(zip(*texts, strict=False), 1)  # another number of lines is another error
             answers = next((f"{shown(a)} and {shown(b)} on line {n}" for n, (a, b) in pairs if a != b), "")

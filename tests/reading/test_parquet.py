@@ -155,7 +155,7 @@ def test_rows_joined_by_arrow_are_those_written_one_by_one(tmp_path_factory, uni
         except UnreadableFileError as error:
             return error.reason
 
-    one_by_one = map(parse_line, parquet.lines_of_batches(path, table.to_batches()))
+    one_by_one = map(parse_line, parquet.lines_of_batches(path, table.to_batches(), 1, []))
     assert outcome(read_output(path)) == outcome(one_by_one)
 
 
@@ -246,8 +246,11 @@ def test_details_of_lighteval_with_a_name_twice(here):
     twice = pa.StructArray.from_arrays([choices, choices], names=["choices", "choices"])
     once = pa.StructArray.from_arrays([choices], names=["choices"])
     response = pa.StructArray.from_arrays([pa.array([[-1.0, -2.0]])], names=["logprobs"])
-    for columns in ([twice], [once, once]):
+    faults = (
+        "it is not well-formed Parquet: Converting to Python dictionary is not supported",
+        "column doc: there are two",
+    )
+    for columns, fault in zip(([twice], [once, once]), faults, strict=True):
         table = pa.Table.from_arrays([*columns, response], names=["doc"] * len(columns) + ["model_response"])
         pq.write_table(table, "out.parquet")
-        wanted = "column doc.choices: lighteval's details of a multiple-choice task have a list there"
-        assert reason_of("out.parquet") == wanted
+        assert reason_of("out.parquet").startswith(fault)

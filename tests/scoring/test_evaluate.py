@@ -7,6 +7,7 @@ import pytest
 
 import geval_py
 from geval_py import Challenge, UsageError, evaluate
+from geval_py.version import build_version
 
 
 @pytest.fixture
@@ -193,7 +194,7 @@ def test_signature(challenge):
     vocabulary = hashlib.sha256(b"a\nb\nc\nd").hexdigest()
     assert str(result.signature) == (
         f"metric:Perplexity,LogLoss|bits:-,-|lines:3|expected:{sha['expected']}|output:{sha['out']}"
-        f"|version:{geval_py.__version__}|vocabulary:{vocabulary}"
+        f"|version:{build_version()}|vocabulary:{vocabulary}"
     )
 
 

@@ -64,16 +64,16 @@ def listed_of(text: str, line: int) -> Listed:
     words, values = parse_entries(text, line)
     if are_probabilities(values):
         divisor, missing = scale_probabilities(values, REST in words)
-        logs = [log(value) - log(divisor) if value else -inf for value in values]
+        log_divisor = log(divisor)
+        logs = [log(value) - log_divisor if value else -inf for value in values]
         log_missing = log(missing) if missing else -inf
     else:
         shift, log_divisor, log_missing = scale_logarithms(values, REST in words)
         logs = [value - shift - log_divisor for value in values]
-    grouped: dict[str, list[float]] = {}
-    for word, log_value in zip(words, logs, strict=True):
-        if log_value > -inf:
-            grouped.setdefault(word, []).append(log_value)
-    log_masses = {word: min(0.0, log_sum_exp(numbers)) for word, numbers in grouped.items()}
+    log_masses: dict[str, float] = {}
+    for word, log_mass in zip(words, logs, strict=True):
+        if log_mass > -inf:
+            log_masses[word] = min(0.0, log_sum_exp([log_masses[word], log_mass]) if word in log_masses else log_mass)
     log_rest = log_masses.pop(REST, log_missing)
     return Listed(log_masses, log_rest)
 
