@@ -16,7 +16,7 @@ from .explaining.mixing import improve as improve
 from .modelling.ngram_model import NgramModel as NgramModel
 from .modelling.predicting import predict as predict
 from .reading.challenge import Challenge as Challenge
-from .reading.formats import read_output as read_output
+from .reading.outputs import read_output as read_output
 from .reading.wordprobs import parse_line as parse_line
 from .scoring.metric import Metric as Metric
 from .scoring.writing import format_line as format_line

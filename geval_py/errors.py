@@ -20,7 +20,7 @@
         └── MalformedLineError  a line is not in the format, with its line and column
 
 Errors hold data; ``str(error)`` makes the sentence. Sentences begin with GEval's own words, so that a search for them
-finds the old answers too. Arguments are named as the caller knows them: ``out=…`` in Python, ``-o`` on the command
+finds the old answers too. Arguments are named as the caller knows them: ``output=…`` in Python, ``-o`` on the command
 line, which calls :meth:`GevalError.sentence`.
 """
 

@@ -124,19 +124,19 @@ def evaluate_all(
     """
     task, split = _located(challenge, test, None, metric, tokenizer)
     evaluations = Evaluations(without_faults(evaluate_split(task, split, keep=True, cluster=cluster), on_fault))
-    _warn(*evaluations)
+    _warn(evaluations, stacklevel=3)
     return evaluations
 
 
 def _one_of(evaluations: Iterable[Evaluation]) -> Evaluation:
     (evaluation,) = without_faults(evaluations)
-    _warn(evaluation)
+    _warn([evaluation], stacklevel=4)
     return evaluation
 
 
-def _warn(*evaluations: Evaluation) -> None:
+def _warn(evaluations: Sequence[Evaluation], stacklevel: int) -> None:
     for note in dict.fromkeys(note for evaluation in evaluations for note in evaluation.notes):
-        warnings.warn(note, stacklevel=4 if len(evaluations) == 1 else 3)  # in the caller of evaluate
+        warnings.warn(note, stacklevel=stacklevel)  # in the caller of a public function
 
 
 def _located(
@@ -186,6 +186,8 @@ def _names(metric: object) -> tuple[str, ...]:
 
 def _checked_vocabulary(vocabulary: Iterable[str], task: Task) -> frozenset[str]:
     """Return the words of a vocabulary; raises UsageError for one that no metric uses."""
+    if isinstance(vocabulary, str):
+        raise UsageError(message=f"a vocabulary is a list of words, not {shown(vocabulary)}")
     words = frozenset(vocabulary)
     schemes = select_schemes(task)
     if words and not any(metric.needs_vocabulary for _, metric in schemes):

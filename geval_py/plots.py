@@ -125,7 +125,7 @@ def _report(evaluation: Evaluation) -> Report:
     if not report.of_losses:
         name = visible(report.score.metric.name)
         message = f"this needs log losses of words, which {name} does not have; choose another metric"
-        raise UsageError(message=message, arguments=("metrics",))
+        raise UsageError(message=message, arguments=("metric",))
     return report
 
 

@@ -17,8 +17,8 @@ import re
 import shutil
 import sys
 from codeop import compile_command
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 
 from examples import PAGES, ROOT
@@ -93,8 +93,8 @@ def toctree(heading: str, links: list[tuple[str, str]]) -> str:
 
 def directive(name: str) -> str:
     """Return the directive that describes a name: a public one, or that of a class in a module of the package."""
-    module, _, last = f"geval_py.{name}".rpartition(".")
-    value = getattr(import_module(module), last)
+    path = f"geval_py.{name}"
+    value = resolve_name(path)
     if isinstance(value, type) and issubclass(value, BaseException):
         kind, options = (
             "exception",
@@ -107,7 +107,7 @@ def directive(name: str) -> str:
         kind, options = "module", [":members:"]
     else:
         kind, options = ("function", []) if callable(value) else ("data", [":no-value:"])
-    return "\n".join(["```{eval-rst}", f".. auto{kind}:: {module}.{last}", *(f"   {o}" for o in options), "```", ""])
+    return "\n".join(["```{eval-rst}", f".. auto{kind}:: {path}", *(f"   {o}" for o in options), "```", ""])
 
 
 def index_entries(keywords: str) -> str:

@@ -172,8 +172,6 @@ def _field_names(kind: type[GevalError]) -> str:
 
 def _summary(value: object) -> str:
     """Return the first paragraph of a docstring, as Markdown."""
-    if isinstance(value, dict):
-        return "All metrics, by their names."
     paragraph = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
     return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", paragraph.replace("``", "`"))
 

@@ -18,7 +18,7 @@ def write(page: Path) -> bool:
     """Bring a page up to date; return whether it changed."""
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        new = fill(rewritten(text, run_page(page, Path(folder))))
+        new = fill(rewritten(text, run_page(page, Path(folder) / "clone")))  # examples may write beside it
     if new != text:
         page.write_text(new, encoding="utf-8", newline="\n")
     return new != text

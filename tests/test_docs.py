@@ -164,12 +164,12 @@ def test_each_key_of_a_json_document_is_described():
     assert keys - set(re.findall(r"`([^`\n]+)`", without_blocks(read(page)))) == set()
 
 
-def test_each_error_is_exported_and_so_documented():
+def test_each_error_is_documented():
     errors = {name for name, value in vars(geval_py.errors).items() if isinstance(value, type)}
     errors = {name for name in errors if issubclass(getattr(geval_py.errors, name), GevalError)}
-    assert errors == {name for name in geval_py.__all__ if name.endswith("Error")}
-    table = TABLES["errors"]()
+    table, listed = TABLES["errors"](), read(ROOT / "docs" / "api.md")
     assert [name for name in sorted(errors) if f"`{name}`" not in table] == []
+    assert [name for name in sorted(errors) if f"`{name}`" not in listed and f"`errors.{name}`" not in listed] == []
 
 
 LINKS = [

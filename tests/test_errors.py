@@ -28,13 +28,14 @@ from geval_py.errors import (
     MissingFileError,
     MissingPackageError,
     ModelError,
-    PartsError,
     SchemeError,
     TooLargeError,
     UnreadableFileError,
     UnsupportedEncodingError,
     UsageError,
 )
+from geval_py.explaining.mixing import mix
+from geval_py.explaining.tuning import tune
 from geval_py.reading.config import OPTIONS, said_option
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible, without_credentials
 
@@ -206,20 +207,17 @@ ERRORS = {  # one or more of each class, with its sentence
     "a model": (ModelError(path=BAD_NAME, message="the text is empty"), f"the text is empty\n  in `{SAFE_NAME}`"),
     "a model of no file": (ModelError(message="the text is empty"), "the text is empty"),
     "ambiguous": (
-        AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz")),
-        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n  remove all but one",
+        AmbiguousFileError(path=BAD_NAME, candidates=(BAD_NAME + ".xz", BAD_NAME + ".gz"), newest=BAD_NAME + ".gz"),
+        f"More than one file could be `{SAFE_NAME}`: `{SAFE_NAME}.xz` and `{SAFE_NAME}.gz`\n"
+        f"  remove all but one; `{SAFE_NAME}.gz` is the newest",
+    ),
+    "ambiguous, of which none is known to be the newest": (
+        AmbiguousFileError(path="o", candidates=("o.xz", "o.gz"), newest=""),
+        "More than one file could be `o`: `o.xz` and `o.gz`\n  remove all but one",
     ),
     "a cluster": (
         ClusterError(address=BAD_NAME, reason="it went away"),
         f"The cluster at `{SAFE_NAME}`: it went away",
-    ),
-    "parts": (
-        PartsError(path=BAD_NAME, reason="there is more than one part 0 of 1", names=(BAD_NAME, "b")),
-        f"The parts of `{SAFE_NAME}` are inconsistent: there is more than one part 0 of 1\n  `{SAFE_NAME}`, `b`",
-    ),
-    "a part that is missing": (
-        PartsError(path=BAD_NAME, reason="part 1 of 2 is missing"),
-        f"The parts of `{SAFE_NAME}` are incomplete: part 1 of 2 is missing",
     ),
     "config": (
         ConfigError(path=BAD_NAME, message="Invalid option `--metrics'\n  did you mean --metric?"),
@@ -267,9 +265,10 @@ def subclasses(cls):
     return {cls}.union(*map(subclasses, here))
 
 
-def test_every_class_has_its_sentence_here_and_is_public():
+def test_every_class_has_its_sentence_here_and_those_to_catch_are_public():
     assert {type(error) for error, _ in ERRORS.values()} == subclasses(GevalError)
-    assert {cls.__name__ for cls in subclasses(GevalError)} <= set(geval_py.__all__)
+    public = {cls for cls in subclasses(GevalError) if cls.__name__ in geval_py.__all__}
+    assert public == {GevalError, UsageError, DataError, MalformedLineError}
 
 
 def test_the_drawn_tree_is_the_tree():
@@ -303,24 +302,25 @@ def named_arguments():
 def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     called = [value for name in geval_py.__all__ if inspect.isfunction(value := getattr(geval_py, name))]
     called += [value for _, value in inspect.getmembers(geval_py.Evaluation, inspect.isfunction)]
+    called += [tune, mix]  # which improve calls
     known = {name for function in called for name in inspect.signature(function).parameters}
     named = set(named_arguments())
-    assert {"metrics", "min_frequency", "out", "test"} <= named <= known
+    assert {"metric", "min_frequency", "output", "test"} <= named <= known
     options = {name for option in OPTIONS.values() for name in option.names}
     of_commands = set(re.findall(r"--[a-z-]+", parser_of("tune").format_help()))
     assert {said_option(name).split()[0] for name in named} <= options | of_commands
 
 
 SAID = {
-    "one": (UsageError(message="use", arguments=("out",)), "use out=…", "use -o"),
+    "one": (UsageError(message="use", arguments=("output",)), "use output=…", "use -o"),
     "two": (UsageError(message="use", arguments=("test", "min_frequency")), "use test=… or min_frequency=…", "use -t or --min-frequency"),
     "none": (UsageError(message="use {out}"), "use {out}", "use {out}"),
     "GEval 1.42.2's words": (
-        UsageError(message="no metric given, use", arguments=("metrics",)),
-        "no metric given, use metrics=…",
+        UsageError(message="no metric given, use", arguments=("metric",)),
+        "no metric given, use metric=…",
         "no metric given, use --metric option\n  for example -m PerplexityHashed; or run geval in the folder of the challenge's config.txt, or name it with --challenge",
     ),
-    "of a scheme": (SchemeError(scheme="x", message="use", arguments=("out",)), "use out=…", "use -o"),
+    "of a scheme": (SchemeError(scheme="x", message="use", arguments=("output",)), "use output=…", "use -o"),
     "in a hint": (
         MissingFileError(what="No file", path="x", hint="choose one with", arguments=("test",)),
         "No file: `x`\n  choose one with test=…",

@@ -78,7 +78,7 @@ def test_the_ending_decides_what_a_chart_is_saved_as(bigram, tmp_path, monkeypat
 
 
 def test_what_cannot_be_drawn():
-    rests = evaluate([":1"] * 10, ["a"] * 10, metric="PerplexityHashed")
+    rests = score([":1"] * 10, ["a"] * 10, metric="PerplexityHashed")
     for name in ("calibration", "first_guess", "rest"):
         with pytest.raises(UsageError) as caught:
             getattr(plots, name)(rests)

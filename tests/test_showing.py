@@ -59,10 +59,10 @@ def test_one_is_not_plural_at_the_prompt():
 
 def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
     bigram = outputs[0]
-    for value in (geval_py.compare(outputs, samples=100), geval_py.luck(bigram), geval_py.tune(bigram, words=0)):
+    for value in (geval_py.compare(outputs, samples=100), bigram.luck(), geval_py.improve(bigram, words=0)):
         assert repr(value) == str(value)
         assert value._repr_html_().count("<table") == 1
-    assert geval_py.calibration(bigram)._repr_html_().count("<table") >= 1
+    assert bigram.calibration()._repr_html_().count("<table") >= 1
     assert repr(METRICS).splitlines()[1].startswith("LikelihoodHashed  ")
     assert len(METRICS._repr_html_().split("<tr>")) == 2 + len(METRICS)
 
@@ -161,19 +161,17 @@ def test_all_outputs_are_a_table_of_parameters_and_scores(tmp_path):
         outputs.to_latex(label="a}b")
 
 
-def test_a_suite_is_a_table_of_several_challenges(monkeypatch):
+def test_outputs_of_several_challenges_are_one_table(monkeypatch):
     monkeypatch.chdir(ROOT / "challenges")
-    suite = geval_py.Suite(["digits", geval_py.Challenge.open("colours")])
-    assert repr(suite) == "<Suite: digits, colours>"
-    found = suite.evaluate("test-A")
-    frame = found.to_frame()
-    assert frame[["challenge", "output"]].values.tolist() == [
+    of_digits, of_colours = (geval_py.evaluate_all(name) for name in ("digits", "colours"))
+    found = geval_py.Evaluations([*of_digits, *of_colours])
+    assert found.to_frame()[["challenge", "output"]].values.tolist() == [
         ["digits", "model=trained"], ["digits", "model=uniform"],
         ["colours", "model=skewed"], ["colours", "model=uniform"],
     ]  # fmt: skip
     found.sort(key=lambda one: one.score)  # which names of challenges go with
     assert found.to_frame()["challenge"].tolist() == ["digits", "colours", "colours", "digits"]
-    assert "challenge" not in geval_py.Suite(["digits"]).evaluate("test-A").to_frame()
+    assert "challenge" not in of_digits.to_frame()
 
 
 def test_text_of_strangers_does_no_harm(tmp_path):
@@ -183,9 +181,14 @@ def test_text_of_strangers_does_no_harm(tmp_path):
     (tmp_path / "dev-0/in.tsv").write_text("a\n" * 200)
     for name in (f"out-m={BAD.replace('/', '')}.tsv", "out-m=\x1b[31mred.tsv"):
         (tmp_path / "dev-0" / name).write_text(f"a:0.5 {BAD}:0.25 :0.25\n" * 199 + f"{BAD}:2\n")
-    outputs = geval_py.evaluate_all(tmp_path, "dev-0")
+    with pytest.warns(UserWarning, match=r"^`[^\x1b]*\.tsv`: ") as warned:
+        outputs = geval_py.evaluate_all(tmp_path, "dev-0")
+    assert {one.filename for one in warned} == {__file__}
+    assert [str(one.message).rpartition("`: ")[2] for one in warned][1::2] == [
+        "the loss of 1 of 200 lines is infinite"
+    ] * 2
     report = geval_py.check(tmp_path)
-    shown = [outputs, outputs[0], geval_py.compare(outputs, samples=10), report, geval_py.luck(outputs[0])]
+    shown = [outputs, outputs[0], geval_py.compare(outputs, samples=10), report, outputs[0].luck()]
     assert all("<script" not in value._repr_html_() for value in shown)
     assert html.escape("<script>") in outputs._repr_html_()
     assert all("\x1b" not in repr(value) for value in [*shown[1:], geval_py.Challenge.open(tmp_path)["dev-0"]])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
 
-from geval_py import METRICS, __version__
+from geval_py import __version__
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -19,19 +19,17 @@ INTERNAL = (
     "explaining.comparison.System",
     "explaining.derived.Derived",
     "reading.config.Task",
+    "reading.files.File",
     "reading.items.ItemColumns",
     "reading.items.ScoredItem",
-    "reading.lines.Text",
-    "reading.lines.Texts",
     "scoring.recipes.ByLine",
     "reading.splits.Split",
     "reports.charts.Chart",
+    "scoring.arrays.Vocabulary",
     "scoring.kernel.packed_words.Unit",
     "scoring.metrics.base.LineStatistics",
     "scoring.metrics.base.Measure",
     "scoring.metrics.base.StatisticsColumn",
-    "scoring.scores.MetricScore",
-    "scoring.scores.ScoredOutput",
     "tables.table.Table",
 )
 
@@ -74,12 +72,6 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
-def _described(_app: Sphinx, _kind: str, _name: str, value: object, _options: object, lines: list[str]) -> None:
-    """Describe METRICS, which is a plain dictionary."""
-    if value is METRICS:
-        lines[:] = ["All metrics, by their names."]
-
-
 def _signature(
     _app: Sphinx,
     _kind: str,
@@ -110,7 +102,6 @@ def _description(
 
 def setup(app: Sphinx) -> None:
     """Change what autodoc finds."""
-    app.connect("autodoc-process-docstring", _described)
     app.connect("autodoc-process-signature", _signature)
     app.connect("html-page-context", _levels, priority=900)  # after Furo's
     app.connect("html-page-context", _description)

@@ -366,7 +366,8 @@ def column_of(line: str, files: PartFiles, word: int) -> int:
 
     A gap is where the right text begins.
 
-    >>> column_of("x\tthe old\\nman\tthe sea", PartFiles(part="dev-0", path="in.tsv", left=1, right=2), 2)
+    >>> from geval_py.reading.files import File
+    >>> column_of("x\tthe old\\nman\tthe sea", PartFiles("dev-0", File("in.tsv"), left=1, right=2), 2)
     12
     """
     cells = line.split("\t")

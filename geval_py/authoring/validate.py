@@ -65,7 +65,7 @@ def text_faults(path: str, *, columns: bool = False) -> tuple[Sequence[Fault], i
     bad_byte = 0  # the first that is not UTF-8
     widths: dict[int, int] = {}  # the first line of each number of columns
     try:
-        with LineReader(path) as reader:
+        with LineReader(splits.answers_at(path)) as reader:
             while block := reader.block():
                 is_suspect = b"\r" in block or b" \n" in block or not is_utf8(block)
                 for number, line in enumerate(block.split(b"\n")[:-1] if is_suspect or columns else (), lines + 1):
@@ -107,7 +107,7 @@ def _score_faults(
         try:
             split = splits.locate(task)
             header = split.output_header
-            perfect = files.File.of_pieces(expected, _perfect_output(split.expected, header, metric))
+            perfect = files.File.of_pieces(expected, _perfect_output(splits.answers_at(expected), header, metric))
             output = Output(perfect, OUTPUT_FILE, {})
             vocabulary = evaluate.vocabulary_for([scheme], task)
             evaluation = evaluate.evaluate_output(split, output, [scheme], vocabulary)
@@ -294,7 +294,8 @@ def _warnings_of_first_line(path: str, header: str | None, file: str) -> Iterato
     try:
         names = None if header is None else next(read_lines(header), None)
         name = names and names.split("\t")[0]
-        first, *others = (line.split("\t") for line in islice(read_lines(path, header=name), MAX_FIRST_LINES))
+        lines = read_lines(splits.answers_at(path), header=name)
+        first, *others = (line.split("\t") for line in islice(lines, MAX_FIRST_LINES))
     except (DataError, ValueError):  # there may be no line
         return
     for column, field in enumerate(first):
@@ -319,7 +320,7 @@ def _is_number(text: str) -> bool:
 def _first_width(path: str) -> int | None:
     """Return the number of columns of the first line; None if there is none, or it cannot be read."""
     try:
-        first = next(read_lines(path), None)
+        first = next(read_lines(splits.answers_at(path)), None)
     except DataError:
         return None
     return None if first is None else first.count("\t") + 1

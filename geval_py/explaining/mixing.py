@@ -166,7 +166,8 @@ def improve(*outputs: Evaluation | Iterable[Evaluation], **settings: Any) -> Tun
     One output is tuned (:func:`geval_py.explaining.tuning.tune`), several are mixed (:func:`mix`); ``settings`` are
     the arguments of these functions.
     """
-    evaluations = list(outputs[0]) if len(outputs) == 1 and not isinstance(outputs[0], Evaluation) else list(outputs)
+    values = outputs[0] if len(outputs) == 1 else outputs
+    evaluations = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
     return tune(*evaluations, **settings) if len(evaluations) == 1 else mix(*evaluations, **settings)
 
 

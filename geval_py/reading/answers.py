@@ -63,7 +63,7 @@ def check_supported(path: str) -> None:
 
     The error has the line of Python that writes them as JSON lines.
     """
-    stem, _, column = path.rpartition("#") if not os.path.exists(path) else (path, "", "")
+    stem, _, column = path.rpartition("#") if "#" in path and not os.path.exists(path) else (path, "", "")
     plain, name = name_of(stem), os.path.basename(stem)
     read = next((f"pandas.{read}({name!r})" for ending, read in UNSUPPORTED.items() if plain.endswith(ending)), "")
     rename = f".rename(columns={{{column!r}: 'expected'}})"

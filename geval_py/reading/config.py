@@ -208,12 +208,12 @@ class Task(OptionValues):
         "-o --out-file FILE",
         "the output to score, as a name in DIR/NAME or a path; also a folder, a pattern, a short name, - "
         "for standard input, or an http(s) address; repeatable (default: out.tsv and all out-*.tsv)",
-        repeatable=True, replaces=True, argument="out",
+        repeatable=True, replaces=True, argument="output",
     )  # fmt: skip
     metrics: tuple[str, ...] = _metric(
         "-m --metric METRIC",
         "a metric, such as LikelihoodHashed, LogLossHashed8 or {LogLoss,Perplexity}Hashed; repeatable",
-        repeatable=True, said="--metric option\n  for example -m PerplexityHashed; "
+        repeatable=True, argument="metric", said="--metric option\n  for example -m PerplexityHashed; "
         "or run geval in the folder of the challenge's config.txt, or name it with --challenge",  # GEval's words
     )  # fmt: skip
     alt_metrics: tuple[str, ...] = _metric(
@@ -485,7 +485,7 @@ def said_option(argument: str) -> str:
 
     An option that only another command has is named like its argument.
 
-    >>> said_option("out"), said_option("min_frequency"), said_option("force")
+    >>> said_option("output"), said_option("min_frequency"), said_option("force")
     ('-o', '--min-frequency', '--force')
     """
     option = next((option for name, option in OPTIONS.items() if argument == (option.argument or name)), None)

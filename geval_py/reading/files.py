@@ -59,7 +59,7 @@ class File:
         self.is_utf8 = True  # as far as the first bytes show
         self.ends_in_newline = True
         self.lines: int | None = None  # as counted, without a header
-        self._is_plain = False  # the content in memory is decompressed
+        self._is_plain = data is not None or convert is not None  # the content is lines, whatever its first bytes
         self._data, self._path = data, None if data is not None or convert is not None else _regular_path(name)
         self._state: FileState | None = None
 
@@ -112,7 +112,7 @@ class File:
             stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
             self.check_state(stored)
             opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
-            if content := foreign_content(opened.stream.peek(1)):
+            if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
                 what = "Line 1: Unexpected data in"
                 raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
             if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
@@ -144,7 +144,7 @@ class File:
     def release(self) -> None:
         """Forget a content that can be read again."""
         if self._path is not None:
-            self._data, self._is_plain = None, False
+            self._data, self._is_plain = None, self.convert is not None
 
 
 def _regular_path(name: str) -> str | None:

@@ -9,19 +9,14 @@ The door (:mod:`geval_py.reading.files`) converts such a file by :func:`output_l
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from typing import TypeAlias
 
-from geval_py.errors import MalformedLineError, UnreadableFileError
+from geval_py.errors import UnreadableFileError
 from geval_py.reading import answers, parquet, rows, tool_files
 from geval_py.reading.files import PARQUET_ENDINGS, File, format_ending
-from geval_py.reading.lines import read_lines
-from geval_py.reading.outputs import output_named
 from geval_py.reading.rows import Rows, quoted
-from geval_py.reading.wordprobs import WordProbs, parse_line
 
 ANSWERS_ALONE = tool_files.ANSWERS_ALONE
 
@@ -105,21 +100,3 @@ def answer_lines(file: File) -> Iterator[bytes]:
     for identity, line in answers.read_answers(file.name, file.notes, file.max_bytes):
         file.ids.append(identity)
         yield line.encode() + b"\n"
-
-
-def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
-    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
-
-    A file that ends in .jsonl, .json, .parquet or .csv is in that format. ``header`` is the first name of the header
-    line to skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError
-    and other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
-    format.
-    """
-    file = output_named(os.fspath(path)).file
-    with closing(read_lines(file, header=header)) as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                yield parse_line(line, number)
-            except MalformedLineError as error:
-                error.path = file.name
-                raise

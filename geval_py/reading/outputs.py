@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import chain, count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.errors import DataError, MalformedLineError, MissingFileError, UsageError
 from geval_py.reading import files
 from geval_py.reading.files import File
+from geval_py.reading.lines import read_lines
 from geval_py.text import natural_order, some_of, suggestion, visible
+
+if TYPE_CHECKING:
+    from geval_py.reading.wordprobs import WordProbs
 
 OUTPUT_FILE = "out.tsv"
 READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
@@ -188,7 +193,7 @@ def only_output(outputs: Sequence[Output]) -> Output:
     """Return the only one of the outputs; raises UsageError where there are several."""
     if len(outputs) > 1:
         names = some_of(output.name for output in outputs)
-        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("out",))
+        raise UsageError(message=f"there are several outputs ({names}): choose one with", arguments=("output",))
     return outputs[0]
 
 
@@ -198,3 +203,23 @@ def output_named(name: str) -> Output:
     if path is None:
         raise MissingFileError(what="No file with the test results", path=name)
     return output_at(path)
+
+
+def read_output(path: str | os.PathLike[str], *, header: str | None = None) -> Iterator[WordProbs]:
+    """Read an output's lines one by one: from a file, compressed or not, standard input (``-``) or an address.
+
+    A file that ends in .jsonl, .json, .parquet or .csv is in that format. ``header`` is the first name of the header
+    line to skip, if the file begins with it. The file is opened when the first line is read. Raises MissingFileError
+    and other DataErrors for a file, and MalformedLineError with path and line for the first line that is not in the
+    format.
+    """
+    from geval_py.reading.wordprobs import parse_line
+
+    file = output_named(os.fspath(path)).file
+    with closing(read_lines(file, header=header)) as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield parse_line(line, number)
+            except MalformedLineError as error:
+                error.path = file.name
+                raise

@@ -110,8 +110,8 @@ def locate(task: Task) -> Split:
     try:
         if task.input_file is None and task.expected_file is not None and os.path.isfile(expected):
             input_file = find_file(beside)
-        if input_file is None and (directory or task.needs_input):
-            file = task.input_file if directory else beside
+        if input_file is None and (directory or task.input_file or task.needs_input):
+            file = task.input_file or (None if directory else beside)
             input_file = _find(directory, task.test_name, file, INPUT_FILE, "the input")
     except DataError as error:  # as a link of git-annex whose content is not here
         if task.needs_input:
@@ -276,14 +276,14 @@ def check_directory(path: str, what: str, kind: str = "directory") -> None:
     if os.path.isdir(path):
         return
     hint, challenge = "", os.path.dirname(absolute(path))
-    arguments: tuple[str, ...] = ()
+    sets: list[str] = []
     if kind != "directory" and os.path.isdir(challenge):
         try:
             sets = [one for one in sets_in(challenge) if _has_data(join(challenge, one))]
-            hint, arguments = (f"there are {some_of(sets)}; choose one with", ("test",)) if sets else ("", ())
+            hint = f"there are {some_of(sets)}; choose one with" if sets else ""
         except UnreadableFileError as error:
             hint = str(error)
-    raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=arguments)
+    raise MissingFileError(what=f"No {kind} with {what}", path=path, hint=hint, arguments=("test",) if sets else ())
 
 
 def sets_in(directory: str) -> list[str]:

@@ -324,7 +324,7 @@ def select_schemes(task: Task) -> list[Named]:
         metric = find_metric(scheme.metric)
         schemes.append((scheme._replace(tokenizer=task.tokenizer) if metric.is_tokenised else scheme, metric))
     if not schemes:
-        raise UsageError(message="no metric given, use", arguments=("metrics",))
+        raise UsageError(message="no metric given, use", arguments=("metric",))
     chosen = []
     for name in task.select_metrics:  # as we show it, as it was written or as GEval shows it
         matching = [named for named in schemes if name in (shown_name(*named), named[0].text)]

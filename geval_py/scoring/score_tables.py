@@ -348,18 +348,3 @@ def scores_table(
         columns[name] = [None if value is None else write(one, value) for one, value in pairs]
     heads = [Column(name, alignment="right" if name in metrics else "left") for name in columns]
     return Table(heads, list(zip(*columns.values(), strict=True)))
-
-
-def evaluation_text(evaluation: Evaluation) -> str:
-    """Write the name and the value of each score of one output, a line each; the last one without a line end."""
-    rows = [(score.name, score.value) for score in evaluation.scores]
-    table = Table([Column("metric"), Column("score", write=score_text)], rows)
-    return "".join(table.text(header=False)).removesuffix("\n")
-
-
-def scores_html(evaluation: Evaluation) -> str:
-    """Write an HTML table of the scores of one output, for notebooks; all text is escaped."""
-    heads = named_columns(("output", "metric", "score", "unit", ""))
-    heads[2] = Column("score", alignment="right", write=score_text)
-    rows = [(evaluation.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in evaluation.scores]
-    return "".join(Table(heads, rows).html())

@@ -18,7 +18,8 @@ from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Split
 from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
-from geval_py.tables.numbers import counted
+from geval_py.tables.numbers import counted, score_text
+from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named, shown, visible
 from geval_py.version import __version__, build_version
 
@@ -44,7 +45,7 @@ class Score:
     ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
     ``line_numbers`` are the numbers, from 1, of the lines that the scheme's flags select, in scoring order; None for
     all lines. If the output could not be scored, or the flags select no line, the value is NaN, and ``error`` says
-    why.
+    why. It is no dataclass, since the module ``dataclasses`` takes longer to import than Python to start.
     """
 
     def __init__(
@@ -189,9 +190,9 @@ class Evaluation:
             score.evaluation = self
 
     def __str__(self) -> str:
-        from geval_py.scoring.score_tables import evaluation_text
-
-        return evaluation_text(self)
+        rows = [(score.name, score.value) for score in self.scores]
+        table = Table([Column("metric"), Column("score", write=score_text)], rows)
+        return "".join(table.text(header=False)).removesuffix("\n")
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{visible(score.name)} {score.value:.6g}" for score in self.scores)
@@ -199,9 +200,10 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         """Show the scores as a table in Jupyter."""
-        from geval_py.scoring.score_tables import scores_html
-
-        return scores_html(self)
+        heads = named_columns(("output", "metric", "score", "unit", ""))
+        heads[2] = Column("score", alignment="right", write=score_text)
+        rows = [(self.output.name, s.name, s.value, s.unit, f"{s.direction} is better") for s in self.scores]
+        return "".join(Table(heads, rows).html())
 
     def __getitem__(self, name: str) -> Score:
         """Return the score of a metric by its name; raises KeyError."""

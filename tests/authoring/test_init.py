@@ -191,7 +191,7 @@ def test_the_parent_has_to_be_there(challenge):
 
 
 REFUSED = {
-    "no metric": ((), {}, "no metric given, use metrics=…"),
+    "no metric": ((), {}, "no metric given, use metric=…"),
     "no such metric": (("Foo",), {}, "Unknown or broken metric definition: Foo\n  "),
     "dev-0": (("LogLoss",), {"test_name": "dev-0"},
      "a new challenge has its own dev-0: give the hidden test set another name"),

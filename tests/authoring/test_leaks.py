@@ -20,6 +20,7 @@ from geval_py.authoring.leak_search import EvaluatedPart, Items, PartFiles, Voca
 from geval_py.authoring.leaks import column_of, find_leaks
 from geval_py.checking.problem_formats import FORMATS, render
 from geval_py.errors import LineCountError, MissingFileError
+from geval_py.reading.files import File
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(25))
 
@@ -116,18 +117,6 @@ def test_answers_in_public_in_another_format(name, folder, windows):
     commit(folder)
     assert found(folder) == {(f"test-A/{name}", "E401"): 1}
     assert messages(folder, "E401") == [f"the git history has answers of a hidden set: test-A/{name}"]
-
-
-def test_answers_in_parts_are_public(folder, planted):
-    text = (planted.private / "test-A/expected.tsv").read_text()
-    (planted.private / "test-A/expected.tsv").unlink()
-    for place in (planted.private / "test-A", folder / "test-A"):
-        lines = text.splitlines(keepends=True)
-        for number in (0, 1):
-            part = place / f"expected-{number}-of-2.tsv"
-            part.write_text("".join(lines[75 * number : 75 * number + 75]))
-    expected = {(f"test-A/expected-{number}-of-2.tsv", "E401"): 1 for number in (0, 1)}
-    assert found(folder, answers=planted.private) == expected
 
 
 def git(folder, *words):
@@ -402,13 +391,13 @@ def test_runs_with_an_unknown_word_have_no_hash():
 @pytest.mark.parametrize(("lengths", "n"), [([5] * 9, 8), ([10] * 9, 10), ([9] + [99] * 40, 13), ([], 8)])
 def test_the_length_of_a_run(lengths, n):
     starts = np.cumsum([0, *lengths])
-    files = PartFiles(part="dev-0", path="in.tsv")
+    files = PartFiles(part="dev-0", file=File("in.tsv"))
     assert EvaluatedPart(files, [items_of([1] * int(starts[-1]), starts)]).n == n
 
 
 def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
     (tmp_path / "in.tsv").write_text("x\tThe (sea).\t“sea” -- THE\\nend!”\n")
-    files = PartFiles(part="dev-0", path=str(tmp_path / "in.tsv"), left=1, right=2, group=0)
+    files = PartFiles(part="dev-0", file=File(str(tmp_path / "in.tsv")), left=1, right=2, group=0)
     (items,) = read_items(files, Vocabulary())
     the, sea, gap, sea_again, dashes, the_again, end = (items.words >> 1).tolist()
     assert (the, sea, gap) == (the_again, sea_again, 0)
@@ -418,7 +407,7 @@ def test_a_vocabulary_forgives_capitals_and_punctuation(tmp_path):
 
 @pytest.mark.parametrize(("word", "start"), [(0, "one"), (1, "two"), (2, "three"), (3, "three"), (4, "four")])
 def test_the_column_of_a_word(word, start):
-    files = PartFiles(part="dev-0", path="in.tsv", left=1, right=2)
+    files = PartFiles(part="dev-0", file=File("in.tsv"), left=1, right=2)
     line = "id\tone\\ntwo\tthree four"
     assert line[column_of(line, files, word) - 1 :].startswith(start)
     assert column_of("id", files, word) == 1

@@ -246,7 +246,10 @@ def test_faults_of_answers_in_other_formats(challenge):
     (challenge / "dev-0/expected.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     path.rename(challenge / "dev-0/expected.jsonl.xz")
     names = "`C/dev-0/expected.jsonl.xz` and `C/dev-0/expected.jsonl.gz`"
-    assert faults() == [f"More than one file could be `C/dev-0/expected.jsonl`: {names}\n  remove all but one"]
+    assert faults() == [
+        f"More than one file could be `C/dev-0/expected.jsonl`: {names}\n"
+        "  remove all but one; `C/dev-0/expected.jsonl.gz` is the newest"
+    ]
 
 
 def test_data_files_may_be_links(challenge):

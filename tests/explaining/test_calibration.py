@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from geval_py import UsageError, evaluate, score_file
+from geval_py import UsageError, evaluate, score, score_file
 from geval_py.explaining.calibration import (
     Forecasts,
     Points,
@@ -22,7 +22,7 @@ WORDS = [f"w{n}" for n in range(40)]
 
 
 def calibrated(outputs, expected, metrics="PerplexityHashed"):
-    return calibration(evaluate(outputs, expected, metric=metrics))
+    return calibration(score(outputs, expected, metric=metrics))
 
 
 def honest_lines(lines, seed=1, power=1.0):

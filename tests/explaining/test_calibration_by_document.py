@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from geval_py import evaluate
+from geval_py import score
 from geval_py.explaining.calibration import calibration
 from geval_py.reports.panels import calibration_panels
 
@@ -53,7 +53,7 @@ def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials):
     by_document, by_line, bins = Counter(), Counter(), []
     for _ in range(trials):
         outputs, answers, documents = drawn(rng, sizes, alike)
-        evaluation = evaluate(outputs, answers, metric="PerplexityHashed")
+        evaluation = score(outputs, answers, metric="PerplexityHashed")
         result = calibration(evaluation, documents=documents)
         by_document.update(outside(result))
         by_line.update(outside(calibration(evaluation, documents=False)))
@@ -73,7 +73,7 @@ def test_calibrated_outputs_are_found_calibrated(sizes, alike, trials):
 def test_an_output_that_is_too_sure_is_found_out():
     outputs, answers, documents = drawn(np.random.default_rng(2), [15] * 40, 0.3)
     swapped = [answer if n % 3 else "other" for n, answer in enumerate(answers)]
-    result = calibration(evaluate(outputs, swapped, metric="PerplexityHashed"), documents=documents)
+    result = calibration(score(outputs, swapped, metric="PerplexityHashed"), documents=documents)
     assert outside(result) == list(PARTS)
     panels = calibration_panels(result).values()
     assert ["It is computed by document." in panel.method for panel in panels] == [True] * 3
@@ -81,7 +81,7 @@ def test_an_output_that_is_too_sure_is_found_out():
 
 def test_documents_of_one_line_change_nothing():
     outputs, answers, _ = drawn(np.random.default_rng(3), [1] * 60, 0.0)
-    evaluation = evaluate(outputs, answers, metric="PerplexityHashed")
+    evaluation = score(outputs, answers, metric="PerplexityHashed")
     by_document, by_line = (calibration(evaluation, documents=by) for by in (range(60), False))
     assert [getattr(by_document, part) for part in PARTS] == [getattr(by_line, part) for part in PARTS]
     assert by_document.documents is None

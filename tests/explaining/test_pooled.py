@@ -6,9 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from geval_py import UsageError
-from geval_py.evaluation import Suite
-from geval_py.explaining.pooled import pool
+from geval_py import UsageError, evaluate_all
+from geval_py.explaining.pooled import compare_sets, pool
 
 # Colditz et al. (1994) on the BCG vaccine: log risk ratios and their variances, and the results of
 # rma(yi, vi, method="DL") of the package metafor in R, as published.
@@ -55,8 +54,12 @@ def folders(tmp_path):
     return [str(tmp_path / folder) for folder in ("one", "two")]
 
 
+def pooled(*sets, baseline="same"):
+    return compare_sets([evaluate_all(*one) for one in sets], baseline=baseline)
+
+
 def test_differences_of_outputs_of_one_name_are_pooled(folders, geval):
-    compared = Suite(folders).compare("dev-0", baseline="same")
+    compared = pooled(*((folder, "dev-0") for folder in folders))
     (system,) = compared.systems
     assert compared.to_frame().to_dict("records") == [system._asdict()]
     assert (system.name, system.sets, compared.baseline) == ("out-better.tsv", 2, "out-same.tsv")
@@ -77,14 +80,14 @@ def test_test_sets_of_one_challenge_are_pooled(folders, geval):
     status, out, _ = geval("compare", "--challenge", folders[0], *tests, "--baseline", "same", "--format", "json")
     document = json.loads(out)
     assert (status, document["sets"]) == (0, [f"{folders[0]}/dev-0/expected.tsv", f"{folders[0]}/dev-1/expected.tsv"])
-    compared = Suite(folders[:1]).compare(["dev-0", "dev-1"], baseline="same")
+    compared = pooled(*((folders[0], test) for test in ("dev-0", "dev-1")))
     assert {"version": document["version"], **json.loads(json.dumps(compared.to_dict()))} == document
 
 
 def test_what_cannot_be_pooled(folders, tmp_path):
     with pytest.raises(UsageError, match="pooling takes two test sets or more; there is 1"):
-        Suite(folders[:1]).compare("dev-0")
+        pooled((folders[0], "dev-0"))
     write(tmp_path / "three", {"same": np.ones(9), "other": np.full(9, 2.0)})
     with pytest.raises(UsageError) as caught:
-        Suite([folders[0], str(tmp_path / "three")]).compare("dev-0", baseline="same")
+        pooled((folders[0], "dev-0"), (tmp_path / "three", "dev-0"))
     assert str(caught.value) == "no output but out-same.tsv is in two test sets: give outputs the same names"

@@ -14,7 +14,7 @@ from profiles import examples
 from scipy import optimize, stats
 from scorers import hashed_losses
 
-from geval_py import MalformedLineError, UsageError, check, evaluate, parse_line
+from geval_py import MalformedLineError, UsageError, check, evaluate, parse_line, score
 from geval_py.errors import ExistingFileError
 from geval_py.explaining import cross_validation as folds_module
 from geval_py.explaining.cross_validation import Folds, change_of, fit
@@ -359,7 +359,7 @@ FEW = "the result of tuning on 99 lines may be due to chance"
 )
 def test_refused(lines, arguments, message):
     with pytest.raises(UsageError) as caught:
-        tune(evaluate(["a:0.5 :0.5"] * lines, ["a"] * lines, metric="PerplexityHashed"), **arguments)
+        tune(score(["a:0.5 :0.5"] * lines, ["a"] * lines, metric="PerplexityHashed"), **arguments)
     assert str(caught.value) == message
 
 
@@ -383,18 +383,18 @@ def test_few_lines(tmp_path):
 
 
 def test_nothing_to_apply():
-    tuning = tune(evaluate([":1"] * 100, ["a"] * 100, metric="PerplexityHashed"))
+    tuning = tune(score([":1"] * 100, ["a"] * 100, metric="PerplexityHashed"))
     assert tuning.taken == ()
     with pytest.raises(UsageError, match="no parameter makes the output significantly better: leave it as it is"):
         tuning.apply("out.tsv")
 
 
 @pytest.mark.parametrize(
-    ("score", "text"),
+    ("value", "text"),
     [(10.0, "10.000"), (9.99994, "9.9999"), (-9.99994, "-9.9999"), (0.999994, "0.99999"), (0.0, "0"), (math.inf, "Infinity")],
 )  # fmt: skip
-def test_scores_have_five_digits(score, text):
-    assert folds_module.score_text(score) == text
+def test_scores_have_five_digits(value, text):
+    assert folds_module.score_text(value) == text
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from geval_py import evaluate
+from geval_py import evaluate, score
 from geval_py.explaining.mixing import mix
 from geval_py.explaining.tuning import tune
 
@@ -39,7 +39,7 @@ def lines(words, probabilities, rests):
 
 
 def scored(outputs, answers):
-    return evaluate(outputs, answers, metric="PerplexityHashed")
+    return score(outputs, answers, metric="PerplexityHashed")
 
 
 def listed(rng, lines):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from geval_py import evaluate, score
+from geval_py import score
 from geval_py.explaining.losses import unbounded_loss
 
 
@@ -14,7 +14,7 @@ def lines(rests):
 
 
 def bounds(rests):
-    return unbounded_loss(evaluate(*lines(rests), metric="PerplexityHashed"))
+    return unbounded_loss(score(*lines(rests), metric="PerplexityHashed"))
 
 
 def test_a_line_that_leaves_nearly_nothing():
@@ -28,7 +28,7 @@ def test_a_line_that_leaves_nearly_nothing():
 def test_where_no_line_is_said_to_be_unbounded():
     """A rest bounds the loss, lines are few, an infinite loss says it already, and other metrics have no bound."""
     assert [bounds(rests) for rests in ([0.1, 0.3, 0.2] * 20, [0.4, 0.3, 0.2] * 20, [0.0] + [0.3] * 18)] == [None] * 3
-    assert unbounded_loss(evaluate(["a:1"] * 20, ["a", "b"] * 10, metric="PerplexityHashed")) is None
+    assert unbounded_loss(score(["a:1"] * 20, ["a", "b"] * 10, metric="PerplexityHashed")) is None
     assert unbounded_loss(score(["a", "b"], ["a", "a"], metric="Accuracy")) is None
 
 

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from geval_py.errors import AmbiguousFileError, MalformedLineError, MissingFileError
-from geval_py.reading.formats import read_output
-from geval_py.reading.outputs import by_accepted_names, find_outputs, output_at, parse_parameters
+from geval_py.reading.outputs import by_accepted_names, find_outputs, output_at, parse_parameters, read_output
 from geval_py.reading.wordprobs import parse_line
 
 

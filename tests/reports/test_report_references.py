@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geval_py import evaluate
+from geval_py import evaluate, score
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.losses import LENGTHS, group_by_range
 from geval_py.reports.page import page
@@ -23,7 +23,7 @@ def test_the_unigram_is_scored_as_an_output_would_be():
     total, once = counts.total(), sum(1 for count in counts.values() if count == 1)
     line = " ".join(f"{word}:{count / total * (1 - once / total)!r}" for word, count in counts.items())
     answers = (GAZETTE / "dev-0/expected.tsv").read_text().splitlines()
-    scored = evaluate([f"{line} :{once / total!r}"] * len(answers), answers, metric="PerplexityHashed")
+    scored = score([f"{line} :{once / total!r}"] * len(answers), answers, metric="PerplexityHashed")
     assert report.unigram == pytest.approx(scored.score, rel=1e-9)
 
 
@@ -60,6 +60,7 @@ AGAINST_REFERENCES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*not in the vocabulary", "ignore:.*lines is infinite")
 @pytest.mark.parametrize(("out", "metric"), AGAINST_REFERENCES)
 def test_the_first_sentence_compares_with_what_knows_little(out, metric):
     text = page(Report(evaluate(GAZETTE, "dev-0", output=out, metric=metric)), "Gazette")
@@ -70,12 +71,13 @@ def test_the_first_sentence_compares_with_what_knows_little(out, metric):
         assert sentence == f"{metric} {AGAINST_REFERENCES[out, metric]}"
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite", "ignore:.*no guess at all would be better")
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [("a:1 :0", "∞: worse than"), (":1", "1,024: about as good as"), ("a:0.9 :0.1", "10,240: 10.0 times worse than")],
 )
 def test_an_output_that_is_no_better_than_one_that_knows_nothing(line, sentence):
-    text = page(Report(evaluate([line] * 9, ["b"] * 9, metric="PerplexityHashed")), "none")
+    text = page(Report(score([line] * 9, ["b"] * 9, metric="PerplexityHashed")), "none")
     assert f"<li>PerplexityHashed {sentence} {NOTHING} (1,024).</li>" in text
 
 
@@ -89,8 +91,9 @@ def test_figures_of_groups_are_perplexities_whatever_the_unit(metric):
     assert np.array(figures[0], float) == pytest.approx(np.array(figures[1], float), nan_ok=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_infinite_losses_are_counted_and_left_out_of_figures():
-    report = Report(evaluate(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metric="LogLossHashed"))
+    report = Report(score(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metric="LogLossHashed"))
     (row,) = report.rows(group_by_range([1] * 4, LENGTHS))
     assert (row.lines, row.value) == (4, pytest.approx(math.exp(np.mean(report.finite))))
 

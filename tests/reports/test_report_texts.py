@@ -189,37 +189,39 @@ def test_how_an_interval_was_computed(interval, text):
     assert panels.interval_text(interval) == f"95 % {text}"
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_infinite_losses_and_words_that_explain_nothing_are_said():
-    report = Report(evaluate(["x:0.5 :0.5"] * 28 + ["y:1"] * 2, ["x"] * 30, metric="LogLossHashed"))
+    report = Report(score(["x:0.5 :0.5"] * 28 + ["y:1"] * 2, ["x"] * 30, metric="LogLossHashed"))
     assert (report.comparison, panels.help_panel(report)) == (None, None)
     text = page(report, "x")
     assert sentences(text, "spread")[0].endswith(" The drawing leaves out 2 lines with an infinite loss.")
-    text = page(Report(evaluate(["x:0.5 :0.5"] * 30, ["x"] * 30, metric="LogLossHashed")), "x")
+    text = page(Report(score(["x:0.5 :0.5"] * 30, ["x"] * 30, metric="LogLossHashed")), "x")
     assert "infinite" not in sentences(text, "spread")[0]
     assert sentences(text, "culprits")[0] == "No word or shape of a word is significantly more common in bad lines."
 
 
 @pytest.mark.parametrize(("share", "how"), [(0.9, "it is overconfident"), (0.2, "it is underconfident")])
 def test_how_sure_an_output_should_be_is_said(share, how):
-    evaluation = evaluate([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metric="LogLossHashed")
+    evaluation = score([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metric="LogLossHashed")
     assert panels.calibration_panels(calibration(evaluation))["honest"].finding.endswith(f": {how}.")
 
 
 def test_buckets_have_no_luck():
     """They hold for one seed of the hash."""
     for line, is_known in (("x:0.5 :0.5", True), ("-1 -1", False)):
-        report = Report(evaluate(["x:0.5 :0.5"] * 29 + [line], ["x"] * 30, metric="LogLossHashed1"))
+        report = Report(score(["x:0.5 :0.5"] * 29 + [line], ["x"] * 30, metric="LogLossHashed1"))
         assert (panels.luck_panel(report) is not None) == is_known
 
 
 def test_strangers_texts_are_harmless():
     hostile = "</script><img/src=x/onerror=alert(1)>"
     lines = [f"{hostile} a b c\u202e"] * 12 + ["a b c d"] * 12
-    text = page(Report(evaluate(lines, lines, metric="BLEU")), hostile)
+    text = page(Report(score(lines, lines, metric="BLEU")), hostile)
     assert "<img" not in text
     assert "\u202e" not in text
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_an_infinitely_bad_score_is_sorted_as_the_worst():
     """The page's script sorts by numbers, as JavaScript writes them."""
     text = page(Report(score(["a:0.0", "a:0.5", "b"], ["a"] * 3, metric="MultiLabel-LogLoss")), "x")
@@ -232,7 +234,7 @@ def test_features_of_bad_lines_are_shown_with_their_costs():
     words = ["bad" if n % 4 == 0 else "good" for n in range(400)]
     shares = [math.exp(-(6.0 if word == "bad" else 2.0) - n / 1e4) for n, word in enumerate(words)]
     lines = [f"{word}:{share!r} x:{1 - share!r}" for word, share in zip(words, shares, strict=True)]
-    report = Report(evaluate(lines, words, metric="LogLossHashed"))
+    report = Report(score(lines, words, metric="LogLossHashed"))
     assert report.features.names[0] == "exp:bad"
     assert report.features.columns["count"][0] == 100
     assert report.features.columns["gain"][0] == pytest.approx(1 - math.exp(-1), abs=0.01)

@@ -281,8 +281,8 @@ def test_an_unknown_backend_is_an_error(monkeypatch):
 
 
 def test_a_missing_native_backend(monkeypatch):
-    monkeypatch.setitem(sys.modules, "geval_py.scoring.kernel.native", None)
-    monkeypatch.delattr(flags, "native", raising=False)
+    monkeypatch.setitem(sys.modules, "geval_py.scoring.kernel._native", None)
+    monkeypatch.delattr(flags, "_native", raising=False)
     assert choose(monkeypatch, None) == "python"
     with pytest.raises(errors.UsageError) as caught:
         choose(monkeypatch, "native")

@@ -88,7 +88,6 @@ def kill_a_worker(client, number):
 
 
 @pytest.mark.parametrize("runs", [2, 20])
-@pytest.mark.parametrize("runs", [2, 20])
 def test_a_worker_is_killed_while_it_counts(runs, tmp_path, monkeypatch):
     """The same digits each time: another one counts its ranges again, and some ranges have been counted before."""
     write_much(tmp_path)

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from profiles import examples
 from random_outputs import differences, files, long_files, result, split_of, write
 
+from geval_py import MalformedLineError, evaluate, score_file
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.config import Task
 from geval_py.scoring import cluster as clusters
+from geval_py.scoring.cluster import opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 METRICS = ("LogLossHashed1", "LikelihoodHashed:l")  # of few buckets: the seeds count
@@ -128,3 +130,32 @@ def test_rejects_what_is_no_plain_file_of_lines(name, advice, cluster, tmp_path)
     (tmp_path / "expected.tsv").write_bytes(b"a\n")
     message = f"the workers of a cluster cannot read `{tmp_path}/{name}`: {advice}"
     assert result(split_of(tmp_path, name), METRICS, cluster=cluster) == (UsageError, message, None)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(without_last_words):
+    """A cluster of one process, whose current folder is another."""
+    with opened_cluster("local", 1) as client:
+        client.run(os.chdir, os.sep)
+        yield client
+
+
+@pytest.mark.parametrize("answers", ["expected.tsv", "expected.jsonl"])
+@pytest.mark.parametrize("challenge", [".", "../{}", "absolute"])
+def test_workers_in_another_folder(challenge, answers, elsewhere, tmp_path, monkeypatch):
+    """With relative paths, answers with ids, and an error that names the file as the user did."""
+    monkeypatch.chdir(tmp_path)
+    challenge = str(tmp_path) if challenge == "absolute" else challenge.format(tmp_path.name)
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed2\n")
+    (tmp_path / "dev-0").mkdir()
+    rows = {"expected.tsv": "a\nthe\n", "expected.jsonl": '{"id": 2, "answer": "a"}\n{"id": 1, "answer": "the"}\n'}
+    (tmp_path / "dev-0" / answers).write_text(rows[answers])
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nthe:0.25 :0.75\n")
+    here, there = (evaluate(challenge, "dev-0", cluster=cluster) for cluster in (None, elsewhere))
+    assert (there.signature, there.line_losses, there.notes) == (here.signature, here.line_losses, here.notes)
+    pair = score_file("dev-0/out.tsv", f"dev-0/{answers}", metric="LogLossHashed2", cluster=elsewhere)
+    assert pair.signature == here.signature
+    (tmp_path / "dev-0/out.tsv").write_text("a:0.5 :0.5\nbroken\n")
+    with pytest.raises(MalformedLineError) as caught:
+        evaluate(challenge, "dev-0", cluster=elsewhere)
+    assert (caught.value.path, caught.value.line) == (f"{challenge}/dev-0/out.tsv", 2)

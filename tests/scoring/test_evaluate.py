@@ -2,11 +2,12 @@
 
 import hashlib
 import math
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 import geval_py
-from geval_py import Challenge, UsageError, evaluate
+from geval_py import Challenge, UsageError, evaluate, evaluate_all
 from geval_py.version import build_version
 
 
@@ -34,6 +35,43 @@ def test_scores_and_losses(challenge):
     assert result.line_scores() == pytest.approx([2, 4, 2])
 
 
+@pytest.mark.parametrize("test", [Path("dev-0"), PurePosixPath("dev-0"), "dev-0"])
+def test_a_test_set_is_named_by_a_text_or_a_path(test, challenge):
+    result = evaluate(Path(challenge), test)
+    assert (result.split.name, result.signature) == ("dev-0", evaluate(str(challenge), "dev-0").signature)
+    assert [one.signature for one in evaluate_all(challenge, test)] == [result.signature]
+
+
+def test_intervals_by_documents(challenge):
+    """By a column's name or number, or by a value a line: the same interval, of each metric."""
+    (challenge / "in-header.tsv").write_text("FileId\tText\n")
+    (challenge / "dev-0/in.tsv").write_text("x\tu\nx\tv\ny\tw\n")
+    result = evaluate(challenge, "dev-0")
+    for score in result.scores:
+        by_name, *others = (score.interval(documents=by) for by in ("FileId", 1, ["x", "x", "y"], [7, 7, 8]))
+        assert by_name.documents == 2
+        assert others == [by_name] * 3
+        assert score.interval(documents=False).documents is None
+    assert result.interval(documents="FileId") == result.scores[0].interval(documents="FileId")
+    with pytest.raises(UsageError) as caught:
+        result.scores[0].interval(documents="File")
+    assert str(caught.value) == "Unknown column `File'\n  did you mean FileId? the columns are FileId, Text"
+
+
+@pytest.mark.parametrize(("config", "shown"), [("", "1.0397207708399179"), ("--precision 3", "1.040")])
+def test_latex_has_the_precision_of_config_txt(config, shown, challenge):
+    """Also where the answers are JSON lines."""
+    rows = {"out": ['{"id": 2, "words": ["b", ""], "probabilities": [0.25, 0.75]}', '{"id": 1, "words": ["a", ""], "probabilities": [0.5, 0.5]}'],
+            "expected": ['{"id": 1, "answer": "a"}', '{"id": 2, "answer": "b"}']}  # fmt: skip
+    (challenge / "config.txt").write_text(f"--metric LogLoss {config}\n")
+    for name, lines in rows.items():
+        (challenge / f"dev-0/{name}.tsv").unlink()
+        (challenge / f"dev-0/{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    evaluations = evaluate_all(challenge, "dev-0")
+    assert f"out.jsonl & {shown} " in evaluations.to_latex()
+    assert f"| out.jsonl | {shown} |" in evaluations.to_markdown()
+
+
 def test_the_table_of_lines(challenge):
     frame = evaluate(challenge, "dev-0").to_frame()
     assert list(frame.columns) == ["line", "Left", "in<output>", "3", "expected", "output", "loss", "score"]
@@ -43,12 +81,6 @@ def test_the_table_of_lines(challenge):
     assert list(frame["expected"]) == ["a", "b", "c"]
     assert frame["output"][1] == "a:0.25 :0.75"
     assert list(frame["score"]) == pytest.approx([2, 4, 2])
-
-
-def test_the_table_when_texts_were_not_kept(challenge):
-    result = evaluate(challenge, "dev-0")
-    with pytest.raises(geval_py.UsageError, match=r"^the texts were not kept: evaluate\(…, keep_texts=True\)$"):
-        result.to_frame()
 
 
 def test_an_input_with_another_number_of_lines(challenge):
@@ -159,8 +191,8 @@ def test_differences_of_infinite_scores(challenge):
     """NaN where both are infinite."""
     (challenge / "dev-0/out.tsv").write_text("b:1\nb:1\nb:1\n")
     (challenge / "dev-0/other").write_text("b:1\nc:1\nc:1\n")
-    result = evaluate(challenge, "dev-0", output="out.tsv")
-    other = evaluate(challenge, "dev-0", output="other")
+    with pytest.warns(UserWarning, match="the loss of 2 of 3 lines is infinite"):
+        result, other = (evaluate(challenge, "dev-0", output=name) for name in ("out.tsv", "other"))
     assert result.score_differences(other) == pytest.approx([math.nan, -math.inf, math.inf], nan_ok=True)
     frame = result.worst_features(other=other)
     assert "exp:a" not in set(frame["feature"])
@@ -222,6 +254,6 @@ def test_several_outputs_need_a_choice(challenge):
     (challenge / "dev-0/out-x=1.tsv").write_text(":1\n:1\n:1\n")
     with pytest.raises(geval_py.UsageError) as caught:
         evaluate(challenge, "dev-0")
-    assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with out=…"
+    assert str(caught.value) == "there are several outputs (out-x=1.tsv, out.tsv): choose one with output=…"
     chosen = evaluate(Challenge.open(challenge), "dev-0", output="out-x=1.tsv")
     assert chosen.output.parameters == {"x": "1"}

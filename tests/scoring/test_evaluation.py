@@ -1,4 +1,4 @@
-"""An evaluation as a value: printed, compared, hashed, pickled and copied."""
+"""An evaluation as a value: printed, pickled and copied; its signature."""
 
 import copy
 import math
@@ -8,9 +8,6 @@ from pathlib import PurePosixPath
 import pytest
 
 from geval_py import UsageError, evaluate
-from geval_py.reading.challenge import Challenge
-from geval_py.reading.splits import locate
-from geval_py.scoring.evaluate import evaluate_split
 
 
 @pytest.fixture
@@ -44,26 +41,14 @@ def test_printed_a_score_has_all_its_digits(challenge):
     assert float(str(result).split()[1]) == result.score == pytest.approx(math.log(1024) / 3)
 
 
-def test_evaluations_are_equal_by_signature(challenge):
-    one, two, copied = (evaluate(challenge, "dev-0", output=name) for name in ("one", "two", "copy"))
-    assert one == evaluate(challenge, "dev-0", output="one")
+def test_equal_scores_have_equal_signatures(challenge):
+    one, two, copied = (evaluate(challenge, "dev-0", output=name).signature for name in ("one", "two", "copy"))
+    assert one == evaluate(challenge, "dev-0", output="one").signature
     assert one == copied  # the same lines under another name
-    assert one != two
-    assert one != evaluate(challenge, "dev-0", output="one", metric="LogLossHashed8")
-    assert one != one.signature
-    assert len({one, two, copied}) == 2
+    assert one not in (two, evaluate(challenge, "dev-0", output="one", metric="LogLossHashed8").signature)
 
 
-def test_evaluations_without_a_signature_are_equal_by_identity(challenge):
-    task = Challenge.open(challenge).task.replace(test_name="dev-0", out_files=("one",))
-    one, again = (next(iter(evaluate_split(task, locate(task)))) for _ in range(2))
-    assert one.signature is None
-    same = one
-    assert one == same
-    assert one != again
-    assert len({one, again, one}) == 2
-
-
+@pytest.mark.filterwarnings("ignore:3 of 3 expected words are not", "ignore:.*the loss of 1 of 3 lines is infinite")
 @pytest.mark.parametrize(
     "copied",
     [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
@@ -72,14 +57,14 @@ def test_evaluations_without_a_signature_are_equal_by_identity(challenge):
 @pytest.mark.parametrize(
     "metrics", ["PerplexityHashed", "LogLoss:l", "Accuracy:f<in<1>:x>", "MacroAvg/Likelihood:s<^.*><1>"]
 )
-def test_a_copy_is_equal_and_does_the_same(copied, metrics, challenge):
+def test_a_copy_does_the_same(copied, metrics, challenge):
     result = evaluate(challenge, "dev-0", output="two", metric=metrics)
     other = copied(result)
-    assert other == result
-    assert hash(other) == hash(result)
+    assert other.signature == result.signature
+    assert other.notes == result.notes
     assert str(other) == str(result)
     assert other.to_frame().equals(result.to_frame())
-    assert other.scores == result.scores
+    assert [score.to_dict() for score in other.scores] == [score.to_dict() for score in result.scores]
 
 
 @pytest.mark.parametrize(

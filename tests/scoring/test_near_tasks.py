@@ -399,7 +399,7 @@ def outcome(*of):
 def test_text_flags_change_outputs_answers_and_options():
     flags = "ChoiceAccuracy:l"
     of = [{"Lamp": 0.75, "tree": 0.25}], ["LAMP"]
-    assert geval_py.evaluate(*of, inputs=["x\tlamp Tree"], metric=flags).score == 1
+    assert geval_py.score(*of, inputs=["x\tlamp Tree"], metric=flags).score == 1
     assert geval_py.score([{"LAMP": 0.5, "lamp": 0.25, "a": 0.25}], ["Lamp"], metric="MRR:l").score == 1
 
 
@@ -447,8 +447,9 @@ def test_a_resample_is_scored_as_its_lines_are(metric):
 def test_all_that_explains_works(metric):
     _, expected, inputs = perfect(metric)
     outputs = ["a:0.6 b:0.3 :0.1", "b:0.2 c:0.7 :0.1", "a:0.3 b:0.3 :0.4"] * 4  # the last does not list the answer
+    vocabulary = list(LABELS) if metric.needs_vocabulary else ()
     good, bad = (
-        geval_py.score(lines, expected * 4, metric=metric.name, inputs=inputs * 4, vocabulary=LABELS)
+        geval_py.score(lines, expected * 4, metric=metric.name, inputs=inputs * 4, vocabulary=vocabulary)
         for lines in (outputs, outputs[1:] + outputs[:1])
     )
     assert len(list(good.worst_features())) > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_py import GevalError, compare, evaluate, evaluate_all, score_file
+from geval_py import GevalError, compare, score, score_file
 
 OUTPUT, EXPECTED = "sub/mine.tsv", "sub/expected.tsv"
 
@@ -26,6 +26,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def leave_the_pair(folder):
+    for path in (folder / "config.txt", *folder.glob("test-A/**/*.tsv")):
+        path.unlink()
+
+
 @pytest.mark.parametrize(
     "metrics",
     ["PerplexityHashed", ["LogLossHashed8", "Accuracy"], "LogLossHashed:f<in<1>:y>", "LogLossHashed:l"],
@@ -34,9 +39,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("kind", [str, Path])
 def test_a_pair_is_scored_as_on_the_command_line(kind, metrics, folder, geval):
     result = score_file(kind(OUTPUT), kind(EXPECTED), metric=metrics)
-    (folder / "config.txt").unlink()
-    for path in folder.glob("test-A/**/*.tsv"):
-        path.unlink()
+    leave_the_pair(folder)
     words = [f"-m{metric}" for metric in ([metrics] if isinstance(metrics, str) else metrics)]
     status, out, err = geval("-o", OUTPUT, "-e", EXPECTED, *words, "--format", "json")
     assert (status, err) == (0, "")
@@ -51,6 +54,52 @@ def test_a_pair_has_the_input_beside_the_answers(folder):
     assert "1" not in score_file(OUTPUT, EXPECTED, metric="LogLossHashed").to_frame().columns
 
 
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_pair_may_have_its_input_elsewhere(kind, folder):
+    (folder / "other.tsv").write_text("d\te\nf\tg\n")
+    evaluation = score_file(OUTPUT, EXPECTED, metric="LogLossHashed", input=kind("other.tsv"))
+    assert [*evaluation.to_frame()["1"]] == ["d", "f"]
+    assert evaluation.notes == ()
+    filtered = score_file(OUTPUT, EXPECTED, metric="LogLossHashed:f<in<2>:g>", input=kind("other.tsv"))
+    assert [*filtered.line_numbers] == [2]
+
+
+def test_a_pair_without_the_input_that_is_named(folder):
+    note = "there is no file `no.tsv`; the input is not needed here"
+    with pytest.warns(UserWarning, match=f"^{note}$"):
+        evaluation = score_file(OUTPUT, EXPECTED, metric="LogLossHashed", input="no.tsv")
+    assert evaluation.notes == (note,)
+    with pytest.raises(GevalError) as error:
+        score_file(OUTPUT, EXPECTED, metric="LogLossHashed:f<in<1>:x>", input="no.tsv")
+    assert str(error.value) == "No file with the input: `no.tsv`"
+
+
+def test_a_pair_may_have_a_vocabulary(folder, geval):
+    (folder / OUTPUT).write_text("b:0.5 :0.5\nb:0.25 :0.75\n")
+    (folder / "words").write_text("a\nb\nc\n")
+    leave_the_pair(folder)
+    found = score_file(OUTPUT, EXPECTED, metric="Likelihood", vocabulary=["a", "b", "c"])
+    assert found.score == 0.25  # of a, half of the rest
+    words = ["-o", OUTPUT, "-e", EXPECTED, "-m", "Likelihood", "--vocabulary", "words", "--format", "json"]
+    assert json.loads(geval(*words)[1])["outputs"] == [found.to_dict()]
+
+
+VOCABULARIES = {
+    "a text": ("words", "Perplexity", "a vocabulary is a list of words, not 'words'"),
+    "no use": (["a"], "Accuracy", "vocabulary is for metrics on exact words, such as Perplexity, and has no effect on Accuracy"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("vocabulary", "metric", "message"), VOCABULARIES.values(), ids=VOCABULARIES)
+def test_vocabularies_that_are_refused(vocabulary, metric, message, folder):
+    with pytest.raises(GevalError) as caught:
+        score_file(OUTPUT, EXPECTED, metric=metric, vocabulary=vocabulary)
+    assert str(caught.value) == message
+    with pytest.raises(GevalError) as caught:
+        score(["a:1"], ["a"], metric=metric, vocabulary=vocabulary)
+    assert str(caught.value) == message
+
+
 def test_a_pair_is_of_no_test_set(folder, monkeypatch):
     """Its answers have their path as a name; beside standard input there is no file."""
     answers = io.TextIOWrapper(io.BytesIO(b"a\nb\n"))
@@ -60,44 +109,43 @@ def test_a_pair_is_of_no_test_set(folder, monkeypatch):
     assert score_file("mine.tsv", "expected.tsv", metric="Accuracy").split.name == "expected.tsv"
 
 
-def test_a_pair_may_be_compressed(folder):
+@pytest.mark.parametrize("kept", [64 << 20, 1000], ids=["in memory", "too large for it"])
+def test_a_pair_may_be_compressed(kept, folder, monkeypatch):
     import gzip
 
-    want = score_file(OUTPUT, EXPECTED, metric="LogLossHashed")
+    monkeypatch.setattr("geval_py.reading.files.MAX_KEPT_BYTES", kept)
+    for path in (folder / OUTPUT, folder / EXPECTED):
+        path.write_text(path.read_text() * 100)
+    want = score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature
     for path in (folder / OUTPUT, folder / EXPECTED):
         path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert evaluate([OUTPUT, EXPECTED], metric="LogLossHashed") == want
-    assert evaluate_all((OUTPUT, EXPECTED), metric="LogLossHashed") == [want]
+    assert score_file(OUTPUT, EXPECTED, metric="LogLossHashed").signature == want
 
 
 def test_pairs_are_compared(folder):
     (folder / "sub/other.tsv").write_text("b:0.5 :0.5\nb:0.75 :0.25\n")
     pairs = [(OUTPUT, EXPECTED), ("sub/other.tsv", "./sub/expected.tsv")]
-    result = compare([evaluate(pair, metric="LogLossHashed") for pair in pairs], samples=50)
+    result = compare([score_file(*pair, metric="LogLossHashed") for pair in pairs], samples=50)
     assert "of 2 lines of sub/expected.tsv; the baseline is mine.tsv" in str(result)
 
 
 REFUSED = {
-    "no metric": ((OUTPUT, EXPECTED), {}, "no metric given, use metrics=…"),
-    "three paths": (("a", "b", "c"), {}, "a pair of paths is (output, expected), not ('a', 'b', 'c')"),
-    "no path": (("a", 1), {}, "a pair of paths is (output, expected), not ('a', 1)"),
-    "a test set": ((OUTPUT, EXPECTED), {"test": "dev-0"}, "with a pair of paths there is no test=… or out=…"),
-    "another output": ((OUTPUT, EXPECTED), {"out": "o"}, "with a pair of paths there is no test=… or out=…"),
-    "no output": (("sub/min.tsv", "sub/exp.tsv"), {"metrics": "Accuracy"},
+    "no metric": ((OUTPUT, EXPECTED), (), "no metric given, use metric=…"),
+    "no output": (("sub/min.tsv", "sub/exp.tsv"), "Accuracy",
         "No file with the test results: `sub/min.tsv`\n  did you mean mine.tsv? `sub` holds expected.tsv, in.tsv, mine.tsv"),
-    "no answers": ((OUTPUT, "no.tsv"), {"metrics": "Accuracy"}, "No file with the expected results: `no.tsv`"),
-    "a folder": (("sub", EXPECTED), {"metrics": "Accuracy"},
+    "no answers": ((OUTPUT, "no.tsv"), "Accuracy", "No file with the expected results: `no.tsv`"),
+    "a folder": (("sub", EXPECTED), "Accuracy",
         "No file with the test results: `sub/out.tsv`\n  `sub` holds expected.tsv, in.tsv, mine.tsv"),
-    "no input": ((OUTPUT, "test-A/sub/expected.tsv"), {"metrics": "Accuracy:f<in<1>:x>"},
+    "no input": ((OUTPUT, "test-A/sub/expected.tsv"), "Accuracy:f<in<1>:x>",
         "No file with the input: `test-A/sub/in.tsv`\n  `test-A/sub` holds expected.tsv, mine.tsv"),
-    "standard input twice": (("-", "-"), {"metrics": "Accuracy"},
+    "standard input twice": (("-", "-"), "Accuracy",
         "standard input (-) can be read only once: give one file as -"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("pair", "keywords", "message"), REFUSED.values(), ids=REFUSED)
-def test_pairs_that_are_refused(pair, keywords, message, folder):
+@pytest.mark.parametrize(("pair", "metric", "message"), REFUSED.values(), ids=REFUSED)
+def test_pairs_that_are_refused(pair, metric, message, folder):
     with pytest.raises(GevalError) as caught:
-        evaluate(pair, **keywords)
+        score_file(*pair, metric=metric)
     assert str(caught.value) == message

@@ -198,6 +198,7 @@ LINE = st.tuples(
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*the loss of .* lines is infinite")
 @settings(deadline=None, derandomize=True, max_examples=examples(50))
 @given(st.lists(LINE, min_size=1))
 def test_the_seeds_restart(tmp_path_factory, lines):
@@ -229,7 +230,11 @@ def test_texts_are_decoded_as_others_are(challenge, backend):
     """Every CR is dropped; undecodable bytes become U+FFFD."""
     (challenge / "test-A/out.tsv").write_bytes(b"x:1\n\xff:0.5 :0.5\r\n:1\n:1\n:1\n:1\n")
     (challenge / "test-A/expected.tsv").write_bytes(b"x\n\xff\r\nx\nx\nx\nx\n")
-    result = evaluate(challenge, metric="LogLossHashed12:f<exp:\ufffd>")
+    with pytest.warns(UserWarning, match="UTF-8") as caught:
+        result = evaluate(challenge, metric="LogLossHashed12:f<exp:\ufffd>")
+    advice = "has bytes that are not UTF-8, and are read as U+FFFD; write it as UTF-8"
+    names = [f"`{challenge}/test-A/{name}.tsv`" for name in ("expected", "out")]
+    assert [str(one.message) for one in caught] == [f"{name} {advice}" for name in names]
     assert list(result.line_numbers) == [2]
     assert list(result.line_losses) == hashed_losses(["\ufffd:0.5 :0.5"], ["\ufffd"], bits=12)
 
@@ -383,8 +388,11 @@ def test_metrics_with_different_filters(challenge, geval, backend):
 def test_words_outside_the_vocabulary_are_those_of_the_selected_lines(challenge):
     (challenge / "train").mkdir()
     write(challenge / "train", "expected.tsv", ["the", "a"])
-    assert evaluate(challenge, metric="LogLoss").out_of_vocabulary == 1
-    assert evaluate(challenge, metric="LogLoss:f<in[Year]:1601>").out_of_vocabulary == 1
+    advice = "if the output does not list such a word, its loss is infinite"
+    for metric, lines in (("LogLoss", 6), ("LogLoss:f<in[Year]:1601>", 3)):
+        with pytest.warns(UserWarning, match="vocabulary|infinite") as caught:
+            assert evaluate(challenge, metric=metric).out_of_vocabulary == 1
+        assert str(caught[0].message) == f"1 of {lines} expected words is not in the vocabulary; {advice}"
     assert evaluate(challenge, metric="LogLoss:f<in[Year]:1702>").out_of_vocabulary == 0
 
 

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from geval_py.errors import UsageError
-from geval_py.reading.formats import read_output
+from geval_py.reading.outputs import read_output
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring.metrics.exact import word_loss
 from geval_py.scoring.writing import format_line, write_output

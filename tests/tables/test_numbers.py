@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from geval_py.reading.files import File
 from geval_py.reading.outputs import Output, parse_parameters
 from geval_py.scoring.score_tables import ScoreTable, find_grids
 from geval_py.tables.numbers import exact, fixed, p_value, score_text, significant
@@ -161,9 +162,9 @@ def scores_text(results, precision=None, *, percentage=False):
 
 def scored(scores, name="out.tsv"):
     """What is shown of one output's evaluation."""
-    listed = [SimpleNamespace(name=name, value=value) for name, value in scores]
-    output = Output(path=name, name=name, parameters=parse_parameters(name))
-    return SimpleNamespace(output=output, scores=listed, error=None, each_score=lambda _: listed)
+    listed = [SimpleNamespace(name=name, value=value, error=None) for name, value in scores]
+    output = Output(File(name), name, parameters=parse_parameters(name))
+    return SimpleNamespace(output=output, scores=listed, errors=[], has_scores=True)
 
 
 def test_one_metric_one_output_the_number_alone():
