@@ -380,13 +380,13 @@ def test_class_probabilities_of_scikit_learn(tmp_path):
 
 BAD_PARQUET = [
     ({"words": [["a"]], "probabilities": [["x"]]},
-     "column probabilities: a list or a map of numbers is wanted, not list<element: string>"),
-    ({"words": ["a"], "probabilities": [[1.0]]}, "column words: a list of strings is wanted, not string"),
+     "row 1, `a`: a number is wanted, not text"),
+    ({"words": ["a"], "probabilities": [[1.0]]}, "row 1, words: a list is wanted, not text"),
     ({"text": ["a"]}, "its columns are text; words and probabilities, or logprobs are wanted"),
     ({"words": [["a"]], "prob": [[1.0]]},
      "its columns are words, prob; words and probabilities, or logprobs are wanted"),
     ({"Words": [["a"]], "logprobs": [[0.0]]},
-     "its columns are Words, logprobs; words and probabilities, or logprobs are wanted"),
+     "row 1: it has logprobs, but no words; write a list of both, or logprobs as a map with the words"),
 ]  # fmt: skip
 
 
@@ -803,8 +803,8 @@ BAD_DETAILS = [
     ([" a", None], [-0.5, -1.0], "row 1, doc.choices[1]: a choice is a string, not nothing"),
     ([" a", " b"], [-0.5], "row 1, logprobs: 1 number for 2 words"),
     ([" a b"], [-0.5], "row 1, word 1: `a b` has a space in it, which would split the line"),
-    (None, [-0.5], "column doc.choices: lighteval's details of a multiple-choice task have a list there"),
-    ([" a"], None, "column model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
+    (None, [-0.5], "row 1, doc.choices: lighteval's details of a multiple-choice task have a list there"),
+    ([" a"], None, "row 1, model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
 ]
 
 
