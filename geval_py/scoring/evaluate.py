@@ -16,7 +16,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, LineCountError, MalformedLineError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, LineCountError, MalformedLineError, SchemeError, UsageError
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.files import File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
@@ -188,8 +188,7 @@ def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable
     needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)
     is_filtered = any(selection.filter.needs_input for selection in selections)
     if split.input is None and needing:
-        hint = f"{needing} compares its lines with the answers"
-        raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
+        raise split.missing_input(f"{needing} compares its lines with the answers")
     if split.input is None and is_filtered:
         raise UsageError(message="a feature of the input was asked for, and there is no input: give inputs=…")
     return needing is not None or is_filtered

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, input_columns
 from geval_py.reading.lines import LinesByPlace, check_line_count, count_lines, first_name, read_lines, sha256_of
@@ -346,7 +346,7 @@ class Evaluation:
         if filter.needs_input and self.split.input is None:
             what, place = "a feature of the input was asked for", self.split.input_place
             if place:
-                raise MissingFileError(what="No file with the input", path=place, hint=what)
+                raise self.split.missing_input(what)
             raise UsageError(message=f"{what}, and there is no input: give inputs=…")
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):
