@@ -30,15 +30,15 @@ SIGNATURES = {
     "score_file": "(output, expected, *, metric, input=None, tokenizer=None, vocabulary=(), cluster=None)",
     "score": "(predictions, references, *, metric=(), inputs=None, tokenizer=None, vocabulary=(), name='predictions')",
     "Metric": "(name, *, vocabulary=None, duplicates='error', threads=None, tokenizer=None)",
-    "Metric.__call__": "(self, predictions, references, *, lines=1, log=False, logits=False, rest=None)",
-    "Metric.losses": "(self, predictions, references, *, lines=1, log=False, logits=False, rest=None)",
-    "Metric.update": "(self, predictions, references, *, lines=None, log=False, logits=False, rest=None)",
+    "Metric.__call__": "(self, predictions, references, *, lines=1, **numbers)",
+    "Metric.losses": "(self, predictions, references, *, lines=1, **numbers)",
+    "Metric.update": "(self, predictions, references, *, lines=None, **numbers)",
     "Metric.predictions": "(self, arrays, *, log=False, logits=False, rest=None)",
     "format_line": "(probabilities, rest=None, *, vocabulary=None, log=False, logits=False, top=None)",
     "parse_line": "(text, line=1)",
     "predict": "(model, items, *, train=None, top=300, right=0, candidates=0, fim=False)",
     "read_output": "(path, *, header=None)",
-    "write_output": "(path, lines, *, vocabulary=None, log=False, logits=False, top=None, rest=None)",
+    "write_output": "(path, lines, *, vocabulary=None, top=None, **numbers)",
     "reading.wordprobs.WordProbs.normalised": "(self)",
     "reading.wordprobs.WordProbs.buckets": "(self, bits=10, line=1)",
     "Challenge.open": "(path)",
@@ -60,7 +60,7 @@ SIGNATURES = {
     "modelling.ngram_model.LanguageModel.surprisals": "(self, words)",
 }
 MEMBERS = {
-    "Challenge": {"__getitem__", "__iter__", "description", "open", "schemes", "split", "split_names", "title"},
+    "Challenge": {"__getitem__", "__iter__", "open", "schemes", "split", "split_names", "title"},
     "reading.challenge.DataSet": {"__iter__", "__len__", "items", "outputs", "to_frame"},
     "Evaluation": {
         "calibration", "errors", "interval", "line_losses", "line_scores", "lines", "luck", "read_items", "score",

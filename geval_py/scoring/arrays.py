@@ -7,7 +7,6 @@ A row of an array means what the same numbers mean in an output line: masses are
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from array import array
 from collections import Counter
@@ -16,17 +15,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geval_py.errors import UsageError
-from geval_py.reading.wordprobs import MIN_TOTAL
+from geval_py.reading.wordprobs import MIN_TOTAL, number_advice
 from geval_py.scoring.blocks import available_cores
 from geval_py.scoring.encoding import encoded_texts, fault_of_word, join_words
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.kernel.packed_words import Ids, Numbers, Unit, has_fault
+from geval_py.scoring.kernel.packed_words import Ids, Numbers, Unit, fault_place
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.tables.numbers import counted
 from geval_py.text import shown, some_of
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 Losses: TypeAlias = NDArray[np.float64]
 WORDS_AT_ONCE = 1 << 21  # about a millisecond of work for a thread
 MAX_SUM = 1.01  # of a row of probabilities, which may have been rounded to half precision
+
 NO_MASS = "every probability is 0: a distribution needs one above 0"
 WANTED = {  # what a number is called, and what it has to be
     Unit.PROBABILITIES: ("probability", "between 0 and 1"),
@@ -54,57 +54,66 @@ MAX_MARKED = 0.05  # of a vocabulary's words: words of Maltese begin with Ġ, to
 TOKENS_PAGE = "see docs/softmax.md, Special tokens"
 
 
+class NumberOptions(TypedDict, total=False):
+    """What numbers of words are; see :meth:`geval_py.Metric.predictions`."""
+
+    log: bool
+    logits: bool
+    rest: ArrayLike | None
+
+
 class Vocabulary:
-    """The words of the columns of arrays, in the order of their ids.
+    """Words, whose places are their ids; raises UsageError for words that an output cannot hold."""
 
-    ``words`` is a sequence of words, where the place of a word is its id, or a mapping from words to their ids,
-    0, 1, 2 and so on, such as ``tokenizer.get_vocab()``. With ``duplicates="sum"``, a word that is there twice has
-    the sum of both probabilities; otherwise this is an error.
+    def __init__(self, words: Sequence[Any]) -> None:
+        self.words, self.text = tuple(words), join_words(words)
 
-    Raises UsageError for words that an output cannot hold, and for ids that leave one out. Warns (UserWarning) if the
-    words look like the tokens of a language model.
-    """
+    @classmethod
+    def of_columns(cls, words: VocabularyLike, duplicates: Literal["error", "sum"] = "error") -> Vocabulary:
+        """Return the words of the columns of arrays; see :class:`geval_py.Metric`.
 
-    def __init__(self, words: VocabularyLike, duplicates: Literal["error", "sum"] = "error") -> None:
+        Raises UsageError for words that an output cannot hold, and for ids that leave one out. Warns (UserWarning) if
+        the words look like the tokens of a language model.
+        """
         if isinstance(words, str | bytes | set | frozenset) or not isinstance(words, Iterable):
             accepted = "a list of words, in the order of columns, or a dict of words with their ids"
             raise UsageError(message=f"a vocabulary is {accepted}, not {shown(words)}")
         if isinstance(words, Mapping):
             by_id = {number: word for word, number in words.items()}
-            for number in range(len(words)):
-                if number not in by_id:
-                    ids = f"the ids of {len(words)} words are 0 to {len(words) - 1}, each once"
-                    raise UsageError(message=f"{ids}; {number} is missing")
-            self.words = tuple(map(by_id.__getitem__, range(len(words))))
+            if missing := set(range(len(words))) - by_id.keys():
+                ids = f"the ids of {len(words)} words are 0 to {len(words) - 1}, each once"
+                raise UsageError(message=f"{ids}; {min(missing)} is missing")
+            columns = list(map(by_id.__getitem__, range(len(words))))
         else:
-            self.words = tuple(words.tolist() if hasattr(words, "tolist") else words)
+            columns = list(words.tolist() if hasattr(words, "tolist") else words)
         try:
-            self.text = join_words(self.words)
+            vocabulary = cls(columns)
         except UsageError as error:
-            ids = some_of(str(number) for number, word in enumerate(self.words) if fault_of_word(word))
+            ids = some_of(str(number) for number, word in enumerate(columns) if fault_of_word(word))
             fault, *_ = str(error).splitlines()
             kept = "kept = [n for n, word in enumerate(words) if word.split() == [word]]"
             advice = f"leave the ids {ids} out: array[..., kept], vocabulary=[words[n] for n in kept], where {kept}"
             raise UsageError(message=f"{fault}\n  {advice}; {TOKENS_PAGE}") from error
-        if duplicates != "sum" and len(set(self.words)) < len(self.words):
-            word, count = Counter(self.words).most_common(1)[0]
+        if duplicates != "sum" and len(set(columns)) < len(columns):
+            word, count = Counter(columns).most_common(1)[0]
             advice = 'duplicates="sum" adds up the probabilities of equal words'
             raise UsageError(message=f"the vocabulary has the word {word!r} {count} times\n  {advice}")
         for mark in TOKEN_MARKS:
-            marked = self.text.count(b"\n" + mark.encode())
-            if marked > MAX_MARKED * len(self.words):
+            marked = vocabulary.text.count(b"\n" + mark.encode())
+            if marked > MAX_MARKED * len(columns):
                 what = (
                     f"{counted(marked, 'word')} of the vocabulary begin with {mark!r}, as tokens of a language model"
                 )
                 warnings.warn(
                     f"{what}: such a word is never right, and its probability is lost; {TOKENS_PAGE}", stacklevel=3
                 )
+        return vocabulary
 
     def __len__(self) -> int:
         return len(self.words)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Vocabulary, (self.words, "sum")
+        return Vocabulary, (self.words,)
 
     @cached_property
     def packed(self) -> Any:
@@ -220,25 +229,14 @@ class Predictions:
         return f"<Predictions of {counted(len(self), 'line')} over {counted(len(self.vocabulary), 'word')}>"
 
     def __iter__(self) -> Iterator[str]:
-        return self.lines()
+        return map(self.line, range(len(self)))
 
-    def lines(self, top: int | None = None, what: str = "predictions", first: int = 0) -> Iterator[str]:
-        """Yield the output line of each row, as :meth:`line` does; errors name ``what[first + row]``."""
-        for row in range(len(self)):
-            try:
-                line = self.line(row, top)
-            except UsageError as error:
-                raise UsageError(message=f"{what}[{first + row}]: {error}") from error
-            yield line
-
-    def statistics(self, references: Any, lines: Ids, bits: int, threads: int | None = None) -> LineStatistics:
-        """Score the rows for a metric on hashed words; ``lines`` are their numbers.
+    def statistics(self, words: Sequence[str], lines: Ids, bits: int, threads: int | None = None) -> LineStatistics:
+        """Score the rows for a metric on hashed words against as many ``words``; ``lines`` are their numbers.
 
         Warns (UserWarning) if one of the first rows sums to more than 1.
         """
-        words = self.vocabulary.words_of(references, self.shape)
         rows, seeds = len(self), lines.astype(np.uint32)
-        check_counts(rows, len(words))
         size = max(1, WORDS_AT_ONCE * rows // max(1, self._values.size))
 
         def score(first: int) -> LineStatistics:
@@ -280,79 +278,69 @@ class Predictions:
         """Write a row as probabilities: of all its words, or of the ``top`` most probable ones, best first."""
         if top is not None and top < 1:
             raise UsageError(message=f"top is how many words of a line are written, at least 1, not {top}")
+        if fault := self._fault(row):
+            raise UsageError(message=fault)
         ids, numbers = self._row(row)
-        has_rest = self._rests is not None
-        if has_fault(len(self.vocabulary), ids, numbers, self._unit, has_rest=has_rest):
-            raise UsageError(message=self._fault(row))
+        width, has_rest = self._values.shape[1], self._rests is not None
         if self._unit is not Unit.PROBABILITIES:
             numbers = np.exp(numbers - (numbers.max() if self._unit is Unit.LOGITS else 0.0))
-        total = numbers.sum()
-        if self._unit is Unit.LOGITS:
-            numbers /= total
-            total = 1.0
-        masses = numbers[:-1] if has_rest else numbers
-        rest = numbers[-1] if has_rest else None
-        if top is not None and top < len(masses):
+        total = math.fsum(numbers.tolist())
+        if has_rest and not total:
+            raise UsageError(message=NO_MASS)
+        top = width if top is None else top
+        if total > 1.0 or (top < width and has_rest):
+            numbers, total = numbers / total, 1.0
+        masses, rest = numbers[:width], numbers[width:]
+        if top < width:
             best = np.sort(np.argpartition(masses, -top)[-top:])
             best = best[np.argsort(-masses[best], kind="stable")]
-            ids, masses = best if ids is None else ids[best], masses[best] / (total if has_rest else max(total, 1.0))
-            rest = max(0.0, 1.0 - masses.sum())
+            ids, masses = best if ids is None else ids[best], masses[best]
+            rest = np.maximum(0.0, [1.0 - masses.sum()])
         elif not has_rest and total < MIN_TOTAL:
-            rest = 1.0 - math.fsum(masses.tolist())
-        return written_row(self.vocabulary.text_of(ids), masses, rest)
+            rest = np.array([1.0 - total])
+        words = self.vocabulary.text_of(ids) + b"\n" * len(rest)
+        return backends.format_entries(words, np.append(masses, rest), 0.0, 1.0)
 
-    def _fault(self, row: int) -> str:
-        """Return what is wrong with a row at fault."""
+    def _fault(self, row: int) -> str | None:
+        """Return what is wrong with a row; None if nothing is."""
         ids, numbers = self._row(row)
         words = self.vocabulary.words
-        if ids is not None:
-            for number in ids[(ids < 0) | (ids >= len(words))].tolist():
-                return f"the id {number}; {self.vocabulary.known_ids}"
-            words = tuple(map(words.__getitem__, ids))
-        is_wrong, advice = np.isnan(numbers) | (numbers == math.inf), ""
-        if self._unit is Unit.PROBABILITIES:
-            is_wrong = ~((numbers >= 0.0) & (numbers <= 1.0))
-            if (self._values < 0).any():
-                advice = "\n  for logits give logits=True, for logarithms of probabilities log=True"
-        for place in np.flatnonzero(is_wrong).tolist():
-            owner = repr(words[place]) if place < len(words) else "the rest"
-            noun, wanted = WANTED[self._unit]
-            return f"the {noun} of {owner} is {numbers[place]}, which is not {wanted}{advice}"
-        if self._unit is Unit.LOGARITHMS and numbers.max() > -math.inf:
+        place = fault_place(len(words), ids, numbers, self._unit, has_rest=self._rests is not None)
+        if place is None:
+            return None
+        if place == len(numbers):
+            if self._unit is not Unit.LOGARITHMS or numbers.max() == -math.inf:
+                return NO_MASS
             what = "the exponentials of its numbers total far more than 1"
             if self._rests is not None and self._rests[row] > 0.0:
                 return f"{what}\n  rest is a logarithm, too: log(0.1)"
             return f"{what}\n  for logits give logits=True in place of log=True"
-        return NO_MASS
+        owner = "the rest"
+        if place < self._values.shape[1]:
+            number = place if ids is None else ids[place]
+            if not 0 <= number < len(words):
+                return f"the id {number}; {self.vocabulary.known_ids}"
+            owner = repr(words[number])
+        noun, wanted = WANTED[self._unit]
+        fault = f"the {noun} of {owner} is {numbers[place]}, which is not {wanted}"
+        if self._unit is Unit.PROBABILITIES and (self._values < 0).any():
+            return f"{fault}\n  for logits give logits=True, for logarithms of probabilities log=True"
+        if not np.isfinite(numbers).all():
+            return fault
+        return f"{fault}\n  {number_advice(['word'] * len(numbers), numbers.tolist())}"
 
 
-def written_row(words: bytes, masses: Losses, rest: float | None) -> str:
-    """Write an output line: words, each ended by LF, their probabilities in [0, 1], and the rest's unless it is None.
-
-    Probabilities that total more than 1 are scaled down.
-    """
-    if rest is not None:
-        words, masses = words + b"\n", np.append(masses, rest)
-    total = math.fsum(masses.tolist())
-    if not total:
-        raise UsageError(message=NO_MASS)
-    return backends.format_entries(words, masses / total if total > 1.0 else masses, 0.0, 1.0)
-
-
-def check_counts(predictions: int, references: int) -> None:
-    """Raise UsageError unless there are as many references as predictions."""
-    if predictions != references:
-        raise UsageError(message=f"{counted(predictions, 'prediction')}, but {counted(references, 'reference')}")
+def check_counts(predictions: int, others: int, what: str = "reference") -> None:
+    """Raise UsageError unless there are as many of the others as predictions."""
+    if predictions != others:
+        raise UsageError(message=f"{counted(predictions, 'prediction')}, but {counted(others, what)}")
 
 
 def numbers_of_lines(lines: Any, count: int) -> Ids:
     """Return the line numbers of ``count`` rows: from the first one on, or one for each; raises UsageError."""
-    try:
-        numbers = operator.index(lines) + np.arange(count)
-    except TypeError:
-        numbers = _ids(lines, "lines").ravel()
-    if len(numbers) != count:
-        raise UsageError(message=f"{counted(count, 'prediction')}, but {counted(len(numbers), 'line number')}")
+    numbers = _ids(lines, "lines")
+    numbers = numbers.ravel() if numbers.ndim else numbers + np.arange(count)
+    check_counts(count, len(numbers), "line number")
     if count and numbers.min() < 1:
         raise UsageError(message=f"lines has the number {numbers.min()}; lines are counted from 1")
     return numbers
@@ -363,7 +351,7 @@ def numbers_of(values: Any, what: str) -> Numbers:
     numbers = _array(values, what)
     kind = np.float32 if numbers.dtype.name in ("float32", "float16", "bfloat16") else np.float64
     if numbers.dtype.kind not in "USc":
-        with suppress(TypeError, ValueError):
+        with suppress(OverflowError, TypeError, ValueError):
             return numbers.astype(kind, copy=False)
     raise UsageError(message=f"{what} are an array of {numbers.dtype}, not of float32 or float64")
 
@@ -382,7 +370,7 @@ def _ids(values: Any, what: str) -> Ids:
     ids = _array(values, what)
     if ids.dtype.kind not in "iu" and ids.size:
         raise UsageError(message=f"{what}: whole numbers are needed, not {ids.dtype}")
-    return np.ascontiguousarray(ids, np.int64)
+    return np.asarray(ids, np.int64, order="C")
 
 
 def _place(row: int, shape: tuple[int, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from geval_py.errors import UsageError
@@ -12,20 +13,18 @@ from geval_py.text import shown
 _TOKENS = "words are wanted, not the tokens of a language model: see geval predict, docs/predict.md"
 SEPARATORS = {" ": "a space", "\n": "a line end", "\r": "a carriage return"}
 _SEPARATOR = re.compile(r"[ \n\r]")
+_WORDS = re.compile(r"(?:[^ \n\r]++\n)*+")
 
 
 def join_words(words: Sequence[Hashable]) -> bytes:
     """Return words as UTF-8 lines, each ended by LF; raises UsageError for one that an output cannot hold."""
-    try:
-        text = "\n".join(cast("Sequence[str]", words)) + "\n" * bool(words)
-        joined = text.encode()
-    except (TypeError, UnicodeEncodeError):
-        joined, text = b"", "\n"
-    if any(bad in text for bad in (" ", "\r", "\n\n")) or text.startswith("\n") or text.count("\n") != len(words):
-        fault = next(filter(None, map(fault_of_word, words)))
-        are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
-        raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
-    return joined
+    with suppress(TypeError, UnicodeEncodeError):
+        text = "".join([cast("str", word) + "\n" for word in words])
+        if text.count("\n") == len(words) and _WORDS.fullmatch(text):
+            return text.encode()
+    fault = next(filter(None, map(fault_of_word, words)))
+    are_tokens = any(isinstance(word, str) and word.startswith(" ") for word in words)
+    raise UsageError(message=fault + f"\n  {_TOKENS}" * are_tokens)
 
 
 def fault_of_word(word: Hashable) -> str | None:

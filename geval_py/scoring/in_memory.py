@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,7 +33,17 @@ def score_lists(
     are_words = any(metric.is_of_words for _, metric in schemes)
     split = split_from_lists(predictions, references, inputs, name, are_words=are_words)
     if are_arrays and all(metric.bits and not scheme.flags for scheme, metric in schemes):
-        evaluation = _score_arrays(split, predictions, references, schemes)
+        from geval_py.scoring.arrays import numbers_of_lines
+
+        (output,), line_numbers = split.outputs, numbers_of_lines(1, len(predictions))
+        tables = {
+            bits: predictions.statistics(references, line_numbers, bits)
+            for bits in {metric.bits for _, metric in schemes}
+        }
+        scores = [
+            evaluate.score_of(plan, tables[plan.metric.bits], output) for plan in evaluate.plan_metrics(schemes)
+        ]
+        evaluation = Evaluation(split, output, scores, len(predictions))
         evaluation.notes = evaluate.notes_of(evaluation, task)
     else:
         (evaluation,) = evaluate.evaluate_split(task, split, schemes, keep=True, vocabulary=vocabulary)
@@ -41,18 +51,6 @@ def score_lists(
         lines = count_lines(split.input, header=first_name(split.in_header))
         check_line_count("input", split.input.name, lines, split.expected.name, evaluation.file_lines)
     return evaluation
-
-
-def _score_arrays(split: Split, predictions: Any, references: Any, schemes: Sequence[evaluate.Named]) -> Evaluation:
-    """Score arrays by metrics on hashed words without flags; their rows become lines only if these are read."""
-    from geval_py.scoring.arrays import numbers_of_lines
-
-    lines, (output,) = numbers_of_lines(1, len(predictions)), split.outputs
-    tables = {
-        bits: predictions.statistics(references, lines, bits) for bits in {metric.bits for _, metric in schemes}
-    }
-    scores = [evaluate.score_of(plan, tables[plan.metric.bits], output) for plan in evaluate.plan_metrics(schemes)]
-    return Evaluation(split, output, scores, len(predictions))
 
 
 def split_from_lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from copy import copy
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,14 +17,12 @@ from geval_py.scoring.arrays import Losses, Predictions, Vocabulary, check_count
 from geval_py.scoring.encoding import encoded_texts, reference_texts
 from geval_py.scoring.evaluate import preparation_for
 from geval_py.scoring.metrics.base import LineStatistics, column_of, find_metric
-from geval_py.scoring.writing import holds_numbers, is_predictions, prediction_lines, refuse_unused
+from geval_py.scoring.writing import holds_numbers, is_predictions, prediction_lines, predictions_of, refuse_unused
 from geval_py.tables.numbers import counted
 from geval_py.text import shown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from geval_py.scoring.arrays import Arrays, VocabularyLike
+    from geval_py.scoring.arrays import Arrays, NumberOptions, VocabularyLike
     from geval_py.scoring.kernel.packed_words import Ids
 
 
@@ -88,7 +86,7 @@ class Metric:
             scheme = scheme._replace(tokenizer=checked_name(tokenizer))
         self.name, self._threads = name, threads
         self.unit, self.direction, self.summary = self._metric.unit, self._metric.direction, self._metric.summary
-        self._vocabulary = None if vocabulary is None else Vocabulary(vocabulary, duplicates)
+        self._vocabulary = None if vocabulary is None else Vocabulary.of_columns(vocabulary, duplicates)
         words = frozenset(() if self._vocabulary is None else self._vocabulary.words)
         self._column = column_of(self._metric, words, preparation_for(scheme))
         self._takes_arrays = self._metric.bits is not None and not scheme.changes_lines
@@ -103,18 +101,14 @@ class Metric:
         references: Any,
         *,
         lines: ArrayLike = 1,
-        log: bool = False,
-        logits: bool = False,
-        rest: ArrayLike | None = None,
+        **numbers: Unpack[NumberOptions],
     ) -> float:
         """Compute the score of predictions; :meth:`update` and :meth:`compute` know nothing of them.
 
         Raises UsageError, MalformedLineError with the line's number, and what :meth:`predictions` raises.
         """
-        statistics, numbers, _ = self._statistics_of(
-            predictions, references, lines, log=log, logits=logits, rest=rest
-        )
-        if not len(numbers):
+        statistics, line_numbers, _ = self._statistics_of(predictions, references, lines, **numbers)
+        if not len(line_numbers):
             raise UsageError(message="there is no line to score")
         return self._metric.value(statistics)
 
@@ -124,9 +118,7 @@ class Metric:
         references: Any,
         *,
         lines: ArrayLike = 1,
-        log: bool = False,
-        logits: bool = False,
-        rest: ArrayLike | None = None,
+        **numbers: Unpack[NumberOptions],
     ) -> Losses:
         """Compute the loss of each line, in [0, inf], in nats: -ln of the probability of the right word's bucket.
 
@@ -136,7 +128,7 @@ class Metric:
         if not self._metric.measure.of_losses:
             names = ", ".join(self._metric.measure.columns)
             raise UsageError(message=f"{self.name} is not made from losses, but from {names}")
-        statistics, _, shape = self._statistics_of(predictions, references, lines, log=log, logits=logits, rest=rest)
+        statistics, _, shape = self._statistics_of(predictions, references, lines, **numbers)
         return np.array(statistics.columns[0] if statistics.columns else ()).reshape(shape)
 
     def update(
@@ -145,19 +137,17 @@ class Metric:
         references: Any,
         *,
         lines: ArrayLike | None = None,
-        log: bool = False,
-        logits: bool = False,
-        rest: ArrayLike | None = None,
+        **numbers: Unpack[NumberOptions],
     ) -> None:
         """Add lines; by default their numbers go on after the greatest so far.
 
         If there is an error, nothing is added; raises as a call does.
         """
         first = max(self._lines, default=0) + 1 if lines is None else lines
-        added, numbers, _ = self._statistics_of(predictions, references, first, log=log, logits=logits, rest=rest)
-        if len(numbers):
+        added, line_numbers, _ = self._statistics_of(predictions, references, first, **numbers)
+        if len(line_numbers):
             self._statistics.extend(added)
-            self._lines.frombytes(numbers.tobytes())
+            self._lines.frombytes(line_numbers.tobytes())
 
     def compute(self) -> float:
         """Compute the score of all lines that were added; raises UsageError if there is none."""
@@ -191,12 +181,7 @@ class Metric:
         Raises UsageError for a metric without a vocabulary, for arrays of another shape, and when a row is used that
         has NaN, a number out of range, an unknown id, or no mass.
         """
-        vocabulary = self._vocabulary
-        if vocabulary is None:
-            if not hasattr(arrays, "columns"):
-                raise UsageError(message="arrays have a column for each word: give Metric(…, vocabulary=words)")
-            vocabulary = Vocabulary(list(cast("pd.DataFrame", arrays).columns))
-        made = vocabulary.predictions(arrays, log=log, logits=logits, rest=rest)
+        made = predictions_of(arrays, self._vocabulary, log=log, logits=logits, rest=rest)
         made.metric = self.name
         return made
 
@@ -206,19 +191,21 @@ class Metric:
         """Score predictions; return also the numbers and the shape of their lines."""
         if hasattr(predictions, "columns") or (self._vocabulary is not None and holds_numbers(predictions)):
             predictions, numbers = self.predictions(predictions, **numbers), {}
-        if is_predictions(predictions) and self._takes_arrays:
+        are_arrays = is_predictions(predictions)
+        by_kernel = are_arrays and self._takes_arrays
+        if by_kernel:
             refuse_unused("Predictions", **numbers)
-            line_numbers = numbers_of_lines(lines, len(predictions))
-            scored = predictions.statistics(references, line_numbers, self._metric.bits, self._threads)
-            return scored, line_numbers, predictions.shape
-        outputs = list(prediction_lines(predictions, **numbers))
+        outputs = predictions if by_kernel else list(prediction_lines(predictions, **numbers))
         line_numbers = numbers_of_lines(lines, len(outputs))
-        shape = predictions.shape if is_predictions(predictions) else line_numbers.shape
-        vocabulary = getattr(predictions, "vocabulary", self._vocabulary)
+        shape = predictions.shape if are_arrays else line_numbers.shape
+        vocabulary = predictions.vocabulary if are_arrays else self._vocabulary
         if vocabulary is not None:
             references = vocabulary.words_of(references, shape)
         answers = reference_texts(references, are_words=self._metric.is_of_words)
         check_counts(len(outputs), len(answers))
+        if by_kernel:
+            scored = predictions.statistics(answers, line_numbers, self._metric.bits, self._threads)
+            return scored, line_numbers, shape
         scored = LineStatistics()
         runs = [0, *(np.flatnonzero(np.diff(line_numbers) != 1) + 1).tolist(), len(outputs)]  # of consecutive lines
         for first, end in pairwise(runs):

@@ -6,27 +6,23 @@ import math
 import os
 import re
 import warnings
-from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, cast
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, Unpack, cast
 
 from geval_py.errors import EmptyFileError, UsageError
 from geval_py.reading import compression, rewriting
 from geval_py.reading.files import name_of
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_named
-from geval_py.reading.wordprobs import number_advice
-from geval_py.scoring.encoding import SEPARATORS, join_words
+from geval_py.scoring.encoding import SEPARATORS
 from geval_py.scoring.kernel import backends
-from geval_py.text import named, shorten, shown
+from geval_py.text import named, shown
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from geval_py.scoring.arrays import Listed, VocabularyLike
+    from geval_py.scoring.arrays import Listed, NumberOptions, Predictions, Vocabulary, VocabularyLike
 
     class HasItems(Protocol):
         """A mapping, a pandas Series, or anything else with pairs of a word and its number."""
@@ -36,6 +32,7 @@ if TYPE_CHECKING:
     Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
 
 MAX_ENTRIES = 1000  # of a line that is written without a warning
+_MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
 _WORDS_OF_NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
 
 
@@ -55,10 +52,10 @@ def format_line(
     of its words, or a pair of arrays (ids, probabilities) of some of its words. The numbers are in [0, 1]; with
     ``log`` they are natural logarithms of probabilities, with ``logits`` any numbers to which softmax is applied.
 
-    ``rest`` is the number of all other words, by default the probability missing to 1, if any. If the total is more
-    than 1, all probabilities are scaled down. If ``rest`` is given and the total is less than 1, the reader divides
-    by the total. With ``top``, only as many words are written, the most probable first, and the rest has the
-    probability of the others, too. Numbers have the shortest digits that read back the same.
+    ``rest`` is the number of all other words, by default the probability missing to 1, if it is more than 1e-8. If
+    the total is more than 1, all probabilities are scaled down. If ``rest`` is given and the total is less than 1,
+    the reader divides by the total. With ``top``, only as many words are written, the most probable first, and the
+    rest has the probability of the others, too. Numbers have the shortest digits that read back the same.
 
     Raises UsageError for anything else than words with numbers, for NaN and numbers out of range, for a word that is
     empty, contains a space or a line end or is no string, and if all probabilities are 0.
@@ -70,44 +67,44 @@ def format_line(
     >>> format_line([0.5, 0.25, 0.125], vocabulary=["the", "a", "of"], top=1)
     'the:0.5 :0.5'
     """
-    from geval_py.scoring.arrays import Vocabulary, written_row
+    from geval_py.scoring.arrays import Vocabulary
 
-    numbers: Any = probabilities
-    if vocabulary is None:
-        words, numbers = _words_and_numbers(probabilities)
-        joined = join_words(words)
-        if not log and not logits and top is None:
-            masses = _checked(numbers, words)
-            missing = 1.0 - math.fsum(masses)
-            own_rest = checked_probability(rest, None) if rest is not None else missing if missing > 0.0 else None
-            return written_row(joined, masses, own_rest)
-        vocabulary = cast("Sequence[str]", words)
-    elif not holds_numbers(probabilities):
-        refuse_unused("a distribution that has words", vocabulary=vocabulary)
-    rows = Vocabulary(vocabulary, "sum").predictions(numbers, log=log, logits=logits, rest=cast("Any", rest))
+    columns = None if vocabulary is None else Vocabulary.of_columns(vocabulary, "sum")
+    rows = predictions_of(probabilities, columns, log=log, logits=logits, rest=cast("Any", rest))
     if rows.shape:
         raise UsageError(message=f"a line is made from one row of numbers, not from an array of {len(rows)} rows")
     return rows.line(0, top)
 
 
+def predictions_of(value: Any, vocabulary: Vocabulary | None, **numbers: Unpack[NumberOptions]) -> Predictions:
+    """Return arrays, or a line's words with numbers, as predictions; raises UsageError for anything else."""
+    from geval_py.scoring.arrays import Vocabulary
+
+    if is_predictions(value):
+        refuse_unused("Predictions", vocabulary=vocabulary, **numbers)
+        return cast("Predictions", value)
+    if vocabulary is None and hasattr(value, "columns"):
+        vocabulary = Vocabulary.of_columns(value.columns)
+    elif vocabulary is None or not holds_numbers(value):
+        refuse_unused("a distribution that has words", vocabulary=vocabulary)
+        words, value = _words_and_numbers(value)
+        vocabulary = Vocabulary(words)
+    return vocabulary.predictions(value, **numbers)
+
+
 def _words_and_numbers(probabilities: Any) -> tuple[list[Hashable], list[SupportsFloat]]:
     """Return the words and the numbers of a mapping or of pairs; raises UsageError for anything else."""
-    if isinstance(probabilities, Mapping):
-        return list(probabilities), list(probabilities.values())
-    items = getattr(probabilities, "items", None)
-    pairs: object = items() if callable(items) else probabilities
-    accepted = "a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
+    pairs: object = probabilities.items() if hasattr(probabilities, "items") else probabilities
     if holds_numbers(pairs):
         raise UsageError(message=_WORDS_OF_NUMBERS)
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
-        raise UsageError(message=f"a line is made from {accepted}, not from {_kind(probabilities)}")
+        raise UsageError(message=f"{_MADE_FROM}, not from {shown(pairs)}")
     words, values = [], []
     for pair in pairs:
         try:
             word, value = pair
         except (TypeError, ValueError) as error:
-            what = f"{_kind(probabilities)} of {shorten(repr(pair))}"
-            raise UsageError(message=f"a line is made from {accepted}, not from {what}") from error
+            raise UsageError(message=f"{_MADE_FROM}, not from {shown(pair)}") from error
         words.append(word)
         values.append(value)
     return words, values
@@ -118,10 +115,8 @@ def write_output(
     lines: Iterable[str | Probabilities | ArrayLike | pd.DataFrame | Listed] | pd.DataFrame | ArrayLike | Listed,
     *,
     vocabulary: VocabularyLike | None = None,
-    log: bool = False,
-    logits: bool = False,
     top: int | None = None,
-    rest: ArrayLike | None = None,
+    **numbers: Unpack[NumberOptions],
 ) -> None:
     """Write an output file. An existing file is replaced only when all lines are written.
 
@@ -129,7 +124,7 @@ def write_output(
     :meth:`geval_py.Metric.predictions` returns. With a ``vocabulary``, they are an array with a row for each line and
     a column for each word, or a pair of such arrays (ids, probabilities) of some words of each line. They may also be
     an iterator of such arrays, batch by batch: each is written before the next one is asked for. ``log``,
-    ``logits``, ``top`` and ``rest`` are as for format_line; ``rest`` may also have a number for each row of a single
+    ``logits``, ``top`` and ``rest`` are as for format_line; ``rest`` may also have a number for each row of every
     array. The file is compressed by the name's ending: .xz, .gz, .bz2 or .zst.
 
     Warns (UserWarning) of arrays and distributions that are written with more than 1,000 words a line. Raises
@@ -137,11 +132,9 @@ def write_output(
     and as format_line does, with the line's index.
     """
     if isinstance(lines, str | bytes | Mapping):
-        raise UsageError(message=f"lines are several, not {_kind(lines)}: for one line write [line]")
+        raise UsageError(message=f"lines are several, not {shown(lines)}: for one line write [line]")
     name = os.fspath(path)
-    encoded = encoded_lines(
-        lines, "lines", vocabulary=vocabulary, log=log, logits=logits, top=top, rest=rest, max_entries=MAX_ENTRIES
-    )
+    encoded = encoded_lines(lines, "lines", vocabulary=vocabulary, top=top, max_entries=MAX_ENTRIES, **numbers)
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
         for line in encoded:
             file.write(line)
@@ -171,12 +164,10 @@ def encoded_lines(
     lines: Any,
     what: str,
     *,
-    vocabulary: Any = None,
-    log: bool = False,
-    logits: bool = False,
-    rest: Any = None,
+    vocabulary: VocabularyLike | None = None,
     top: int | None = None,
     max_entries: float = math.inf,
+    **numbers: Unpack[NumberOptions],
 ) -> Iterator[bytes]:
     """Yield the lines of :func:`write_output`, each ended by LF; errors begin with ``what`` and the line's index.
 
@@ -184,46 +175,32 @@ def encoded_lines(
     """
     from geval_py.scoring.arrays import Vocabulary
 
-    words = None if vocabulary is None else Vocabulary(vocabulary, "sum")
-    numbers = {"log": log, "logits": logits, "rest": rest}
-    is_one_array = is_predictions(lines) or hasattr(lines, "columns") or holds_numbers(lines)
-    if isinstance(lines, list) or not is_one_array:
-        if isinstance(rest, list | tuple) or bool(getattr(rest, "ndim", False)):
-            raise UsageError(message="rest has a number for each line only of a single array: give one number")
-    else:
-        lines = [lines]
+    columns = None if vocabulary is None else Vocabulary.of_columns(vocabulary, "sum")
+    is_batch = is_predictions(lines) or (holds_numbers(lines) and not isinstance(lines, list))
     index = 0
-    for item in lines:
+    for item in [lines] if is_batch else lines:
         try:
             if isinstance(item, str):
                 refuse_unused("a line of text", vocabulary=vocabulary, top=top, **numbers)
                 if separator := re.search(r"[\n\r]", item):
                     raise UsageError(message=f"it contains {SEPARATORS[separator[0]]}; give one line an item")
-                texts: Iterable[str] = [item]
-            elif is_predictions(item):
-                refuse_unused("Predictions", vocabulary=vocabulary, **numbers)
-                texts = item.lines(top, what, index)
-            elif hasattr(item, "columns") or (words is not None and holds_numbers(item)):
-                columns = words or Vocabulary(item.columns, "sum")
-                texts = columns.predictions(item, **numbers).lines(top, what, index)
-            else:
-                refuse_unused("a distribution that has words", vocabulary=vocabulary)
-                texts = [format_line(item, top=top, **numbers)]
-        except UsageError as error:
-            raise UsageError(message=f"{what}[{index}]: {error}") from error
-        for text in texts:
-            if top is None and not isinstance(item, str) and text.count(" ") >= max_entries:
-                entries = f"{what}[{index}] has {text.count(' ') + 1:,} entries"
-                warnings.warn(f"{entries}: top=300 writes the most probable 300 of each line", stacklevel=3)
-                max_entries = math.inf
-            try:
+                yield f"{item}\n".encode()
+                index += 1
+                continue
+            rows = predictions_of(item, columns, **numbers)
+            for row in range(len(rows)):
+                text = rows.line(row, top)
+                if top is None and text.count(" ") >= max_entries:
+                    entries = f"{what}[{index}] has {text.count(' ') + 1:,} entries"
+                    warnings.warn(f"{entries}: top=300 writes the most probable 300 of each line", stacklevel=3)
+                    max_entries = math.inf
                 yield f"{text}\n".encode()
-            except UnicodeEncodeError as error:
-                raise UsageError(message=f"{what}[{index}] cannot be written as UTF-8: {error.reason}") from error
-            index += 1
+                index += 1
+        except (UsageError, UnicodeEncodeError) as error:
+            raise UsageError(message=f"{what}[{index}]: {error}") from error
 
 
-def prediction_lines(predictions: Any, **numbers: Any) -> Iterator[bytes]:
+def prediction_lines(predictions: Any, **numbers: Unpack[NumberOptions]) -> Iterator[bytes]:
     """Yield predictions as lines, each ended by LF: distributions, lines, or for other metrics texts and numbers."""
     if isinstance(predictions, str | bytes | Mapping):
         raise UsageError(message=f"predictions are a list with one for each line, not {shown(predictions)}")
@@ -244,53 +221,11 @@ def is_predictions(value: object) -> bool:
 
 
 def holds_numbers(value: Any) -> bool:
-    """Whether a value is an array of numbers, a tensor, a list of numbers or of such, or a pair of arrays."""
+    """Whether a value is an array of numbers, a tensor, a table, a list of numbers or of such, or a pair."""
     if isinstance(value, list | tuple):
         return bool(value) and (isinstance(value[0], int | float) or holds_numbers(value[0]))
+    if hasattr(value, "columns"):
+        return True
     is_array = isinstance(value, memoryview) or hasattr(value, "__array__") or hasattr(value, "__dlpack__")
     is_text = getattr(getattr(value, "dtype", None), "kind", "f") in "OSU"
     return is_array and not is_text and not hasattr(value, "items")
-
-
-def _kind(value: object) -> str:
-    """Return the name of a value's type with an article.
-
-    >>> _kind(1), _kind("1")
-    ('an int', 'a str')
-    """
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-
-
-def _checked(values: Sequence[SupportsFloat], words: Sequence[Hashable]) -> NDArray[np.float64]:
-    """Return the probabilities of words as floats; raises UsageError for the first that is none."""
-    import numpy as np
-
-    numbers = np.array([math.nan])
-    with suppress(TypeError, ValueError, OverflowError):
-        numbers = np.array(array("d", cast("Sequence[float]", values)))
-        if ((numbers >= 0.0) & (numbers <= 1.0)).all():
-            return numbers
-    try:
-        return np.array([checked_probability(value, word) for word, value in zip(words, values, strict=True)])
-    except UsageError as error:
-        if not np.isfinite(numbers).all():
-            raise
-        advice = number_advice([str(word) for word in words], numbers.tolist())
-        raise UsageError(message=f"{error}\n  {advice}") from error
-
-
-def checked_probability(value: SupportsFloat, word: Hashable | None) -> float:
-    """Return the probability of a word, or of the rest (None), as a float."""
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    except (TypeError, ValueError):
-        number = None
-    owner = "the rest" if word is None else repr(word)
-    if number is None or isinstance(value, str | bytes):
-        raise UsageError(message=f"the probability of {owner} is {_kind(value)}, not a number")
-    if not 0 <= number <= 1:  # this refuses NaN too
-        raise UsageError(message=f"the probability of {owner} is {value!r}, which is not between 0 and 1")
-    return number

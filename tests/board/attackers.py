@@ -68,7 +68,7 @@ def write_season(folder, belief, seed):
     """Write a challenge whose hidden words are as likely as is believed."""
     lines, buckets = belief.shape
     challenge = folder / "challenge"
-    write(challenge / "README.md", "Guess the word\n==============\n\nA word is missing.\n")
+    write(challenge / "README.md", "# Guess the word\n\nA word is missing.\n")
     write(challenge / "config.txt", f"--metric PerplexityHashed{buckets.bit_length() - 1}\n")
     write(challenge / TEST / "in.tsv", "".join(f"left {n}\tright {n}\n" for n in range(lines)))
     write(folder / "answers" / TEST / "expected.tsv", "".join(f"{word}\n" for word in words_for(belief, seed)))

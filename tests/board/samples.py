@@ -58,7 +58,7 @@ def write_set(folder, test, *, answers):
 def write_challenge(folder):
     """Write the folder ``challenge``, with a public dev-0 and test-A, whose answers are in ``answers``."""
     challenge, answers = folder / "challenge", folder / "answers"
-    write(challenge / "README.md", "Guess the word\n==============\n\nA word is missing.\n")
+    write(challenge / "README.md", "# Guess the word\n\nA word is missing.\n")
     write(challenge / "config.txt", "--metric PerplexityHashed --metric LikelihoodHashed\n")
     write_set(challenge, "dev-0", answers=challenge)
     write_set(challenge, "test-A", answers=answers)

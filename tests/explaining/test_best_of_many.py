@@ -44,6 +44,7 @@ def test_what_has_no_best_of_many():
     assert optimism(sample_of(METRICS["MacroAvg/Likelihood"], [column([1.0, 2.0], ["a", "b"])] * 3)) is None
 
 
+@pytest.mark.filterwarnings("ignore:.*not in a vocabulary")
 def test_the_table_says_whether_the_best_survives():
     rng = np.random.default_rng(5)
     outputs = [

@@ -325,6 +325,7 @@ def test_the_documents_are_those_of_the_scored_lines(challenge):
     assert found.widening == pytest.approx(widening(values, documents(names[5:])))
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_a_claim_of_which_one_document_is_finite(challenge):
     """It has no spread between documents, so its interval is by lines."""
     lines = ["b:1\n"] * 55 + (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)[55:]
@@ -363,6 +364,8 @@ WRONG = {
     "--documents FileId": "--documents goes with --bootstrap, --worst-features or geval compare",
     "--no-documents": "--no-documents goes with --bootstrap, --worst-features or geval compare",
     "-l --documents FileId": "--documents goes with scores, --worst-features or --most-worsening-features",
+    "-l --cluster local": "--cluster goes with scores; lines are shown here",
+    "-w --cluster local": "--cluster goes with scores; lines are shown here",
 }
 
 

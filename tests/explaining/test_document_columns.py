@@ -20,12 +20,11 @@ def challenge(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("keep_texts", [True, False])
 @pytest.mark.parametrize(
     ("column", "name", "of_line", "count"),
     [("FileId", "FileId", [0, 1, 0, 2], 3), ("1", "FileId", [0, 1, 0, 2], 3), (2, "Text", [0, 1, 0, 2], 3)],
 )
-def test_a_column_tells_the_documents(column, name, of_line, count, keep_texts, challenge):
+def test_a_column_tells_the_documents(column, name, of_line, count, challenge):
     found = documents_in(evaluate(challenge, "dev-0"), column)
     assert (found.column, found.of_line.tolist(), found.count) == (name, of_line, count)
 
@@ -64,7 +63,7 @@ def test_there_has_to_be_an_input(challenge):
     with pytest.raises(UsageError) as refused:
         documents_in(in_memory, "FileId")
     assert str(refused.value) == (
-        "documents are given by a column of the input, and there is none: evaluate(…, inputs=…)"
+        "documents are given by a column of the input, and there is none: score(…, inputs=…)"
     )
 
 

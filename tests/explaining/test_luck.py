@@ -60,6 +60,7 @@ def test_what_is_lucky(z, sentence):
     assert list(replace(found, z=z, low=1.5, high=2.5, score=2.0).sentences("o")) == [sentence]
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_lines_that_a_seed_makes_infinite_are_left_out():
     found = luck(score(["a:1", "a:0.5 :0.5"], ["b", "a"], metric="LogLossHashed"), seeds=3)
     assert (found.lines, found.left_out) == (1, 1)
@@ -119,6 +120,7 @@ def near_outputs(folder):
     return [evaluated(folder, of, expected, name=name) for name, of in zip(names, lines, strict=True)]
 
 
+@pytest.mark.filterwarnings("ignore:.*no guess at all would be better")
 def test_near_ties_are_what_seeds_say(tmp_path):
     evaluations = near_outputs(tmp_path)
     losses = {of.output.name: luck(of, seeds=25).scores for of in evaluations}
@@ -135,6 +137,7 @@ def test_lines_of_buckets_have_no_near_ties(tmp_path):
     assert list(near_ties(both, compare(both, samples=100))) == []
 
 
+@pytest.mark.filterwarnings("ignore:.*no guess at all would be better")
 def test_near_ties_among_others(tmp_path):
     """One that is far better stands before them."""
     near = near_outputs(tmp_path)

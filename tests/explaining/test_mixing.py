@@ -16,6 +16,7 @@ from geval_py import UsageError, check, evaluate
 from geval_py.errors import LineCountError, MalformedLineError, UnreadableFileError
 from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.mixing import best_weights, mix, mixed_losses, relative_masses
+from geval_py.reading.outputs import output_at
 from geval_py.scoring.metrics.base import NOISE
 from geval_py.scoring.recipes import Mixing
 
@@ -101,6 +102,9 @@ VECTORS = st.lists(st.floats(-9.0, 0.0), min_size=1, max_size=31).map(
 )
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*lines is infinite", "ignore:.*no guess at all would be better", "ignore:.*a little worse"
+)
 @settings(
     deadline=None, max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -161,7 +165,7 @@ def test_blocks_that_end_at_different_lines_are_mixed_line_by_line(tmp_path, mon
     written = []
     for size in (1 << 20, 100):
         monkeypatch.setattr("geval_py.reading.lines.BLOCK_BYTES", size)
-        mixed_output(sources, str(tmp_path), None).write(Mixing(weights=(0.5, 0.5)), {})
+        mixed_output(list(map(output_at, sources)), str(tmp_path), None).write(Mixing(weights=(0.5, 0.5)), {})
         written.append((tmp_path / "out-mix=a+b.tsv").read_text(encoding="utf-8"))
     assert written[0] == written[1]
     assert written[0].count("\n") == 200
@@ -172,7 +176,9 @@ def test_a_source_that_lost_lines_meanwhile_is_named(tmp_path):
     long.write_text(":1\n:1\n")
     short.write_text(":1\n")
     with pytest.raises(UnreadableFileError) as caught:
-        mixed_output([str(long), str(short)], str(tmp_path), None).write(Mixing(weights=(0.5, 0.5)), {})
+        mixed_output([output_at(str(long)), output_at(str(short))], str(tmp_path), None).write(
+            Mixing(weights=(0.5, 0.5)), {}
+        )
     assert str(caught.value) == f"Cannot read `{short}`: it was changed while it was read"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tsv", "b.tsv"]
 
@@ -207,7 +213,7 @@ def test_the_output_at_fault_is_named(at_fault, tmp_path):
     paths = [str(tmp_path / f"{name}.tsv") for name in "abc"]
     for number, path in enumerate(paths):
         Path(path).write_text("a:0.5 :0.5\n" + ("a:x\n" if number == at_fault else f"b:0.{number + 1} :0.5\n"))
-    mixture = mixed_output(paths, str(tmp_path / "mixed"), None)
+    mixture = mixed_output(list(map(output_at, paths)), str(tmp_path / "mixed"), None)
     (tmp_path / "mixed").mkdir()
     with pytest.raises(MalformedLineError) as caught:
         mixture.write(Mixing(weights=(0.5, 0.25, 0.25)), {})

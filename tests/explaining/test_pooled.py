@@ -9,6 +9,8 @@ import pytest
 from geval_py import UsageError, evaluate_all
 from geval_py.explaining.pooled import compare_sets, pool
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*not in a vocabulary")  # but each output lists all words
+
 # Colditz et al. (1994) on the BCG vaccine: log risk ratios and their variances, and the results of
 # rma(yi, vi, method="DL") of the package metafor in R, as published.
 BCG = [

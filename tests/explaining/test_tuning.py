@@ -165,6 +165,9 @@ def is_next_to_none(text, temperature):
 SETS = st.lists(st.tuples(LINES, ANSWERS), min_size=2, max_size=30)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:.*lines is infinite", "ignore:.*no guess at all would be better", "ignore:.*a little worse"
+)
 @settings(deadline=None, max_examples=examples(60, most=15), suppress_health_check=[HealthCheck.too_slow])
 @given(SETS, st.booleans())
 @example([("the:1", "cat"), ("of:1", "of")], True)
@@ -194,6 +197,7 @@ def test_tuning_never_makes_the_set_worse(tmp_path_factory, lines, temperature):
     assert after <= before | ({"W214", "W304"} if is_uniform else set()) | ({"W304"} if "W301" in before else set())
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite", "ignore:.*a little worse")
 def test_infinite_losses_are_counted_and_mended(tmp_path):
     outputs = ["cat:1", "dog:1", "the:0.5 :0.5"] * 50
     evaluation = write(tmp_path, outputs, ["cat", "unlisted", "the"] * 50)
@@ -230,6 +234,7 @@ def test_parameters_out_of_their_ranges_are_refused(changes):
         Parameters.of_dict(PARAMETERS | changes)
 
 
+@pytest.mark.filterwarnings("ignore:.*no guess at all would be better", "ignore:.*a little worse")
 def test_vectors_are_written_as_vectors(tmp_path):
     rng = np.random.default_rng(1)
     outputs = [" ".join(f"{v:.6f}" for v in rng.normal(0, 6, 1024)) for _ in range(120)]
@@ -363,6 +368,7 @@ def test_refused(lines, arguments, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.filterwarnings("ignore:.*not in the vocabulary", "ignore:.*lines is infinite")
 @pytest.mark.parametrize("metric", ["Accuracy", "PerplexityHashed:l", "Perplexity", "LogLossHashed:f<exp:the>"])
 def test_only_hashed_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", output="unigram", metric=metric)

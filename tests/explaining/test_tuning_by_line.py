@@ -51,6 +51,7 @@ def evaluation(tmp_path):
     return write(tmp_path, *sure_and_unsure(np.random.default_rng(1), 600))
 
 
+@pytest.mark.filterwarnings("ignore:.*a little worse")
 def test_by_line_is_better_where_lines_differ(evaluation, tmp_path):
     tuning = tune(evaluation)
     assert [trial.names for trial in tuning.trials] == [("lambda",), ("lambda", "nu"), ("by-line",)]
@@ -64,6 +65,7 @@ def test_by_line_is_better_where_lines_differ(evaluation, tmp_path):
     assert "Take lambda and nu by line, for the 40 commonest words of train" in str(tuning)
 
 
+@pytest.mark.filterwarnings("ignore:.*a little worse")
 def test_more_words_are_tried_after_the_commonest(tmp_path):
     """200 words of train, of which 100 are tried first; lines of all of them are longer than 1,024 buckets' masses."""
     rng = np.random.default_rng(2)
@@ -153,6 +155,7 @@ VECTOR = " ".join(str(-n / 3) for n in range(16))
 TEXTS = [":1", "a:0.5 b:0.25 :0.25", "the:0.9", "a:-1 b:-2 :-3", "a:0.2 a:0.3 :0.5", "a:0.5 :0.5 b:0", VECTOR]
 
 
+@pytest.mark.filterwarnings("ignore:.*no guess at all would be better", "ignore:.*a little worse")
 @given(numbers, st.sampled_from([1.0, 2.0]), st.booleans())
 def test_a_tuned_line_has_the_loss_that_was_computed(tmp_path_factory, by_line, temperature, many):
     words = [f"word{n}" for n in range(40)] if many else ["the", "of"]
@@ -187,6 +190,7 @@ def test_numbers_that_cannot_be_used(wrong):
         ByLine.of_dict(GOOD | wrong)
 
 
+@pytest.mark.filterwarnings("ignore:.*no guess at all would be better", "ignore:.*a little worse")
 def test_a_line_unlike_all_others_keeps_a_rest(tmp_path):
     """All lines have the same rest; then comes one without a guess, whose word train does not have."""
     outputs, answers, train = sure_and_unsure(np.random.default_rng(5), 600)

@@ -25,6 +25,7 @@ def test_a_line_that_leaves_nearly_nothing():
     assert bounds([0.0] + [0.3] * 19) is not None
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_where_no_line_is_said_to_be_unbounded():
     """A rest bounds the loss, lines are few, an infinite loss says it already, and other metrics have no bound."""
     assert [bounds(rests) for rests in ([0.1, 0.3, 0.2] * 20, [0.4, 0.3, 0.2] * 20, [0.0] + [0.3] * 18)] == [None] * 3

@@ -7,7 +7,6 @@ import tracemalloc
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 
-import mmh3
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +18,7 @@ from geval_py import Metric, UsageError, format_line, score, write_output
 from geval_py.reading.wordprobs import parse_line
 from geval_py.scoring import arrays
 from geval_py.scoring.arrays import Vocabulary
-from geval_py.scoring.kernel import backends, packed_words
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.kernel.packed_words import Unit
 
 HASHED = "PerplexityHashed"
@@ -164,15 +163,12 @@ def test_lines_of_predictions_mean_the_same(unit):
     assert len(predictions) == 50
 
 
-def test_hashes_of_packed_words_are_murmurs(backend):
-    """Words of each length, against mmh3 by themselves: a bucket of 2^24 has, as a rule, one word."""
+def test_words_of_each_length_have_their_own_buckets():
+    """A bucket of 2^24 has, as a rule, one word."""
     words = [*("x" * n + "ź" * m for n in range(40) for m in (0, 1, 5) if n + m)]
     metric = Metric("LogLossHashed24", vocabulary=words)
     values = np.eye(len(words))
     assert metric.losses(values, words).tolist() == [0.0] * len(words)
-    packed = packed_words.pack_words("".join(f"{word}\n" for word in words).encode())
-    for seed in (0, 1, 2**32 - 1):
-        assert packed.hashes(seed).tolist() == [mmh3.hash(word, seed, signed=False) for word in words]
 
 
 # Arrays of all kinds
@@ -290,7 +286,7 @@ def test_a_vocabulary_of_a_tokenizer():
     words.train_from_iterator(["the", "a", "of"], trainers.WordLevelTrainer(special_tokens=["[UNK]"]))
     vocabulary = dict(reversed(words.get_vocab().items()))
     metric = Metric(HASHED, vocabulary=vocabulary)
-    assert Vocabulary(vocabulary).words == tuple(map(words.id_to_token, range(4)))
+    assert Vocabulary.of_columns(vocabulary).words == tuple(map(words.id_to_token, range(4)))
     row = np.eye(4)[vocabulary["of"]]
     assert metric.losses([row], ["of"]).tolist() == [0.0]
     assert format_line(row * 0.5, vocabulary=vocabulary).split()[vocabulary["of"]] == "of:0.5"
@@ -398,8 +394,8 @@ FAULTS = {
     "negative": ({"predictions": [[0.5, 0.5], [-0.5, 1.0]]}, f"predictions[1]: the probability of 'the' is -0.5, which is not between 0 and 1{NEGATIVE}"),
     "logits": ({"predictions": [[2.5, 1.0], [0.5, -1.0]]}, f"predictions[0]: the probability of 'the' is 2.5, which is not between 0 and 1{NEGATIVE}"),
     "listed logarithms": ({"predictions": ([[1], [0]], [[-0.5], [-1.0]])}, f"predictions[0]: the probability of 'a' is -0.5, which is not between 0 and 1{NEGATIVE}"),
-    "above 1": ({"predictions": [[0.0, 1.5], [0.5, 0.5]]}, "predictions[0]: the probability of 'a' is 1.5, which is not between 0 and 1"),
-    "the rest": (ROW | {"rest": [0.5, -1.0]}, "predictions[1]: the probability of the rest is -1.0, which is not between 0 and 1"),
+    "above 1": ({"predictions": [[0.0, 1.5], [0.5, 0.5]]}, "predictions[0]: the probability of 'a' is 1.5, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
+    "the rest": (ROW | {"rest": [0.5, -1.0]}, "predictions[1]: the probability of the rest is -1.0, which is not between 0 and 1\n  a probability is not negative: replace negative numbers by 0, and divide each by their sum"),
     "no mass": ({"predictions": [[0.5, 0.5], [0.0, 0.0]], "rest": 0.0}, "predictions[1]: every probability is 0: a distribution needs one above 0"),
     "no logits": ({"predictions": [[0.5, 0.5], [-INF, -INF]], "logits": True}, "predictions[1]: every probability is 0: a distribution needs one above 0"),
     "an infinite logit": ({"predictions": [[0.5, INF], [0.5, 0.5]], "logits": True}, "predictions[0]: the number of 'a' is inf, which is not a logit"),
@@ -473,9 +469,7 @@ def test_rounded_rows_need_no_warning():
 
 def test_a_line_of_a_row_at_fault_is_refused_as_its_loss():
     predictions = Metric(HASHED, vocabulary=["the", "a"]).predictions([[0.5, NAN]])
-    with pytest.raises(
-        UsageError, match=r"^predictions\[0\]: the probability of 'a' is nan, which is not between 0 and 1$"
-    ):
+    with pytest.raises(UsageError, match=r"^the probability of 'a' is nan, which is not between 0 and 1$"):
         list(predictions)
 
 
@@ -584,8 +578,8 @@ def test_written_rows_cost_what_the_arrays_cost(case, with_rest, top):
         metric.losses(predictions, expected, lines=lines),
         metric.losses(list(predictions), expected, lines=lines).tolist(),
     )
-    for row, line in zip(listed(values), predictions.lines(top), strict=True):
-        parsed = parse_line(line)
+    for place, row in enumerate(listed(values)):
+        parsed = parse_line(predictions.line(place, top))
         best = [word for word in parsed.words if word]
         assert len(best) == min(top, len(words))
         total = math.fsum([*row, rest or 0.0])
@@ -685,11 +679,15 @@ def test_arguments_without_effect(tmp_path, message, lines, how):
     assert str(caught.value) == f"lines[0]: {message}"
 
 
-def test_one_rest_for_batches(tmp_path):
+def test_batches_with_a_rest_for_each_row(tmp_path):
     for lines in ([VALUES], iter([VALUES])):
-        with pytest.raises(UsageError) as caught:
-            write_output(tmp_path / "out.tsv", lines, vocabulary=["the", "a"], rest=[0.1, 0.2])
-        assert str(caught.value) == "rest has a number for each line only of a single array: give one number"
+        write_output(tmp_path / "out.tsv", lines, vocabulary=["the", "a"], rest=[0.1, 0.2])
+        assert (tmp_path / "out.tsv").read_text() == "the:0.5 a:0.25 :0.1\nthe:0.125 a:0.5 :0.2\n"
+
+
+def test_logarithms_too_small_for_a_double(tmp_path):
+    with pytest.raises(UsageError, match=r"every probability is 0: a distribution needs one above 0$"):
+        write_output(tmp_path / "out.tsv", [[-800.0, -900.0]], vocabulary=["the", "a"], log=True, rest=-1000.0)
 
 
 def test_a_line_is_one_row():

