@@ -146,7 +146,7 @@ class UnreadableFileError(DataError):
 
 
 class UnsupportedEncodingError(UnreadableFileError):
-    """A file holds no lines of text in UTF-8: it is in UTF-16 or UTF-32, or an archive, a pointer, arrays, a page …"""
+    """A file holds no text in UTF-8, but UTF-16 or UTF-32, or it is an archive, a pointer or the like."""
 
 
 class CorruptFileError(DataError):

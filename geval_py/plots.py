@@ -106,12 +106,18 @@ def rest(evaluation: Evaluation) -> Chart:
 
 
 def luck(evaluation: Evaluation) -> Chart:
-    """Draw the true score's interval and the scores of other seeds of the hash; raises as :func:`geval_py.explaining.luck.luck`."""
+    """Draw the true score's interval and the scores of other seeds of the hash.
+
+    Raises as :func:`geval_py.explaining.luck.luck`.
+    """
     return panels.luck_chart(measure_luck(evaluation), evaluation.interval(), evaluation.score)
 
 
 def tuning(evaluation: Evaluation, *, force: bool = False) -> Chart:
-    """Draw what tuning would bring, on held-out lines; arguments and errors are those of :func:`geval_py.explaining.tuning.tune`."""
+    """Draw what tuning would bring, on held-out lines.
+
+    Arguments and errors are those of :func:`geval_py.explaining.tuning.tune`.
+    """
     _, chart = panels.changes(tune(evaluation, force=force), None)
     return chart
 

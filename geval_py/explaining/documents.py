@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from geval_py.errors import DataError, MissingFileError, UsageError
+from geval_py.errors import DataError, UsageError
 from geval_py.explaining.significance import (
     LEVEL,
     MIN_TESTED_LINES,
@@ -187,8 +187,7 @@ def documents_in(evaluation: Evaluation, column: str | int) -> Documents:
         what = "documents are given by a column of the input"
         if not split.input_place:
             raise UsageError(message=f"{what}, and there is none: score(…, inputs=…)")
-        hint = f"{what}: put the file there, or name no documents"
-        raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
+        raise split.missing_input(f"{what}: put the file there, or name no documents")
     message = f"Unknown column `{visible(str(column))}'\n  {features.columns_there_are(str(column), split.in_header)}"
     try:
         field = features.Fields(split.in_header).find(str(column))

@@ -6,6 +6,7 @@ Nothing is read before it is needed, and little is kept: a set may be larger tha
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ class Challenge:
         """The first heading, ``# …``, of README.md, else the directory's name."""
         path = os.path.join(self.path, README_FILE)
         lines = read_lines(path) if os.path.isfile(path) else iter(())
-        headings = (line.strip("# ") for line in lines if line.startswith("#"))
+        headings = (re.sub(r"^#+\s*|\s+#*\s*$", "", line) for line in lines if line.startswith("#"))
         return next(headings, "") or os.path.basename(files.absolute(self.path))
 
     @property

@@ -65,6 +65,14 @@ class Split(NamedTuple):
         """The first name of the header of answers and outputs."""
         return first_name(self.out_header)
 
+    def missing_input(self, hint: str) -> DataError:
+        """Return the error for an input that is needed: that it is not there, or why it could not be found."""
+        try:
+            find_file(self.input_place)
+        except DataError as error:
+            return error
+        return MissingFileError(what="No file with the input", path=self.input_place, hint=hint)
+
     @property
     def documents(self) -> str | Literal[False] | None:
         """The column that config.txt declares, False if it declares that there are none; raises ConfigError."""

@@ -21,7 +21,6 @@ from geval_py.errors import (
     DataError,
     LineCountError,
     MalformedLineError,
-    MissingFileError,
     MissingPackageError,
     SchemeError,
     UsageError,
@@ -205,8 +204,7 @@ def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable
     needing = next((plan.metric.name for plan in plans if plan.metric.needs_input), None)
     is_filtered = any(selection.filter.needs_input for selection in selections)
     if split.input is None and needing:
-        hint = f"{needing} compares its lines with the answers"
-        raise MissingFileError(what="No file with the input", path=split.input_place, hint=hint)
+        raise split.missing_input(f"{needing} compares its lines with the answers")
     if split.input is None and is_filtered:
         raise UsageError(message="a feature of the input was asked for, and there is no input: give inputs=…")
     return needing is not None or is_filtered

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, MissingFileError, SchemeError, UsageError
+from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.items import ScoredItem, input_columns
 from geval_py.reading.lines import LinesByPlace, check_line_count, count_lines, first_name, read_lines, sha256_of
@@ -283,7 +283,7 @@ class Evaluation:
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None
     ) -> Interval:
-        """Compute the 95 % interval of the first metric's value; see :meth:`geval_py.scoring.scores.Score.interval`."""
+        """Compute the 95 % interval of the first metric; see :meth:`geval_py.scoring.scores.Score.interval`."""
         return self.scores[0].interval(samples=samples, seed=seed, documents=documents)
 
     def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy | Documents = None) -> dict[str, float]:
@@ -346,7 +346,7 @@ class Evaluation:
         if filter.needs_input and self.split.input is None:
             what, place = "a feature of the input was asked for", self.split.input_place
             if place:
-                raise MissingFileError(what="No file with the input", path=place, hint=what)
+                raise self.split.missing_input(what)
             raise UsageError(message=f"{what}, and there is no input: give inputs=…")
         selected = [filter.selects(item) for item in self.read_items()]
         if not any(selected):

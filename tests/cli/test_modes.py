@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def infinite(*names):
 
 def without_infinite(err):
     """Standard error without these notes."""
-    return re.sub("geval: note: `.*`: the loss of 1 of 5 lines is infinite\n", "", err)
+    return re.sub("geval: note: `.*`: the loss of .* of .* lines is infinite\n", "", err)
 
 
 @pytest.fixture
@@ -91,6 +92,20 @@ def test_lines_where_higher_is_better(challenge, rows):
     assert [row[0] for row in worst_first] == ["0.0", "0.25", "0.25", "0.5", "1.0"]
     assert [row[2] for row in worst_first] == ["c", "b", "a", "a", "a"]
     assert rows("-l", "-r", "-a", "Likelihood") == [worst_first[n] for n in (4, 3, 1, 2, 0)]
+
+
+def test_sorted_lines_are_the_lines_sorted(challenge, rows):
+    """Equal scores keep their order; infinite losses are the worst: first, or last."""
+    random = Random(7)
+    words = random.choices("abc", k=60)
+    write(challenge / "test-A", "expected.tsv", words)
+    write(challenge / "test-A", "in.tsv", [f"{n}\tx" for n in range(60)])
+    write(challenge / "test-A", "out.tsv", random.choices(["a:0.5 b:0.5", "a:1", "b:0.25 c:0.75"], k=60))
+    lines = rows("-l")
+    assert len({row[0] for row in lines}) == 5
+    assert rows("-l", "-s") == sorted(lines, key=lambda row: -float(row[0]))
+    assert rows("-l", "-r") == sorted(lines, key=lambda row: float(row[0]))
+    assert rows("-l", "-s")[0][0] == rows("-l", "-r")[-1][0] == "Infinity"
 
 
 def test_lines_are_of_the_first_metric_with_all_digits(challenge, rows):

@@ -1,8 +1,12 @@
 """Files of other kinds, known by their first bytes."""
 
+import bz2
+import gzip
 import io
+import lzma
 import pickle
 import sqlite3
+import sys
 import tarfile
 import zipfile
 
@@ -12,6 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from geval_py.reading.compression import foreign_content
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 KEY = b"SHA256E-s12345--4d7a2146.tsv"
@@ -73,6 +82,21 @@ FOREIGN = [
 @pytest.mark.parametrize(("data", "what"), FOREIGN, ids=range(len(FOREIGN)))
 def test_foreign_content(data, what):
     assert foreign_content(data[:512]) == what
+
+
+PACK = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd.compress}
+
+
+@pytest.mark.parametrize("ending", PACK)
+def test_an_output_that_is_something_else(ending, tmp_path, monkeypatch, geval):
+    """It is named, also inside a compression, with what to do."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "expected.tsv").write_text("the\n")
+    name = f"out.tsv{ending}"
+    for data, what in FOREIGN:
+        (tmp_path / name).write_bytes(PACK[ending](data))
+        message = f"geval: Line 1: Unexpected data in `{name}`: it is {what}\n"
+        assert geval("-o", name, "-e", "expected.tsv", "-m", "PerplexityHashed") == (1, "", message)
 
 
 def test_a_database(tmp_path):

@@ -24,7 +24,7 @@ from geval_py.reading import files
 from geval_py.reading import lines as line_reading
 from geval_py.reading import remote as http
 from geval_py.reading.compression import compression_of, foreign_content
-from geval_py.reading.files import File, absolute, is_web, join
+from geval_py.reading.files import File, absolute, is_address, join
 from geval_py.reading.lines import (
     LineReader,
     decode_lines,
@@ -396,10 +396,10 @@ def test_a_file_that_is_refused_is_closed(data, stored, monkeypatch):
 # Web addresses
 
 
-def test_is_web():
-    assert all(map(is_web, ("http://example.org/out.tsv", "https://example.org/out.tsv")))
-    others = ("ftp://example.org/out.tsv", "file:///etc/passwd", "http:/out.tsv", "./http://out.tsv", "-", "")
-    assert not any(map(is_web, others))
+def test_is_address():
+    assert all(map(is_address, ("http://example.org/out.tsv", "HTTPS://example.org/out.tsv", "s3://bucket/out.tsv")))
+    others = ("http:/out.tsv", "./http://out.tsv", "a:b://c", "://", "-", "out.tsv", "")
+    assert not any(map(is_address, others))
 
 
 WAIT = None  # in an answer: until the test is over

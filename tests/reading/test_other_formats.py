@@ -272,15 +272,15 @@ def test_ids_of_an_output_alone(ids, order, ending, tmp_path, capsys, monkeypatc
 def test_rows_are_matched_by_ids(name, tmp_path, capsys, monkeypatch):
     """Answers and output have the same ids, in another order."""
     monkeypatch.chdir(tmp_path)
-    words = {"q1": "the", "q2": "of", "3": "sat"}
+    words, guesses = {"q1": "the", "q2": "of", "3": "sat"}, {"q1": "the", "q2": "sat", "3": "sat"}
     answers = [{"id": int(one) if one.isdigit() else one, "answer": word} for one, word in words.items()]
     (tmp_path / "expected.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
-    rows = ["3", "q1", "q2"]
-    write_with_ids(tmp_path / name, rows, [words[one] for one in rows])
-    assert main(["-o", name, "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 0
-    assert capsys.readouterr() == ("0.0\n", "")
-    evaluation = score_file(name, "expected.jsonl", metric="LogLossHashed")
-    assert [item.output.split(":")[0] for item in evaluation.read_items()] == ["the", "of", "sat"]
+    for ids in (["q1", "q2", "3"], ["3", "q1", "q2"], ["q2", "3", "q1"]):
+        write_with_ids(tmp_path / name, ids, [guesses[one] for one in ids])
+        assert main(["-o", name, "-e", "expected.jsonl", "-m", "Accuracy", "-m", "Hit@1"]) == 0
+        assert capsys.readouterr() == ("Accuracy\t0.6666666666666666\nHit@1\t0.6666666666666666\n", "")
+        evaluation = score_file(name, "expected.jsonl", metric="Accuracy")
+        assert [item.output.split(":")[0] for item in evaluation.read_items()] == ["the", "sat", "sat"]
 
 
 UNMATCHED = [
@@ -291,17 +291,27 @@ UNMATCHED = [
 ]
 
 
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
 @pytest.mark.parametrize(("ids", "reason"), UNMATCHED, ids=range(len(UNMATCHED)))
-def test_ids_that_do_not_match(ids, reason, tmp_path, capsys, monkeypatch):
+def test_ids_that_do_not_match(ids, reason, name, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     answers = [{"id": f"q{n}", "answer": "a"} for n in (1, 2, 3)]
     (tmp_path / "expected.json").write_text(json.dumps(answers))
-    write_with_ids(tmp_path / "out.jsonl", ids, ["a"] * len(ids))
-    assert main(["-o", "out.jsonl", "-e", "expected.json", "-m", "LogLossHashed"]) == 1
-    assert capsys.readouterr().err == f"geval: Cannot read `out.jsonl`: {reason}\n"
-    (tmp_path / "expected.json").write_text(json.dumps(answers + answers[:1]))
-    assert main(["-o", "out.jsonl", "-e", "expected.json", "-m", "LogLossHashed"]) == 1
-    assert "its rows cannot be matched: two answers have the same id" in capsys.readouterr().err
+    write_with_ids(tmp_path / name, ids, ["a"] * len(ids))
+    if name == "out.csv" and len({*ids}) < len(ids):
+        reason = "row 4: the id `q1` is in row 2, too"
+    assert main(["-o", name, "-e", "expected.json", "-m", "LogLossHashed"]) == 1
+    assert capsys.readouterr().err == f"geval: Cannot read `{name}`: {reason}\n"
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.parquet"])
+def test_two_answers_with_the_same_id(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "expected.jsonl").write_text('{"id": "q1", "answer": "a"}\n' * 2)
+    write_with_ids(tmp_path / name, ["q1", "q2"], ["a", "a"])
+    assert main(["-o", name, "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 1
+    reason = "its rows cannot be matched: two answers have the same id"
+    assert capsys.readouterr().err == f"geval: Cannot read `{name}`: {reason}\n"
 
 
 def test_ids_of_answers_alone_and_of_a_map(tmp_path, capsys, monkeypatch):
@@ -380,13 +390,13 @@ def test_class_probabilities_of_scikit_learn(tmp_path):
 
 BAD_PARQUET = [
     ({"words": [["a"]], "probabilities": [["x"]]},
-     "column probabilities: a list or a map of numbers is wanted, not list<element: string>"),
-    ({"words": ["a"], "probabilities": [[1.0]]}, "column words: a list of strings is wanted, not string"),
+     "row 1, `a`: a number is wanted, not text"),
+    ({"words": ["a"], "probabilities": [[1.0]]}, "row 1, words: a list is wanted, not text"),
     ({"text": ["a"]}, "its columns are text; words and probabilities, or logprobs are wanted"),
     ({"words": [["a"]], "prob": [[1.0]]},
      "its columns are words, prob; words and probabilities, or logprobs are wanted"),
     ({"Words": [["a"]], "logprobs": [[0.0]]},
-     "its columns are Words, logprobs; words and probabilities, or logprobs are wanted"),
+     "row 1: it has logprobs, but no words; write a list of both, or logprobs as a map with the words"),
 ]  # fmt: skip
 
 
@@ -803,8 +813,8 @@ BAD_DETAILS = [
     ([" a", None], [-0.5, -1.0], "row 1, doc.choices[1]: a choice is a string, not nothing"),
     ([" a", " b"], [-0.5], "row 1, logprobs: 1 number for 2 words"),
     ([" a b"], [-0.5], "row 1, word 1: `a b` has a space in it, which would split the line"),
-    (None, [-0.5], "column doc.choices: lighteval's details of a multiple-choice task have a list there"),
-    ([" a"], None, "column model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
+    (None, [-0.5], "row 1, doc.choices: lighteval's details of a multiple-choice task have a list there"),
+    ([" a"], None, "row 1, model_response.logprobs: lighteval's details of a multiple-choice task have a list there"),
 ]
 
 

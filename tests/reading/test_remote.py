@@ -9,9 +9,8 @@ import pytest
 from servers import s3_server, sftp_server
 
 import geval_py
-from geval_py.errors import MissingFileError, UnreadableFileError, UsageError
-from geval_py.reading.challenge import Challenge
-from geval_py.reading.files import File, is_remote, names_in
+from geval_py.errors import UnreadableFileError, UsageError
+from geval_py.reading.files import File
 from geval_py.reading.lines import LineReader, read_lines
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
@@ -28,53 +27,43 @@ def memory():
     system.pseudo_dirs[:] = [""]
 
 
-def test_schemes():
-    assert all(map(is_remote, ("s3://bucket/out.tsv", "memory://out.tsv", "gs://b/x")))
-    others = ("http://host/out.tsv", "HTTPS://host/out.tsv", "out.tsv", "a:b://c", "://", "c://x")
-    assert not any(map(is_remote, others))
-
-
-def write_challenge(write, top):
-    """Copy a part of the gazette: two systems on dev-0, one of them compressed."""
-    for name in ("config.txt", "in-header.tsv", "out-header.tsv", "README.md"):
-        write(f"{top}/{name}", (GAZETTE / name).read_bytes())
+def write_files(write, top):
+    """Copy the files of a test set of the gazette, one output compressed."""
     for name in ("in.tsv.xz", "expected.tsv", "out-model=unigram.tsv"):
-        write(f"{top}/dev-0/{name}", (GAZETTE / "dev-0" / name).read_bytes())
-    bigram = (GAZETTE / "dev-0" / "out-model=bigram.tsv").read_bytes()
-    write(f"{top}/dev-0/out-model=bigram.tsv.gz", gzip.compress(bigram))
+        write(f"{top}/{name}", (GAZETTE / "dev-0" / name).read_bytes())
+    write(f"{top}/out-model=bigram.tsv.gz", gzip.compress((GAZETTE / "dev-0/out-model=bigram.tsv").read_bytes()))
 
 
-def check_challenge(top, geval):
-    """All that reads files: the same numbers, signature and lines as of the challenge on this machine."""
+def check_files(top, geval, monkeypatch):
+    """The same numbers, signature and lines as of the files on this machine."""
     here = geval_py.evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
-    there = geval_py.evaluate(top, "dev-0", output="bigram")
+    there = geval_py.evaluate(GAZETTE, "dev-0", output=f"{top}/out-model=bigram.tsv.gz")
     assert (str(here), here.signature) == (str(there), there.signature)
     assert list(here.read_items()) == list(there.read_items())
     assert there.output.name == "out-model=bigram.tsv"
-    assert (Challenge.open(top).title, Challenge.open(top).split_names) == (Challenge.open(GAZETTE).title, ("dev-0",))
-    words = ["--out-directory", top, "-t", "dev-0"]
-    want = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "-o", "unigram", "-o", "bigram")
-    assert geval(*words, "-o", "unigram", "-o", "bigram") == want
-    all_outputs = geval(*words)
-    for names in ("out-*", f"{top}/dev-0/out-*", f"{top}/dev-0/out-model=bigram.tsv -o unigram", f"{top}/dev-0"):
-        assert geval(*words, "-o", *names.split()) == all_outputs
-    files = ["-o", f"{top}/dev-0/out-model=unigram.tsv", "-e", f"{top}/dev-0/expected.tsv", "-m", "LogLossHashed"]
-    assert geval(*files)[0] == 0
+    monkeypatch.chdir(GAZETTE)
+    shown = [
+        geval("-o", f"{folder}/out-model=unigram.tsv", "-e", f"{folder}/expected.tsv", "-i", f"{folder}/in.tsv.xz",
+              "-m", "LogLossHashed", "-l")
+        for folder in ("dev-0", top)
+    ]  # fmt: skip
+    assert shown[0][0] == 0
+    assert shown[0] == shown[1]
 
 
-def test_a_challenge_in_memory(memory, geval):
-    write_challenge(memory, "/challenge")
-    check_challenge("memory://challenge", geval)
+def test_files_in_memory(memory, geval, monkeypatch):
+    write_files(memory, "/runs")
+    check_files("memory://runs", geval, monkeypatch)
 
 
-def test_a_challenge_on_an_s3_server(geval, monkeypatch, tmp_path):
+def test_files_on_an_s3_server(geval, monkeypatch, tmp_path):
     with s3_server(monkeypatch, tmp_path) as system:
         system.mkdir("runs")
-        write_challenge(system.pipe_file, "runs/challenge")
-        check_challenge("s3://runs/challenge", geval)
-        with pytest.raises(MissingFileError) as caught:
-            geval_py.evaluate("s3://runs/challenge", "dev-0", output="s3://runs/nothing.tsv")
-        assert str(caught.value).startswith("No file with the test results: `s3://runs/nothing.tsv`")
+        write_files(system.pipe_file, "runs/dev-0")
+        check_files("s3://runs/dev-0", geval, monkeypatch)
+        with pytest.raises(UnreadableFileError) as caught:
+            geval_py.evaluate(GAZETTE, "dev-0", output="s3://runs/nothing.tsv")
+        assert str(caught.value) == "Cannot read `s3://runs/nothing.tsv`: No such file or directory"
 
 
 def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
@@ -84,10 +73,10 @@ def test_a_bucket_without_permission(geval, monkeypatch, tmp_path):
     assert err == "geval: Cannot read `s3://runs/out.tsv`: Forbidden\n"
 
 
-def test_a_challenge_by_sftp(geval, monkeypatch, tmp_path):
+def test_files_by_sftp(geval, monkeypatch, tmp_path):
     with sftp_server(monkeypatch, tmp_path) as address:
-        write_challenge(lambda path, data: _write(tmp_path / path, data), "challenge")
-        check_challenge(f"{address}{tmp_path}/challenge", geval)
+        write_files(lambda path, data: _write(tmp_path / path, data), "runs")
+        check_files(f"{address}{tmp_path}/runs", geval, monkeypatch)
 
 
 def _write(path, data):
@@ -114,17 +103,6 @@ def test_a_file_is_copied_once(memory):
     assert list(read_lines(file)) == ["Word", "a:1"]
 
 
-def test_names(memory):
-    memory("/runs/a.tsv", b"")
-    memory("/runs/b/c.tsv", b"")
-    assert sorted(names_in("memory://runs")) == ["a.tsv", "b"]
-    assert names_in("memory://runs", "file") == ["a.tsv"]
-    assert names_in("memory://runs/", "directory") == ["b"]
-    with pytest.raises(UnreadableFileError) as caught:
-        names_in("memory://nothing")
-    assert str(caught.value) == "Cannot read `memory://nothing`: No such file or directory"
-
-
 def test_a_scheme_that_nobody_knows():
     with pytest.raises(UsageError) as caught:
         list(read_lines("nowhere://out.tsv"))
@@ -134,9 +112,9 @@ def test_a_scheme_that_nobody_knows():
 @pytest.mark.parametrize(
     ("path", "missing", "message"),
     [
-        ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: pip install s3fs"),
-        ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: pip install gcsfs"),
-        ("sftp://host/out.tsv", "paramiko", "sftp:// needs a driver: pip install paramiko"),
+        ("s3://runs/out.tsv", "s3fs", "s3:// needs a driver: Install s3fs to access S3"),
+        ("gs://runs/out.tsv", "gcsfs", "gs:// needs a driver: Please install gcsfs to access Google Storage"),
+        ("sftp://host/out.tsv", "paramiko", 'sftp:// needs a driver: SFTPFileSystem requires "paramiko" to be installed'),
         ("s3://runs/out.tsv", "fsspec.core",
          "s3:// is read by fsspec, of the extra cluster: pip install 'dask[distributed]>=2024.8' 'fsspec>=2024.6'"),
     ],
