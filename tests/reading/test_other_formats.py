@@ -328,7 +328,7 @@ def test_whole_numbers_are_ids_and_a_conversion_is_in_the_order_of_the_answers(t
     (tmp_path / "expected.jsonl").write_text('{"id": 1, "answer": "a"}\n{"id": 2, "answer": "b"}\n')
     (tmp_path / "out.jsonl").write_text('{"id": 2, "b": 1}\n{"id": 1, "a": 1}\n')
     assert convert(str(tmp_path / "out.jsonl"), str(tmp_path / "out.tsv")) == (2, [])
-    assert (tmp_path / "out.tsv").read_text() == "a:1\nb:1\n"
+    assert (tmp_path / "out.tsv").read_text() == "a:1.0\nb:1.0\n"
 
 
 def test_an_index_without_a_name_has_ids(tmp_path):
