@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import repeat, zip_longest
+from itertools import pairwise, repeat, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from geval_py.errors import DataError, MissingFileError, UsageError
@@ -144,11 +144,15 @@ class Challenge:
 
     @property
     def title(self) -> str:
-        """The first heading, ``# …``, of README.md, else the directory's name."""
+        """The first heading of README.md, ``# …`` or underlined as by ``--init``, else the directory's name."""
         path = os.path.join(self.path, README_FILE)
-        lines = read_lines(path) if os.path.isfile(path) else iter(())
-        headings = (re.sub(r"^#+\s*|\s+#*\s*$", "", line) for line in lines if line.startswith("#"))
-        return next(headings, "") or os.path.basename(files.absolute(self.path))
+        lines = ["", *read_lines(path)] if os.path.isfile(path) else []
+        heads = (
+            re.sub(r"^#+\s*|\s+#*\s*$", "", line if line.startswith("#") else above.strip())
+            for above, line in pairwise(lines)
+            if line.startswith("#") or (above.strip() and re.fullmatch(r"(=+|-+)\s*", line))
+        )
+        return next(heads, "") or os.path.basename(files.absolute(self.path))
 
     @property
     def split_names(self) -> tuple[str, ...]:

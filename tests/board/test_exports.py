@@ -199,18 +199,16 @@ def test_nothing_of_the_answers_folder_is_for_the_public(sqlite_board, tmp_path)
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_answers_in_json_and_files_in_parts(public, sqlite_board, submission, tmp_path):
-    """Each of their files is a member."""
+def test_answers_in_json_lines(public, sqlite_board, submission, tmp_path):
     challenge, answers = tmp_path / "challenge", tmp_path / "answers"
     in_another_format(challenge / "dev-0", "expected.jsonl")
     in_another_format(answers / "test-A", "expected.jsonl")
-    (challenge / "dev-0/in.tsv").rename(challenge / "dev-0/in-0-of-1.tsv")
     add(sqlite_board, str(submission("ann", tests=("dev-0", "test-A"))), now=NOW)
     export(sqlite_board, str(tmp_path / "one.tar"), now=NOW, public=public)
     found = [name for name in members(tmp_path / "one.tar") if not name.startswith("site/")]
     names = [name for name in found if name.endswith((".jsonl", ".json", ".tsv", ".txt"))]
     beside = ["board.json"] if public else ["answers/test-A/expected.jsonl"]
-    shown = ["config.txt", "dev-0/expected.jsonl", "dev-0/in-0-of-1.tsv", "test-A/in.tsv"]
+    shown = ["config.txt", "dev-0/expected.jsonl", "dev-0/in.tsv", "test-A/in.tsv"]
     assert names == [*beside, *(f"challenge/{name}" for name in shown)]
     if not public:
         new = import_board(str(tmp_path / "one.tar"), str(tmp_path / "new"))

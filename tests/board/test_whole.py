@@ -121,6 +121,7 @@ def test_json_has_the_order_of_the_table(told):
     assert [row["code"] for row in rows] == [entry["code"] for entry in entries(told).values()]
 
 
+@pytest.mark.filterwarnings("ignore:.*lines is infinite")
 @pytest.mark.parametrize(("name", "output"), [
     ("ann", "uploads/ann/test-A/out.tsv"), ("bea", "uploads/ann/test-A/out.tsv"),
     ("fay", "letters/fay/test-A/out-model=trigram,k=3.tsv"), ("lou", "letters/lou/test-A/out.tsv"),

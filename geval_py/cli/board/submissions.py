@@ -228,7 +228,8 @@ def _show_receipts(receipts: Sequence[Receipt], args: argparse.Namespace, *, as_
     table = _table(("code", "state", "submitter", "submission", "why"), rows)
     document = {"receipts": [receipt.document() for receipt in receipts]}
     if args.format == "text" and not as_list:
-        terminal.say("\n".join(map(receipt_text, receipts)).removesuffix("\n"))
+        if receipts:
+            terminal.say("\n".join(map(receipt_text, receipts)).removesuffix("\n"))
     else:
         terminal.show(Result(document=document, people=table, as_tabs=True), args)
 
