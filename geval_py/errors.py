@@ -146,7 +146,7 @@ class UnreadableFileError(DataError):
 
 
 class UnsupportedEncodingError(UnreadableFileError):
-    """A file is not text in UTF-8, but in UTF-16 or UTF-32, or it is a zip archive."""
+    """A file holds no text in UTF-8, but UTF-16 or UTF-32, or it is an archive, a pointer or the like."""
 
 
 class CorruptFileError(DataError):

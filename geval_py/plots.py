@@ -90,7 +90,7 @@ def comparison(first: Comparison | Evaluation | Iterable[Evaluation], *others: E
 def calibration(evaluation: Evaluation) -> Chart:
     """Draw how often listed words were the expected word, by its probability, with the band of calibrated outputs.
 
-    Raises UsageError if no line lists a word, and the errors of :func:`geval_py.calibration`.
+    Raises UsageError if no line lists a word, and the errors of :func:`geval_py.explaining.calibration.calibration`.
     """
     return _calibration_chart(evaluation, "honest")
 
@@ -106,12 +106,18 @@ def rest(evaluation: Evaluation) -> Chart:
 
 
 def luck(evaluation: Evaluation) -> Chart:
-    """Draw the true score's interval and the scores of other seeds of the hash; raises as :func:`geval_py.luck`."""
+    """Draw the true score's interval and the scores of other seeds of the hash.
+
+    Raises as :func:`geval_py.explaining.luck.luck`.
+    """
     return panels.luck_chart(measure_luck(evaluation), evaluation.interval(), evaluation.score)
 
 
 def tuning(evaluation: Evaluation, *, force: bool = False) -> Chart:
-    """Draw what tuning would bring, on held-out lines; arguments and errors are those of :func:`geval_py.tune`."""
+    """Draw what tuning would bring, on held-out lines.
+
+    Arguments and errors are those of :func:`geval_py.explaining.tuning.tune`.
+    """
     _, chart = panels.changes(tune(evaluation, force=force), None)
     return chart
 

@@ -25,8 +25,7 @@ from geval_py.reading.splits import Split
 from geval_py.scoring import cluster as cluster_module
 from geval_py.scoring.blocks import Block, Threads, available_cores
 from geval_py.scoring.cluster import LOCAL, Cluster, Piece, count, opened_cluster, work_on
-from geval_py.scoring.evaluate import ScoreWork, evaluate_output, select_schemes
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import ScoreWork, column_of, evaluate_output, find_metric, select_schemes
 
 WORDS = 1000
 THREADS = (1, 2, 4, 8, 16)

@@ -4,7 +4,7 @@ import pytest
 
 from geval_py import Metric
 from geval_py.errors import MalformedLineError
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric
 
 
 def block(lines):

@@ -34,7 +34,7 @@ from geval_py.errors import CorruptFileError, UnreadableFileError, UsageError
 from geval_py.reading import challenge, compression, config, rewriting, splits
 from geval_py.reading.files import find_file
 from geval_py.reading.splits import find_answers
-from geval_py.scoring.metrics.base import find_metric
+from geval_py.scoring.evaluate import find_metric
 from geval_py.tables.escapes import json_text
 from geval_py.text import named, visible, words
 

@@ -12,7 +12,7 @@ from geval_py.errors import MissingFileError, UsageError
 from geval_py.reading import config, files, lines, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.splits import find_answers
-from geval_py.scoring.metrics.base import find_metric
+from geval_py.scoring.evaluate import find_metric
 from geval_py.text import visible
 
 if TYPE_CHECKING:

@@ -37,7 +37,8 @@ from geval_py.board.strict_yaml import POSITIVE, WrongValueError, YamlDocument, 
 from geval_py.errors import ConfigError, SchemeError, UnreadableFileError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.schemes import parse_schemes
-from geval_py.scoring.metrics.base import Metric, find_metric
+from geval_py.scoring.evaluate import find_metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import visible
 
 BEST, ALL, BY_TAG = "best", "all", "tag"

@@ -38,7 +38,8 @@ from geval_py.reading.splits import (
     outputs_named,
     read_header,
 )
-from geval_py.scoring.metrics.base import Metric, find_metric
+from geval_py.scoring.evaluate import find_metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.text import named, natural_order, nearest, some_of, visible
 
 MAX_FIRST_LINES = 1000  # of an output or of answers, which show what its lines are where no option does

@@ -16,7 +16,8 @@ from geval_py.errors import UsageError
 from geval_py.reading import challenge, config
 from geval_py.reading.config import Task
 from geval_py.reading.outputs import by_accepted_names, unique_names
-from geval_py.scoring.metrics.base import Metric, find_metric
+from geval_py.scoring.evaluate import find_metric
+from geval_py.scoring.metrics.base import Metric
 from geval_py.scoring.metrics.matching import MATCHINGS
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.tables.numbers import counted

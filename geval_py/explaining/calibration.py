@@ -207,7 +207,7 @@ def calibration(evaluation: scores.Evaluation, *, documents: DocumentsBy = None)
     have a seed: the same output gives the same result. Intervals and bands are by ``documents``, as in
     :func:`geval_py.compare`.
 
-    Raises UsageError if there is no such metric or the output can be read only once; DataError if the files have
+    Raises UsageError if there is no such metric; DataError if the files have
     changed and are malformed.
     """
     schemes = calibration_schemes(schemes_of(evaluation))

@@ -170,7 +170,7 @@ def luck(
     The evaluation's files are read again, with the flags and bits of its first metric on hashed words, and scored
     with as many other ``seeds``; ``vocabulary`` has the words for the exact perplexity.
 
-    Raises UsageError if there is no such metric, if the output can be read only once or has lines of buckets, which
+    Raises UsageError if there is no such metric, or if the output has lines of buckets, which
     hold for one seed, and for a number of seeds out of range; DataError if the files have changed and are malformed.
     """
     schemes = luck_schemes(schemes_of(evaluation), seeds, exact=bool(vocabulary))
@@ -285,7 +285,7 @@ def near_ties(evaluations: Sequence[scores.Evaluation], comparison: Comparison) 
     """Find the neighbours in a comparison between which hashing may have decided.
 
     Only neighbours that cannot be told apart anyway, on a metric of hashed words, are looked at: their outputs are
-    scored again with other seeds, unless they can be read only once, or have lines of buckets.
+    scored again with other seeds, unless they have lines of buckets.
     """
     names = unique_names([evaluation.output for evaluation in evaluations])
     by_name = dict(zip(names, evaluations, strict=True))

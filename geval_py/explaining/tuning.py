@@ -205,7 +205,7 @@ def tune(
     itself. ``seed`` is for the random folds; ``progress`` is called as the output is read.
 
     Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
-    hundred lines without ``force``and for words without a train.
+    hundred lines without ``force`` and for words without a train.
     """
     scores.checked_evaluation(evaluation)
     config.check_sampling(1, seed)

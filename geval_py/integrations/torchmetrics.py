@@ -12,8 +12,9 @@ from torchmetrics.utilities import dim_zero_cat
 
 from geval_py.errors import UsageError
 from geval_py.scoring.arrays import numbers_of_lines
+from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metric import Metric
-from geval_py.scoring.metrics.base import LineStatistics, find_metric
+from geval_py.scoring.metrics.base import LineStatistics
 
 if TYPE_CHECKING:
     from geval_py.scoring.arrays import VocabularyLike

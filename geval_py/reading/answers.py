@@ -17,7 +17,11 @@ from geval_py.text import some_of
 
 DEFAULT_COLUMNS = ("expected", "answer")
 DATASET_FILES = ("state.json", "dataset_dict.json")  # of a folder that Dataset.save_to_disk wrote
-UNSUPPORTED = {".csv": "read_csv", ".parquet": "read_parquet", ".pq": "read_parquet"}  # with pandas' functions
+UNSUPPORTED = {  # with the calls of pandas that read them
+    ".csv": "read_csv({!r}, dtype=str, keep_default_na=False)",
+    ".parquet": "read_parquet({!r})",
+    ".pq": "read_parquet({!r})",
+}
 
 
 def read_answers(path: str, _notes: list[str], max_bytes: int | None = None) -> rows.Rows:
@@ -65,7 +69,8 @@ def check_supported(path: str) -> None:
     """
     stem, _, column = path.rpartition("#") if "#" in path and not os.path.exists(path) else (path, "", "")
     plain, name = name_of(stem), os.path.basename(stem)
-    read = next((f"pandas.{read}({name!r})" for ending, read in UNSUPPORTED.items() if plain.endswith(ending)), "")
+    reads = (f"pandas.{call.format(name)}" for ending, call in UNSUPPORTED.items() if plain.endswith(ending))
+    read = next(reads, "")
     rename = f".rename(columns={{{column!r}: 'expected'}})"
     write = ".to_json('expected.jsonl', orient='records', lines=True)"
     if any(os.path.exists(os.path.join(stem, file)) for file in DATASET_FILES):

@@ -43,14 +43,16 @@ def converted(path: str, answer_ids: Sequence[str], notes: list[str], max_bytes:
         return _in_order_of_file(read_rows, notes)
     items = list(read_rows)
     if not any(identity for identity, _ in items):
+        notes.append("its rows have no id, unlike the answers: they are scored in the order of the file")
         return (line for _, line in items)
     return _in_order_of_answers(path, items, answer_ids)
 
 
 def _in_order_of_answers(path: str, items: Sequence[tuple[str, str]], answer_ids: Sequence[str]) -> Iterator[str]:
     known, lines = set(answer_ids), dict[str, str]()
-    if len(known) < len(answer_ids):
-        raise UnreadableFileError(path=path, reason="its rows cannot be matched: two answers have the same id")
+    if "" in known or len(known) < len(answer_ids):
+        fault = "an answer has no id" if "" in known else "two answers have the same id"
+        raise UnreadableFileError(path=path, reason=f"its rows cannot be matched: {fault}")
     for place, (identity, line) in enumerate(items, 1):
         fault = "a row before it has, too" if identity in lines else "no answer has" if identity not in known else ""
         if not identity:
@@ -75,7 +77,7 @@ def _in_order_of_file(items: Rows, notes: list[str]) -> Iterator[str]:
                 order = f"its ids do not ascend ({quoted(identity)} comes after {quoted(before[0])})"
                 notes.append(
                     f"{order}, and its rows are scored in the order of the file; "
-                    "frame.sort_values('id', kind='stable') sorts them"
+                    "sort them as the answers are, or give the answers ids (expected.jsonl)"
                 )
                 after = None
             before = after

@@ -19,7 +19,7 @@ from typing import Any
 from geval_py.errors import MissingPackageError, TooLargeError, UnreadableFileError
 from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
-from geval_py.reading.files import naming
+from geval_py.reading.files import File, naming
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.rows import BUCKETS, ID, KEYS, LOGARITHMS, PROBABILITIES, WORDS, Rows
 from geval_py.reading.tool_files import ANSWERS_ALONE
@@ -67,7 +67,8 @@ def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> R
     with naming(path):
         if compression_by_ending(path) is not None:
             raise ValueError("Parquet is compressed inside: unpack it, and name it .parquet")
-        raw = open(path, "rb")
+        source = File(path).admitted()
+        raw = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
     with raw:
         with pyarrow_errors(path):
             from pyarrow.parquet import ParquetFile

@@ -34,7 +34,8 @@ from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_ac
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-OTHER_FILES = (*(f"expected{ending}" for ending in (*JSON_ENDINGS, *PARQUET_ENDINGS)), "expected")  # without a TSV
+# Of answers without a TSV; those that are no JSON lines are refused.
+OTHER_FILES = (*(f"expected{ending}" for ending in (*JSON_ENDINGS, *PARQUET_ENDINGS, ".csv")), "expected")
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing

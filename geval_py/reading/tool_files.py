@@ -47,6 +47,7 @@ NUMBER_KEYS = {
     "prob": PROBABILITIES,
     "score": PROBABILITIES,
 }
+SERVERS_ID = r"(chatcmpl|cmpl|resp)[-_]"  # how the ids of OpenAI's responses begin, which match no answer
 LISTS = ("top_logprobs", "top_probs", "probs", "candidates")  # the keys of a token's list of alternatives
 
 
@@ -59,8 +60,8 @@ def read_json(path: str, notes: list[str], max_bytes: int | None = None) -> Rows
             for line in _lines_of_tasks(row, tasks, notes):
                 yield "", line
         else:
-            identity = "" if "object" in values else id_of(values)  # OpenAI's objects have ids of their own
-            if isinstance(values.get(ID), str):
+            identity = "" if re.match(SERVERS_ID, id_of(values)) else id_of(values)
+            if identity and len(values) > 1:
                 del values[ID]  # the rest may be a map from words to numbers
             line = line_of_row(row, values)
             if row.number == 1 and len(values.get(LM_EVAL, ())) == 1:
@@ -89,6 +90,8 @@ def line_of_lm_eval(row: Row, sample: Mapping[str, Any]) -> str:
         raise row.error(f"{row.number - 1} is wanted: a row for each document, in order, and one filter", "doc_id")
     answers, choices, numbers = sample[LM_EVAL], [], []
     for n, answer in enumerate(answers if isinstance(answers, list) else ()):
+        if isinstance(sample.get("arguments"), list):
+            raise row.error("it is a list, as old versions of the harness log it: log the samples again", "arguments")
         choice, missing = _followed(sample, f"arguments.gen_args_{n}.arg_1")
         if missing or not isinstance(choice, str) or not isinstance(answer, list) or len(answer) != 2:
             raise row.error("it is no log-probability of a choice: the task is no multiple choice", f"{LM_EVAL}[{n}]")
@@ -205,8 +208,10 @@ SHAPES: dict[str, Shape] = {  # by a key of such rows
     "outputs": response("an output of vLLM", "ask for SamplingParams(logprobs=20)", "outputs[0].logprobs[0]"),
     LOGARITHMS: lambda row, values: (line_of if isinstance(values[LOGARITHMS], dict) else _OLLAMA)(row, values),
     "eval_count": _OLLAMA,
+    "done": _OLLAMA,
     # platform.openai.com/docs/guides/batch: its rows are not in the order of the requests
     "custom_id": response("a row of OpenAI's Batch API", "sort by custom_id, and keep response.body", "choices"),
+    "error": response("a server's error", "send the request again", "choices"),
 }
 
 

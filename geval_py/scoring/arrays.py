@@ -237,6 +237,7 @@ class Predictions:
         Warns (UserWarning) if one of the first rows sums to more than 1.
         """
         rows, seeds = len(self), lines.astype(np.uint32)
+        check_counts(rows, len(words))
         size = max(1, WORDS_AT_ONCE * rows // max(1, self._values.size))
 
         def score(first: int) -> LineStatistics:

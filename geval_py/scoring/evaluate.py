@@ -13,21 +13,37 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from geval_py.errors import DataError, LineCountError, MalformedLineError, SchemeError, UsageError
+from geval_py.errors import (
+    DataError,
+    LineCountError,
+    MalformedLineError,
+    MissingPackageError,
+    SchemeError,
+    UsageError,
+)
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.files import File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
 from geval_py.reading.outputs import Output
-from geval_py.reading.schemes import EvaluationScheme
+from geval_py.reading.schemes import MAX_BITS, MIN_BITS, EvaluationScheme
 from geval_py.reading.splits import Split, answers_in, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks
-from geval_py.scoring.metrics.base import LineStatistics, Metric, StatisticsColumn, column_of, extended, find_metric
+from geval_py.scoring.metrics.base import (
+    HASHED_FAMILIES,
+    LineStatistics,
+    Metric,
+    StatisticsColumn,
+    extended,
+    find_in_family,
+)
 from geval_py.scoring.scores import Evaluation, Score, without_faults
 from geval_py.tables.numbers import counted
-from geval_py.text import named, visible
+from geval_py.text import named, nearest, visible
+from geval_py.version import installs
 
 if TYPE_CHECKING:
     from geval_py.reading.preparation import Preparation
@@ -175,12 +191,12 @@ def score_output(
             chosen_tables[plan.table] = _chosen_table(plans, plan, selection, split, output)
         numbers = None if selection is None else selection.line_numbers
         scores.append(score_of(plan, chosen_tables[plan.table], output, numbers))
-    errors = [score.error for score in scores if score.error is not None]
-    if len(errors) == len(scores):
-        raise errors[0]
-    return Evaluation(
+    evaluation = Evaluation(
         split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters, reads_input=reads_input
     )
+    if not evaluation.has_scores:
+        raise evaluation.errors[0]
+    return evaluation
 
 
 def _reads_input(split: Split, plans: Sequence[MetricPlan], selections: Iterable[SelectedLines]) -> bool:
@@ -311,6 +327,56 @@ def score_block(
         first.path = output_path if first.role == "output" else expected_path
         raise first
     return scored
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric of a name, which may end in a number: of bits, the β of an F-score, … Raises SchemeError.
+
+    >>> find_metric("LogLossHashed8").bits
+    8
+    """
+    metric = find_in_family(name, HASHED_FAMILIES)
+    if metric is not None:
+        return metric
+    from geval_py.scoring.metrics import registry
+
+    try:
+        metric = registry.find(name)
+    except SchemeError as error:
+        error.scheme = name  # not that of the metric behind a prefix
+        raise
+    if metric is not None:
+        return metric
+    stem = name.rstrip("0123456789")
+    close = nearest(stem, registry.METRICS)
+    if stem in HASHED_FAMILIES:
+        advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
+    else:
+        advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
+    raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
+
+
+def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> StatisticsColumn:
+    """Return the column of statistics that a metric is made from, of prepared lines if there is a preparation.
+
+    ``vocabulary`` is for the metrics that need one; it is prepared as the lines are. Raises MissingPackageError.
+    """
+    try:
+        for package in metric.needs:
+            import_module(package)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        message = f"this metric needs {missing}, of the extra text: {installs('text')}"
+        raise MissingPackageError(message=message, package=missing) from error
+    column = metric.column
+    if preparation is None and not metric.needs_vocabulary:
+        return column
+    from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
+
+    if metric.needs_vocabulary and isinstance(column, RowColumn):
+        words = vocabulary if preparation is None else frozenset(map(preparation, vocabulary))
+        column = column._replace(vocabulary=words)
+    return column if preparation is None else PreparedColumn(column, preparation)
 
 
 def select_schemes(task: Task) -> list[Named]:

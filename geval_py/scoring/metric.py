@@ -15,8 +15,8 @@ from geval_py.reading.config import checked_schemes
 from geval_py.reading.preparation import checked_name
 from geval_py.scoring.arrays import Losses, Predictions, Vocabulary, check_counts, numbers_of_lines
 from geval_py.scoring.encoding import encoded_texts, reference_texts
-from geval_py.scoring.evaluate import preparation_for
-from geval_py.scoring.metrics.base import LineStatistics, column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric, preparation_for
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.writing import holds_numbers, is_predictions, prediction_lines, predictions_of, refuse_unused
 from geval_py.tables.numbers import counted
 from geval_py.text import shown

@@ -283,14 +283,14 @@ class Evaluation:
     def interval(
         self, *, samples: int = DEFAULT_SAMPLES, seed: int = DEFAULT_SEED, documents: DocumentsBy = None
     ) -> Interval:
-        """Compute the 95 % interval of the first metric's value; see :meth:`Score.interval`."""
+        """Compute the 95 % interval of the first metric; see :meth:`geval_py.scoring.scores.Score.interval`."""
         return self.scores[0].interval(samples=samples, seed=seed, documents=documents)
 
     def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy | Documents = None) -> dict[str, float]:
         """Return the scores in a flat dictionary, as loggers of experiments want them.
 
         Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
-        ``_low`` and ``_high``; ``documents`` are as for :meth:`Score.interval`.
+        ``_low`` and ``_high``; ``documents`` are as for :meth:`geval_py.scoring.scores.Score.interval`.
         """
         values = {score.name: score.value for score in self.scores}
         for score in self.scores if intervals else ():

@@ -7,13 +7,15 @@ import os
 import re
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, Unpack, cast
 
-from geval_py.errors import EmptyFileError, UsageError
+from geval_py.errors import DataError, EmptyFileError, UsageError
 from geval_py.reading import compression, rewriting
-from geval_py.reading.files import name_of
+from geval_py.reading.files import format_ending, name_of
 from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_named
+from geval_py.reading.splits import EXPECTED_FILE, answers_at, find_answers
 from geval_py.scoring.encoding import SEPARATORS
 from geval_py.scoring.kernel import backends
 from geval_py.text import named, shown
@@ -134,6 +136,8 @@ def write_output(
     if isinstance(lines, str | bytes | Mapping):
         raise UsageError(message=f"lines are several, not {shown(lines)}: for one line write [line]")
     name = os.fspath(path)
+    if format_ending(name):
+        raise UsageError(message=f"an output is written as TSV: name a file that ends in .tsv, not {named(name)}")
     encoded = encoded_lines(lines, "lines", vocabulary=vocabulary, top=top, max_entries=MAX_ENTRIES, **numbers)
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
         for line in encoded:
@@ -147,6 +151,9 @@ def convert(source: str, target: str) -> tuple[int, list[str]]:
     and UsageError for a file that cannot be written, or does not end in .tsv.
     """
     file = output_named(source).file
+    with suppress(DataError):  # of the answers beside it, whose ids order the rows
+        answers = find_answers(os.path.join(os.path.dirname(source), EXPECTED_FILE))
+        file.answers = None if answers is None else answers_at(answers)
     if not name_of(target).endswith(".tsv"):
         raise UsageError(message=f"an output is written as TSV: name a file that ends in .tsv, not {named(target)}")
     codec, count = compression.compression_by_ending(target), 0

@@ -11,8 +11,7 @@ from geval_py.authoring.validate import validate_challenge
 from geval_py.errors import ExistingFileError, MissingFileError
 from geval_py.evaluation import evaluate_all
 from geval_py.reading.config import Task, config_task, words_of
-from geval_py.scoring.evaluate import select_schemes
-from geval_py.scoring.metrics.base import find_metric
+from geval_py.scoring.evaluate import find_metric, select_schemes
 from geval_py.scoring.metrics.registry import METRICS
 
 FILES = [

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from geval_py.reports.charts import DASHED
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric
 from geval_py.scoring.metrics.labels import calibration_curve
 
 GAZETTE = str(Path(__file__).parents[2] / "challenges" / "gazette")

@@ -10,7 +10,7 @@ import pytest
 
 import geval_py
 from geval_py.errors import UsageError
-from geval_py.scoring.metrics.base import find_metric
+from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.classes import harmonic
 from geval_py.scoring.metrics.registry import geval_name
 

@@ -21,7 +21,7 @@ from geval_py.explaining.statistics import (
     sample_of,
     swap_weights,
 )
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric
 
 CORPUS_METRICS = ["Macro-F1", "NMI", "Pearson", "Spearman", "Improvement@0.5", "SegmentAccuracy", "BIO-Weighted-F1"]
 CORPUS_METRICS += ["Probabilistic-MultiLabel-F1", "Probabilistic-Soft-F1", "Probabilistic-Soft2D-F1"]

@@ -100,7 +100,7 @@ def as_dataset(place):
 WRITE = ".to_json('expected.jsonl', orient='records', lines=True)"
 RENAME = ".rename(columns={'word': 'expected'})"
 UNSUPPORTED = [  # the answers that are named, and the Python that converts them
-    ("answers.csv", f"pandas.read_csv('answers.csv'){WRITE}"),
+    ("answers.csv", f"pandas.read_csv('answers.csv', dtype=str, keep_default_na=False){WRITE}"),
     ("answers.parquet", f"pandas.read_parquet('answers.parquet'){WRITE}"),
     ("answers.parquet#word", f"pandas.read_parquet('answers.parquet'){RENAME}{WRITE}"),
     ("rows.jsonl#answer", f"pandas.read_json('rows.jsonl', lines=True){WRITE}"),

@@ -213,6 +213,7 @@ def test_rounded_probabilities_of_csv_and_spaces_around_them(tmp_path):
         assert [row.values for row in read_output(tmp_path / "out.csv")] == [values]
 
 
+WITHOUT_IDS = "its rows have no id, unlike the answers: they are scored in the order of the file"
 IDS = [  # of the rows of an output, and which of them do not ascend
     (["1", "2"], ""),
     (["9", "10"], ""),
@@ -225,9 +226,7 @@ IDS = [  # of the rows of an output, and which of them do not ascend
     (["0", "3", "1", "0"], "`1` comes after `3`"),
     (["q3", "q1"], "`q1` comes after `q3`"),
 ]
-IN_ORDER_OF_FILE = (
-    "and its rows are scored in the order of the file; frame.sort_values('id', kind='stable') sorts them"
-)
+IN_ORDER_OF_FILE = "and its rows are scored in the order of the file; sort them as the answers are, or give the answers ids (expected.jsonl)"
 
 
 def write_with_ids(path, ids, words):
@@ -315,13 +314,21 @@ def test_two_answers_with_the_same_id(name, tmp_path, capsys, monkeypatch):
 
 
 def test_ids_of_answers_alone_and_of_a_map(tmp_path, capsys, monkeypatch):
-    """Rows without ids are read in the order of the file; the id of a map from words is no word."""
+    """Rows without ids are read in the order of the file, with a note; the id of a map from words is no word."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "expected.jsonl").write_text('{"id": "q1", "answer": "a"}\n{"id": "q2", "answer": "b"}\n')
-    for rows in ('{"a": 1}\n{"b": 1}\n', '{"id": "q2", "b": 1}\n{"id": "q1", "a": 1}\n'):
+    note = f"geval: note: `out.jsonl`: {WITHOUT_IDS}\n"
+    for rows, noted in (('{"a": 1}\n{"b": 1}\n', note), ('{"id": "q2", "b": 1}\n{"id": "q1", "a": 1}\n', "")):
         (tmp_path / "out.jsonl").write_text(rows)
         assert main(["-o", "out.jsonl", "-e", "expected.jsonl", "-m", "LogLossHashed"]) == 0
-        assert capsys.readouterr() == ("0.0\n", "")
+        assert capsys.readouterr() == ("0.0\n", noted)
+
+
+def test_whole_numbers_are_ids_and_a_conversion_is_in_the_order_of_the_answers(tmp_path):
+    (tmp_path / "expected.jsonl").write_text('{"id": 1, "answer": "a"}\n{"id": 2, "answer": "b"}\n')
+    (tmp_path / "out.jsonl").write_text('{"id": 2, "b": 1}\n{"id": 1, "a": 1}\n')
+    assert convert(str(tmp_path / "out.jsonl"), str(tmp_path / "out.tsv")) == (2, [])
+    assert (tmp_path / "out.tsv").read_text() == "a:1.0\nb:1.0\n"
 
 
 def test_an_index_without_a_name_has_ids(tmp_path):
@@ -654,7 +661,7 @@ def test_ids_of_responses_are_not_those_of_rows(tmp_path):
     notes = []
     assert list(converted_rows(str(path), ["q1", "q2"], notes)) == ["a:-0.5", "b:-0.5"]
     assert list(converted_rows(str(path), [], notes)) == ["a:-0.5", "b:-0.5"]
-    assert notes == []
+    assert notes == [WITHOUT_IDS]
 
 
 @pytest.mark.parametrize(("logged", "found"), LOGGED, ids=range(len(LOGGED)))

@@ -14,8 +14,8 @@ from profiles import examples
 from scorers import close, error, score, statistics_of
 
 from geval_py.errors import MalformedLineError
+from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics import assignment, rectangles
-from geval_py.scoring.metrics.base import find_metric
 from geval_py.scoring.metrics.rectangles import read_rectangles
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(60))

@@ -11,8 +11,7 @@ from geval_py.errors import CorruptFileError, EmptyFileError, GevalError, LineCo
 from geval_py.reading.lines import LineReader
 from geval_py.scoring import blocks
 from geval_py.scoring.blocks import in_order, map_blocks
-from geval_py.scoring.evaluate import score_block
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric, score_block
 
 HASHED = column_of(find_metric("LogLossHashed"), frozenset())
 EACH_NUMBER_OF_THREADS = pytest.mark.parametrize("threads", [1, 2, 5])

@@ -15,7 +15,7 @@ from profiles import examples
 from scorers import error, score, statistics_of
 
 from geval_py.errors import SchemeError
-from geval_py.scoring.metrics.base import find_metric
+from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.matching import (
     MATCHINGS,
     distance,

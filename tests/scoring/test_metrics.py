@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scorers import hashed_losses
 
 from geval_py.errors import MalformedLineError, SchemeError
-from geval_py.scoring.metrics.base import LineStatistics, column_of, exp, find_metric, total
+from geval_py.scoring.evaluate import column_of, find_metric
+from geval_py.scoring.metrics.base import LineStatistics, exp, total
 from geval_py.scoring.metrics.registry import METRICS
 from geval_py.text import visible
 

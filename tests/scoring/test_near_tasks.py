@@ -23,7 +23,7 @@ import geval_py
 from geval_py.errors import MalformedLineError
 from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.reading.wordprobs import parse_line
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric
 from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=examples(100))

@@ -20,8 +20,7 @@ from sklearn.metrics import f1_score, normalized_mutual_info_score
 
 from geval_py.errors import SchemeError, UsageError
 from geval_py.reading.schemes import parse_scheme
-from geval_py.scoring.evaluate import preparation_for
-from geval_py.scoring.metrics.base import column_of, find_metric
+from geval_py.scoring.evaluate import column_of, find_metric, preparation_for
 from geval_py.scoring.metrics.classes import f_score, harmonic, is_wanted, ratio
 from geval_py.scoring.metrics.columns import probable_labels
 from geval_py.scoring.metrics.labels import calibration, fitted

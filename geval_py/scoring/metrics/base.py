@@ -16,21 +16,15 @@ import math
 import re
 from array import array
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from geval_py.errors import MissingPackageError, SchemeError
 from geval_py.reading.lines import Bytes
 from geval_py.reading.schemes import DEFAULT_BITS, MAX_BITS, MIN_BITS
 from geval_py.scoring.kernel import backends
-from geval_py.text import nearest, visible
-from geval_py.version import installs
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from geval_py.reading.preparation import Preparation
 
 Direction: TypeAlias = Literal["higher", "lower"]
 Number = TypeVar("Number", float, "NDArray[np.float64]")  # for one score, or for many resamples at once
@@ -413,53 +407,3 @@ HASHED_FAMILIES = {
         ("CrossEntropyHashed", CROSS_ENTROPY, "mean loss of a word"),
     )
 }
-
-
-def find_metric(name: str) -> Metric:
-    """Return the metric of a name, which may end in a number: of bits, the β of an F-score, … Raises SchemeError.
-
-    >>> find_metric("LogLossHashed8").bits
-    8
-    """
-    metric = find_in_family(name, HASHED_FAMILIES)
-    if metric is not None:
-        return metric
-    from geval_py.scoring.metrics import registry
-
-    try:
-        metric = registry.find(name)
-    except SchemeError as error:
-        error.scheme = name  # not that of the metric behind a prefix
-        raise
-    if metric is not None:
-        return metric
-    stem = name.rstrip("0123456789")
-    close = nearest(stem, registry.METRICS)
-    if stem in HASHED_FAMILIES:
-        advice = f"the number of bits is from {MIN_BITS} to {MAX_BITS}"
-    else:
-        advice = f"did you mean {close}?" if close else "geval --list-metrics shows those that are known"
-    raise SchemeError(scheme=name, message=f"Unknown or broken metric definition: {visible(name)}\n  {advice}")
-
-
-def column_of(metric: Metric, vocabulary: frozenset[str], preparation: Preparation | None = None) -> StatisticsColumn:
-    """Return the column of statistics that a metric is made from, of prepared lines if there is a preparation.
-
-    ``vocabulary`` is for the metrics that need one; it is prepared as the lines are. Raises MissingPackageError.
-    """
-    try:
-        for package in metric.needs:
-            import_module(package)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        message = f"this metric needs {missing}, of the extra text: {installs('text')}"
-        raise MissingPackageError(message=message, package=missing) from error
-    column = metric.column
-    if preparation is None and not metric.needs_vocabulary:
-        return column
-    from geval_py.scoring.metrics.columns import PreparedColumn, RowColumn
-
-    if metric.needs_vocabulary and isinstance(column, RowColumn):
-        words = vocabulary if preparation is None else frozenset(map(preparation, vocabulary))
-        column = column._replace(vocabulary=words)
-    return column if preparation is None else PreparedColumn(column, preparation)

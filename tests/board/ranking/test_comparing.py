@@ -16,7 +16,8 @@ from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
 from geval_py.board.submission import pack
 from geval_py.explaining.statistics import pair_p_values, sample_of
-from geval_py.scoring.metrics.base import LineStatistics, find_metric
+from geval_py.scoring.evaluate import find_metric
+from geval_py.scoring.metrics.base import LineStatistics
 
 METRIC = find_metric("PerplexityHashed")
 
