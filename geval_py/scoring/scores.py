@@ -163,6 +163,22 @@ class Signature(NamedTuple):
         return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
 
 
+class SignatureOf:
+    """The signature of an evaluation, whose files are hashed when it is shown or compared."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+
+    def __str__(self) -> str:
+        return str(self.evaluation.signature)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signature | SignatureOf) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(self.evaluation.signature)
+
+
 class Evaluation:
     """The scores of one output. Printed with one score per line, and in Jupyter as a table.
 
@@ -566,7 +582,7 @@ def head_of(evaluation: Evaluation) -> dict[str, Any]:
     return {"test": test, "metric": first.name, "unit": first.unit, "direction": first.direction}
 
 
-def signature_lines(signed: Iterable[tuple[str, Signature | str | None]]) -> Iterator[str]:
+def signature_lines(signed: Iterable[tuple[str, Signature | SignatureOf | str | None]]) -> Iterator[str]:
     """Yield a line with the name and the signature of each output that has one."""
     return (visible(f"{name}: {signature}") for name, signature in signed if signature is not None)
 
