@@ -163,8 +163,8 @@ class Mixture(formats.Tabular):
 def improve(*outputs: Evaluation | Iterable[Evaluation], **settings: Any) -> Tuning | Mixture:
     """Improve an output, or several together, on a test set with known answers.
 
-    One output is tuned (:func:`geval_py.explaining.tuning.tune`), several are mixed (:func:`mix`); ``settings`` are
-    the arguments of these functions.
+    One output is tuned (:func:`geval_py.explaining.tuning.tune`), several are mixed
+    (:func:`geval_py.explaining.mixing.mix`); ``settings`` are the arguments of these functions.
     """
     values = outputs[0] if len(outputs) == 1 else outputs
     evaluations = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
@@ -181,9 +181,10 @@ def mix(
     """Find the best weights for mixing outputs of a set with known answers, given one by one or as a list.
 
     ``words`` is the number of frequent words of the challenge's train that make one more component, with a rest for
-    all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for :func:`tune`.
+    all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for
+    :func:`geval_py.explaining.tuning.tune`.
 
-    Raises UsageError for fewer than two outputs, different answers or metrics, and otherwise as :func:`tune`;
+    Raises UsageError for fewer than two outputs, different answers or metrics, and otherwise as tune;
     LineCountError for different numbers of lines.
     """
     evaluations = checked_evaluations(outputs, "mix")
