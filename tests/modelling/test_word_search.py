@@ -332,7 +332,7 @@ class Words:
         (Words, None, "Words is a class: give an instance of it"),
         (Words(None), None, "Words.predict returned None, which has no answers"),
         (Words([":1", {"the": 2}]), None,
-            "Words.predict, answer 2: the probability of 'the' is 2, which is not between 0 and 1"),
+            "Words.predict, answer 2: the probability of 'the' is 2.0, which is not between 0 and 1"),
     ],
 )  # fmt: skip
 def test_models_that_lack_what_they_need(model, train, message):
