@@ -198,7 +198,7 @@ def run_ranges(_: ModuleType, data: bytes) -> None:
     with reader:
         whole = b"".join(iter(partial(reader.block, 64), b""))
     with LineReader(path, header=header) as reader:
-        first, end, read_at = reader.offset, len(data) - 2, reader.source.read_at
+        first, end, read_at = reader.offset, len(data) - 2, reader.read_at
         assert read_at is not None
         between = partial(read_lines_between, path, read_at, first=first, size=end)
         found = [bytes(whole_lines(between(start, min(start + size, end)))) for start in range(first, end, size)]
