@@ -5,23 +5,14 @@ A column ``id`` beside it has the ids by which rows of outputs are matched. A ro
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from geval_py.errors import UnreadableFileError
 from geval_py.reading import rows
-from geval_py.reading.files import name_of
 from geval_py.reading.rows import ID, KEYS, PROBABILITIES, WORDS, Row, id_of, quoted
 from geval_py.text import some_of
 
 DEFAULT_COLUMNS = ("expected", "answer")
-DATASET_FILES = ("state.json", "dataset_dict.json")  # of a folder that Dataset.save_to_disk wrote
-UNSUPPORTED = {  # with the calls of pandas that read them
-    ".csv": "read_csv({!r}, dtype=str, keep_default_na=False)",
-    ".parquet": "read_parquet({!r})",
-    ".pq": "read_parquet({!r})",
-}
 
 
 def read_answers(path: str, _notes: list[str], max_bytes: int | None = None) -> rows.Rows:
@@ -60,25 +51,3 @@ def _answer(row: Row, column: str, value: Any) -> str:
     if (fault := rows.text_fault(value)) is not None:
         raise row.error(fault, column)
     return value
-
-
-def check_supported(path: str) -> None:
-    """Raise UnreadableFileError for answers in another format than TSV and JSON lines, or with a ``#column``.
-
-    The error has the line of Python that writes them as JSON lines.
-    """
-    stem, _, column = path.rpartition("#") if "#" in path and not os.path.exists(path) else (path, "", "")
-    plain, name = name_of(stem), os.path.basename(stem)
-    reads = (f"pandas.{call.format(name)}" for ending, call in UNSUPPORTED.items() if plain.endswith(ending))
-    read = next(reads, "")
-    rename = f".rename(columns={{{column!r}: 'expected'}})"
-    write = ".to_json('expected.jsonl', orient='records', lines=True)"
-    if any(os.path.exists(os.path.join(stem, file)) for file in DATASET_FILES):
-        read, rename = f"datasets.load_from_disk({name!r})", f".rename_column({column!r}, 'expected')"
-        write = ".to_json('expected.jsonl')"
-    elif column:
-        read = read or f"pandas.read_json({name!r}, lines=True)"
-    if read:
-        code = read + (rename if column not in ("", *DEFAULT_COLUMNS) else "") + write
-        what = "answers are TSV, or JSON lines with a column expected or answer"
-        raise UnreadableFileError(path=path, reason=f"{what}; {code} writes them")

@@ -18,12 +18,12 @@ from geval_py.reading.config import CONFIG_FILE, DEFAULT_TEST, Task, config_valu
 from geval_py.reading.features import DOCUMENT_NAMES, columns_named
 from geval_py.reading.files import (
     JSON_ENDINGS,
-    PARQUET_ENDINGS,
     STANDARD_INPUT,
     File,
     absolute,
     exists,
     find_file,
+    format_ending,
     join,
     matching_files,
     name_of,
@@ -34,8 +34,12 @@ from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_ac
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
-# Of answers without a TSV; those that are no JSON lines are refused.
-OTHER_FILES = (*(f"expected{ending}" for ending in (*JSON_ENDINGS, *PARQUET_ENDINGS, ".csv")), "expected")
+REFUSED_ANSWERS = {  # by their endings, with the calls of pandas that read them
+    ".csv": "read_csv({!r}, dtype=str, keep_default_na=False)",
+    ".parquet": "read_parquet({!r})",
+    ".pq": "read_parquet({!r})",
+}
+OTHER_FILES = tuple(f"expected{ending}" for ending in (*JSON_ENDINGS, *REFUSED_ANSWERS))  # of answers without a TSV
 IN_HEADER_FILE, OUT_HEADER_FILE = "in-header.tsv", "out-header.tsv"  # the latter looks like the name of an output
 TRAINING_SET, DEV_SET, HIDDEN_SET = "train", "dev-0", DEFAULT_TEST
 EXPECTED, RESULTS = "the expected results", "the test results"  # GEval's words for what is missing
@@ -248,18 +252,17 @@ def find_answers(path: str) -> str | None:
     """Complete the path of a file with answers, as :func:`geval_py.reading.files.find_file`; None for nothing.
 
     If there is no expected.tsv, a file with one of OTHER_FILES is taken. Raises as find_file, and UnreadableFileError
-    for answers in another format, with the way out.
+    for answers in CSV or Parquet, with the line of Python that writes them as JSON lines.
     """
     folder, name = os.path.split(path)
     others = OTHER_FILES if name == EXPECTED_FILE else ()
     place = next(filter(None, map(find_file, (path, *(os.path.join(folder, other) for other in others)))), None)
-    stem = path.rpartition("#")[0]
-    if place is None and "#" in name and not name_of(stem).endswith(".tsv") and find_file(stem):
-        place = path
-    if place is not None and not name_of(place).endswith(".tsv"):
-        from geval_py.reading.answers import check_supported
-
-        check_supported(place)
+    call = None if place is None else REFUSED_ANSWERS.get(format_ending(place))
+    if place is not None and call is not None:
+        what = "answers are TSV, or JSON lines with a column expected or answer"
+        read = f"pandas.{call.format(os.path.basename(place))}"
+        write = ".to_json('expected.jsonl', orient='records', lines=True)"
+        raise UnreadableFileError(path=place, reason=f"{what}; {read}{write} writes them")
     return place
 
 
