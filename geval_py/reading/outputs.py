@@ -142,27 +142,28 @@ def unique_names(outputs: Sequence[Output]) -> list[str]:
     return unique
 
 
-def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
-    """Map each name that a user may type to the indices of the outputs that it means.
+def accepted_names(name: str, output: Output) -> tuple[set[str], ...]:
+    """Return what a user may type for an output with a unique ``name``, in order of precedence.
 
-    In order of precedence: a name, a path, a file's name, all parameters or values (``epochs=10,lr=0.01``,
-    ``10,lr=0.01`` or ``10,0.01``), one parameter or value (``lr=0.01`` or ``10``).
+    The name; a path; a file's name, also without its beginning and ending; all parameters (``epochs=10,lr=0.01``) or
+    their values (``10,0.01``); one parameter or value (``lr=0.01`` or ``0.01``).
     """
-    pairs = [[f"{key}={value}" for key, value in output.parameters.items()] for output in outputs]
-    listed = [list(output.parameters.values()) for output in outputs]
-    stems = [re.sub(rf"(?:{_ANY_FORMAT})$", "", output.name) for output in outputs]
+    stem = re.sub(rf"(?:{_ANY_FORMAT})$", "", output.name)
+    pairs, values = [f"{key}={value}" for key, value in output.parameters.items()], output.parameters.values()
+    return (
+        {name},
+        {output.path, os.path.normpath(output.path)},
+        {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")},
+        {",".join(pairs), ",".join(values)} - {""},
+        {*pairs, *values} - {""},
+    )
+
+
+def by_accepted_names(names: Sequence[str], outputs: Sequence[Output]) -> dict[str, list[int]]:
+    """Map each of the :func:`accepted_names` to the indices of the outputs that it means."""
     accepted: dict[str, list[int]] = {}
-    for kind in (
-        [{name} for name in names],
-        [{output.path, os.path.normpath(output.path)} for output in outputs],
-        [
-            {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")}
-            for output, stem in zip(outputs, stems, strict=True)
-        ],
-        [{",".join(p), ",".join([*v[:1], *p[1:]]), ",".join(v)} - {""} for p, v in zip(pairs, listed, strict=True)],
-        [{*p, *v} - {""} for p, v in zip(pairs, listed, strict=True)],
-    ):
-        new = {name: [n for n, one in enumerate(kind) if name in one] for name in set().union(*kind)}
+    for kind in zip(*map(accepted_names, names, outputs), strict=True):
+        new = {name: [n for n, typed in enumerate(kind) if name in typed] for name in set[str]().union(*kind)}
         accepted = new | accepted
     return accepted
 
