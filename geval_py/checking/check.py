@@ -205,21 +205,17 @@ def check_output(
             if target.expected is not None:
                 expected = stack.enter_context(lines.LineReader(target.expected, header=target.output_header))
             has_mark = outputs.has_byte_order_mark
-            answers_read = 0
-            for block, findings in map_blocks(outputs, expected, work, progress=progress):
+            for _, findings in map_blocks(outputs, expected, work, progress=progress):
                 total.extend(findings)
-                answers_read += block.known
                 if total.counts["binary"]:
                     message = "no line can be read: this is not UTF-8 text (UTF-16, or a binary file?)"
                     problem = file_problem(RULES_BY_CODE["E106"], target.output, message, line=1)
                     return [problem] if "E106" in codes else []
             items = None
-            if expected is not None:
-                items = answers_read + expected.count_rest()
-                expected.check_unchanged()
+            if target.expected is not None:
+                items = lines.count_lines(target.expected, header=target.output_header)
             elif target.input is not None:
-                with lines.LineReader(target.input, header=target.in_header) as inputs:
-                    items = inputs.count_rest()
+                items = lines.count_lines(target.input, header=target.in_header)
     except (CorruptFileError, TooLargeError, UnreadableFileError) as error:
         if error.path != target.output:
             raise

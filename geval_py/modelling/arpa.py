@@ -7,7 +7,8 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain
+from io import BytesIO
+from itertools import chain, islice
 
 import numpy as np
 
@@ -82,13 +83,14 @@ class _ArpaLines:
     """The lines of an ARPA file, with their numbers."""
 
     def __init__(self, reader: LineReader) -> None:
-        self.reader, self.path = reader, reader.path
+        self.path = reader.path
+        self.rest = chain.from_iterable(map(BytesIO, iter(reader.block, b"")))
         self.number = 0
         self.text = b""
 
     def next(self) -> bytes | None:
         """Return the next line that is not empty, without its end; None at the end of the file."""
-        while line := self.reader.take(1):
+        for line in self.rest:
             self.number += 1
             self.text = line.rstrip(b"\r\n")
             if self.text.strip():
@@ -157,7 +159,7 @@ def _read_section(lines: _ArpaLines, order: int, count: int, numbering: Numberin
     left = count
     parts = [(np.zeros(0, np.int32), np.zeros(0), np.zeros(0))]
     while left > 0:
-        block = lines.reader.take(min(left, _ROWS)).replace(b"\r\n", b"\n")
+        block = b"".join(islice(lines.rest, min(left, _ROWS))).replace(b"\r\n", b"\n")
         if not block:
             lines.text = b""
             raise lines.error("the end of the file", f"expected {left} more {order}-grams")

@@ -10,7 +10,6 @@ import codecs
 import io
 import os
 import weakref
-from array import array
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
@@ -47,7 +46,6 @@ class LineReader(AbstractContextManager["LineReader"]):
         self.path, self.header = self.file.name, header
         self.has_byte_order_mark = False
         self._skipped = b""  # a byte order mark, and a header line
-        self._lines, self._taken = b"", 0  # what take() has read, and how much of it was taken
         self._stream, self._stored, self.size, self.compression = self.file.open()
         try:
             self._start()
@@ -85,7 +83,7 @@ class LineReader(AbstractContextManager["LineReader"]):
 
     @property
     def offset(self) -> int:
-        """Where the next line starts in a plain file; wrong after take(), which reads ahead."""
+        """Where the next line starts in a plain file."""
         return self._stream.tell() - len(self._first)
 
     @property
@@ -130,27 +128,9 @@ class LineReader(AbstractContextManager["LineReader"]):
         while data := self._read(self._stream.read, BLOCK_BYTES):
             yield data
 
-    def take(self, lines: int) -> bytes:
-        """Return the next ``lines`` lines, fewer at the end. It reads ahead: do not call block() after it."""
-        parts = []
-        while lines:
-            if self._taken == len(self._lines):
-                self._lines, self._taken = self.block(READ_AHEAD_BYTES), 0
-                if not self._lines:
-                    break
-            end, count = end_of_lines(self._lines, self._taken, lines)
-            parts.append(self._lines[self._taken : end])
-            self._taken = end
-            lines -= count
-        return b"".join(parts)
-
-    def count_rest(self) -> int:
-        """Read the rest and count its lines."""
-        lines = self._lines.count(b"\n", self._taken)
-        self._lines, self._taken = b"", 0
-        while block := self.block():
-            lines += block.count(b"\n")
-        return lines
+    def rest(self) -> bytes:
+        """Return all lines that are left."""
+        return b"".join(iter(self.block, b""))
 
     def _read_line(self) -> bytes:
         line = self._read(self._stream.readline, MAX_LINE_BYTES)
@@ -228,7 +208,7 @@ def count_lines(file: File | str, *, header: str | None = None) -> int:
     file = file if isinstance(file, File) else File(file)
     if file.lines is None:
         with LineReader(file, header=header) as reader:
-            file.lines = reader.count_rest()
+            file.lines = sum(block.count(b"\n") for block in iter(reader.block, b""))
     return file.lines
 
 
@@ -264,35 +244,26 @@ def read_lines_between(path: str, read_at: ReadAt, start: int, stop: int, *, fir
     ``size`` the size of the file; several threads may call ``read_at`` at once. Raises UnreadableFileError, also if
     the file has shrunk, and TooLargeError for a line that goes on for more than MAX_LINE_BYTES after ``stop``.
     """
-    stop = min(stop, size)
     offset = start - (start > first)  # a line begins at ``start`` if an LF precedes it
-    data = b""
-
-    def read(more: int) -> None:
-        nonlocal data
-        end = min(len(data) + more, size - offset)
+    last = min(stop, size) - 1 - offset  # the first place of an LF that ends the last line
+    data, wanted = b"", last + READ_AHEAD_BYTES
+    while True:
         with naming(path):
-            while len(data) < end:
-                part = read_at(end - len(data), offset + len(data))
-                if not part:
-                    raise changed(path)
-                data += part
-
-    last = stop - 1 - offset  # the first place of an LF that ends the last line
-    read(last + 1 + READ_AHEAD_BYTES)
-    begin = 0 if offset == start else data.find(b"\n", 0, last) + 1
-    if not begin and offset < start:
-        return b""  # it is inside of a line
-    searched = last
-    while not (end := data.find(b"\n", searched) + 1):
+            part = read_at(min(wanted, size - offset) - len(data), offset + len(data))
+        if not part:
+            raise changed(path)
+        data += part
+        if len(data) <= last:  # the system reads less than it is asked for
+            continue
+        begin = 0 if offset == start else data.find(b"\n", 0, last) + 1
+        if not begin and offset < start:
+            return b""  # it is inside of a line
+        end = data.find(b"\n", last) + 1
+        if end or offset + len(data) == size:
+            return memoryview(data)[begin : end or len(data)]
         if len(data) - last > MAX_LINE_BYTES:
             raise TooLargeError(path=path, max_bytes=MAX_LINE_BYTES, what="line")
-        if offset + len(data) == size:
-            end = size - offset
-            break
-        searched = len(data)
-        read(max(len(data), READ_AHEAD_BYTES))
-    return memoryview(data)[begin:end]
+        wanted = 2 * len(data)
 
 
 # Lines by their places
@@ -314,7 +285,7 @@ class LinesByPlace:
             ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == LF) + (offset + 1))
             offset += len(block)
         self._read_at: Any = reader.read_at
-        self._ends = array("q", np.concatenate(ends).tobytes())
+        self._ends = np.concatenate(ends)
         weakref.finalize(self, reader.__exit__)  # which has the file open
 
     def __len__(self) -> int:

@@ -141,17 +141,18 @@ def numbered(
     counted: Iterable[Counted], outputs: LineReader, expected: LineReader | None, *, matched: bool
 ) -> Iterator[Block]:
     """Yield blocks of counted lines with their numbers and expected lines; raises as :func:`map_blocks`."""
-    first_line, expected_lines, rest = 1, 0, iter(counted)
+    answers = b"" if expected is None else expected.rest()
+    if expected is not None:
+        expected.check_unchanged()
+    first_line, place, rest = 1, 0, iter(counted)
     for text, lines, position in rest:
-        answers = b"" if expected is None else expected.take(lines)
-        known = backends.count_lines(answers)
-        expected_lines += known
+        end, known = end_of_lines(answers, place, lines)
         is_short = matched and known < lines
         # The first line beyond the expected ones is worked on too: its own error says more.
         worked_on = known + 1 if is_short else lines
-        answers += STAND_IN * (worked_on - known)
-        yield Block(text, worked_on, worked_on < lines, first_line, answers, known, position)
-        first_line += lines
+        block_answers = answers[place:end] + STAND_IN * (worked_on - known)
+        yield Block(text, worked_on, worked_on < lines, first_line, block_answers, known, position)
+        first_line, place = first_line + lines, end
         if is_short:
             break
     if not matched or expected is None:
@@ -159,9 +160,7 @@ def numbered(
     output_lines = first_line - 1 + sum(lines for _, lines, _ in rest)
     if not output_lines:
         raise EmptyFileError(what="output", path=outputs.path)
-    expected_lines += expected.count_rest()
-    expected.check_unchanged()
-    check_line_count("output", outputs.path, output_lines, expected.path, expected_lines)
+    check_line_count("output", outputs.path, output_lines, expected.path, answers.count(b"\n"))
 
 
 def in_order(submit: Submit[Item, Result], items: Iterable[Item], *, ahead: int) -> Iterator[tuple[Item, Result]]:

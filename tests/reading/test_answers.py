@@ -164,4 +164,4 @@ def test_compressed_answers_that_unpack_to_too_much(tmp_path):
     path = tmp_path / "expected.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"answer": 1}\n' * 10_000))
     with pytest.raises(TooLargeError), LineReader(answers_at(str(path)), max_bytes=50_000) as reader:
-        reader.count_rest()
+        reader.rest()

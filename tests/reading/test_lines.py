@@ -184,7 +184,7 @@ def test_a_file_without_a_line(data, stored):
     path = stored(data)
     assert list(read_lines(path)) == []
     with LineReader(path, header="Word") as reader:
-        assert (reader.take(3), reader.block(), reader.count_rest()) == (b"", b"", 0)
+        assert (reader.block(), reader.rest()) == (b"", b"")
 
 
 # Damage
@@ -574,8 +574,7 @@ def test_a_data_file_whose_first_field_equals_the_headers_first_name(kind, data,
     path = stored(COMPRESS[kind](data) if kind else data)
     assert list(read_lines(path, header=header)) == lines
     with LineReader(path, header=header) as reader:
-        assert decode_lines(reader.take(1)) == lines[:1]
-        assert reader.count_rest() == len(lines[1:])
+        assert decode_lines(reader.rest()) == lines
 
 
 MARKS = {
@@ -631,23 +630,8 @@ def test_blocks_are_whole_lines_and_together_the_text(data, sizes, kind, folder)
             assert len(block) <= size + 2 * longest
             so_far += block
         assert text.startswith(so_far)
-        assert reader.count_rest() == text.count(b"\n") - so_far.count(b"\n")
+        assert reader.rest() == text.removeprefix(so_far)
         assert reader.block() == b""
-    assert sha256_of(File(str(path))) == hashlib.sha256(data).hexdigest()
-
-
-@PROPERTY
-@given(data=DATA, numbers=st.lists(st.integers(1, 12), max_size=30), kind=COMPRESSED)
-def test_lines_are_taken_by_their_number(data, numbers, kind, folder):
-    """Return the next lines, fewer at the end, each ended by LF."""
-    path = folder / "out.tsv"
-    path.write_bytes(COMPRESS[kind](data) if kind else data)
-    lines = [line + b"\n" for line in with_line_ends(data).split(b"\n")[:-1]]
-    with LineReader(str(path)) as reader:
-        for number in numbers:
-            assert reader.take(number) == b"".join(lines[:number])
-            del lines[:number]
-        assert reader.count_rest() == len(lines)
     assert sha256_of(File(str(path))) == hashlib.sha256(data).hexdigest()
 
 
@@ -660,8 +644,6 @@ def test_lines_of_a_megabyte(kind, size, stored):
         blocks = list(iter(lambda: reader.block(size), b""))
         assert all(block.endswith(b"\n") for block in blocks)
         assert b"".join(blocks) == text + b"\n"
-    with LineReader(path) as reader:
-        assert [reader.take(1)[:1], reader.take(2)[-2:], reader.take(9)] == [b"a", b"c\n", b"d\n"]
 
 
 @pytest.mark.parametrize("kind", [None, *COMPRESS])
@@ -670,7 +652,7 @@ def test_size_and_position_are_of_the_stored_bytes(kind, stored):
     with LineReader(path) as reader:
         assert reader.size == os.path.getsize(path)
         assert 0 <= reader.position <= reader.size
-        reader.count_rest()
+        reader.rest()
         assert reader.position == reader.size
     with pytest.raises(ValueError, match="closed file"):
         _ = reader.position

@@ -1,5 +1,6 @@
 """Two files side by side, in blocks: what a block holds, the order of errors, and the threads that work."""
 
+import gzip
 import threading
 import time
 import weakref
@@ -49,28 +50,24 @@ def mapped(readers, work, threads, **how):
 
 
 BLOCKS = {
-    "no expected file": (b":1\n:1\na:1\n:1", None, [(1, 2, b":1\n:1\n", b"0\n0\n", 0), (3, 2, b"a:1\n:1\n", b"0\n0\n", 0)], 0),
-    "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2, b":1\n:1\n", b"x\ny\n", 2), (3, 1, b"a:1\n", b"z\n", 1)], 3),
-    "fewer expected": (b":1\n:1\na:1\n", b"x", [(1, 2, b":1\n:1\n", b"x\n0\n", 1), (3, 1, b"a:1\n", b"0\n", 0)], 1),
-    "more expected": (b":1\n", b"x\ny\nz\n", [(1, 1, b":1\n", b"x\n", 1)], 3),
-    "no output": (b"", b"x\n", [], 1),
-    "nothing": (b"", b"", [], 0),
+    "no expected file": (b":1\n:1\na:1\n:1", None, [(1, 2, b":1\n:1\n", b"0\n0\n", 0), (3, 2, b"a:1\n:1\n", b"0\n0\n", 0)]),
+    "as many": (b":1\n:1\na:1\n", b"x\ny\nz\n", [(1, 2, b":1\n:1\n", b"x\ny\n", 2), (3, 1, b"a:1\n", b"z\n", 1)]),
+    "fewer expected": (b":1\n:1\na:1\n", b"x", [(1, 2, b":1\n:1\n", b"x\n0\n", 1), (3, 1, b"a:1\n", b"0\n", 0)]),
+    "more expected": (b":1\n", b"x\ny\nz\n", [(1, 1, b":1\n", b"x\n", 1)]),
+    "no output": (b"", b"x\n", []),
+    "nothing": (b"", b"", []),
 }  # fmt: skip
 
 
 @EACH_NUMBER_OF_THREADS
-@pytest.mark.parametrize(("output", "expected", "blocks", "count"), BLOCKS.values(), ids=BLOCKS)
-def test_blocks(output, expected, blocks, count, threads, files):
-    """Expected lines that are not there have stand-ins; how many there are is known at the end."""
+@pytest.mark.parametrize(("output", "expected", "blocks"), BLOCKS.values(), ids=BLOCKS)
+def test_blocks(output, expected, blocks, threads, files):
+    """Expected lines that are not there have stand-ins."""
 
     def copy(block):
         return block.first_line, block.lines, bytes(block.outputs), block.expected, block.known
 
-    readers = files(output, expected)
-    found = [copied for _, copied in mapped(readers, copy, threads)]
-    assert found == blocks
-    rest = 0 if expected is None else readers[1].count_rest()
-    assert sum(known for *_, known in found) + rest == count
+    assert [copied for _, copied in mapped(files(output, expected), copy, threads)] == blocks
 
 
 MATCHED = {
@@ -121,15 +118,10 @@ def test_errors_come_in_the_order_of_lines(output, expected, error, line, thread
 
 
 @EACH_NUMBER_OF_THREADS
-def test_an_error_of_reading_comes_after_the_blocks_before_it(threads, files, monkeypatch):
-    take = LineReader.take
-    monkeypatch.setattr(LineReader, "take", lambda self, lines: take(self, lines) or cut(self.path))
-    found, error = read_until_error(files(b":1\n" * 20, b"x\n" * 6), threads)
+def test_an_error_of_reading_comes_after_the_blocks_before_it(threads, files):
+    readers = files(gzip.compress(b":1\n" * 6)[:-8], b"x\n" * 6)
+    found, error = read_until_error(readers, threads)
     assert (found, type(error)) == ([(1, 2), (3, 2), (5, 2)], CorruptFileError)
-
-
-def cut(path):
-    raise CorruptFileError(path=path, compression="gzip", reason="it ends before its end mark")
 
 
 @EACH_NUMBER_OF_THREADS
