@@ -6,11 +6,9 @@ fsspec's drivers have their own time-outs and retries; after the last one an Unr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
 
-from geval_py.errors import GevalError, UnreadableFileError, UsageError
+from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.text import without_credentials
 from geval_py.version import installs
 
@@ -20,18 +18,10 @@ PIECE_BYTES = 1 << 16
 
 def read_pieces(address: str) -> Iterator[bytes]:
     """Yield the bytes at an address; raises UsageError and UnreadableFileError."""
-    if address[:5].lower().startswith(("http:", "https")):
+    scheme = address.partition("://")[0]
+    if scheme.lower() in ("http", "https"):
         yield from _read_http(address)
         return
-    with _guarded(address) as (system, place), system.open(place, "rb") as file:
-        while piece := file.read(PIECE_BYTES):
-            yield piece
-
-
-@contextmanager
-def _guarded(path: str) -> Iterator[tuple[Any, str]]:
-    """Yield the driver's file system and the path in it; turn the driver's errors into UnreadableFileError."""
-    scheme = path.partition("://")[0]
     try:
         url_to_fs = import_module("fsspec.core").url_to_fs
         implementations = import_module("fsspec.registry").known_implementations
@@ -41,18 +31,17 @@ def _guarded(path: str) -> Iterator[tuple[Any, str]]:
     if scheme not in implementations:
         raise UsageError(message=f"no file system is known as {scheme}://")
     try:
-        try:
-            system, place = url_to_fs(path)
-        except ImportError as error:
-            raise UsageError(message=f"{scheme}:// needs a driver: {error}") from error
-        yield system, place
-    except GevalError:
-        raise
+        system, place = url_to_fs(address)
+        with system.open(place, "rb") as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
+    except ImportError as error:
+        raise UsageError(message=f"{scheme}:// needs a driver: {error}") from error
     except FileNotFoundError as error:
-        raise UnreadableFileError(path=path, reason="No such file or directory") from error
+        raise UnreadableFileError(path=address, reason="No such file or directory") from error
     except Exception as error:  # drivers raise errors of botocore, paramiko, …, with no common base
         reason = without_credentials(" ".join(str(error).split())) or type(error).__name__
-        raise UnreadableFileError(path=path, reason=reason) from error
+        raise UnreadableFileError(path=address, reason=reason) from error
 
 
 def _read_http(url: str) -> Iterator[bytes]:
