@@ -12,7 +12,7 @@ strangers are read in a process of their own, with a limit of memory.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from geval_py.reading import rows
 from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.files import File, naming
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
-from geval_py.reading.rows import BUCKETS, ID, KEYS, LOGARITHMS, PROBABILITIES, WORDS, Rows
+from geval_py.reading.rows import ID, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS, Rows
 from geval_py.reading.tool_files import ANSWERS_ALONE
 from geval_py.text import some_of
 from geval_py.version import installs
@@ -86,10 +86,10 @@ def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> R
             batch = batch.select([name for name in batch.schema.names if name != ID])
             with pyarrow_errors(path):
                 joined = _joined_rows(batch)
+            lines = lines_of_batch(path, batch, number, notes) if joined is None else joined
             if ids is None:
-                yield "", "\n".join(lines_of_batches(path, [batch], number, notes)) if joined is None else joined
+                yield "", "\n".join(lines)
             else:
-                lines = lines_of_batches(path, [batch], number, notes) if joined is None else joined.split("\n")
                 yield from zip(map(rows.id_text, ids), lines, strict=True)
             number += batch.num_rows
 
@@ -134,61 +134,47 @@ def _columns_of(schema: Any) -> list[str]:
     return names
 
 
-def _joined_rows(batch: Any) -> str | None:
-    """Write the rows of a batch as lines, by Arrow's own functions, with numbers that read back the same.
+def _joined_rows(batch: Any) -> list[str] | None:
+    """Write rows of words and as many numbers as lines, by Arrow's own functions; the numbers read back the same.
 
-    Returns None if a row may be no line, or if rows have several forms: :func:`lines_of_batches` takes all of them.
+    Returns None for rows of another form, or if one may be no line: :func:`lines_of_batch` takes all of them.
     """
     import numpy as np
     from pyarrow import ListArray, array, compute, float64, int32, string, types
 
-    names = [name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows]
-    units = [name for name in names if name != WORDS]
-    if len(units) != 1 or any(batch.column(name).null_count for name in names):
+    names = {name for name in batch.schema.names if batch.column(name).null_count < batch.num_rows}
+    unit = next((unit for unit in UNITS if names == {WORDS, unit}), None)
+    lists = [] if unit is None else [batch.column(WORDS), batch.column(unit)]
+    if not lists or any(
+        column.null_count or not (types.is_list(column.type) or types.is_large_list(column.type)) for column in lists
+    ):
         return None
-    lists, words = batch.column(units[0]), batch.column(WORDS) if WORDS in names else None
-    is_map, is_vector = types.is_map(lists.type), units[0] == BUCKETS
-    columns = [column for column in (words, lists) if column is not None]
-    are_lists = [types.is_list(column.type) or types.is_large_list(column.type) for column in columns]
-    if is_map + is_vector + (words is not None) != 1 or not (is_map or all(are_lists)):
+    word_offsets, offsets = (np.from_dlpack(column.offsets) for column in lists)
+    sizes, starts, total = np.diff(offsets), offsets[:-1] - offsets[0], offsets[-1] - offsets[0]
+    if not sizes.all() or not np.array_equal(np.diff(word_offsets), sizes):
         return None
-    offsets = np.from_dlpack(lists.offsets)
-    sizes, total = np.diff(offsets), int(offsets[-1] - offsets[0])
-    starts = offsets[:-1] - offsets[0]
-    if not sizes.all() or (words is not None and not np.array_equal(np.diff(np.from_dlpack(words.offsets)), sizes)):
-        return None
-    if is_map:
-        columns = [child.slice(offsets[0], total) for child in (lists.keys, lists.items)]
-    else:
-        columns = [column.flatten() for column in columns]
-    columns = [column.dictionary_decode() if types.is_dictionary(column.type) else column for column in columns]
-    numbers, texts = columns[-1], columns[:-1]
+    words, numbers = (column.flatten() for column in lists)
+    words = words.dictionary_decode() if types.is_dictionary(words.type) else words
+    are_texts = types.is_string(words.type) or types.is_large_string(words.type)
     are_numbers = types.is_floating(numbers.type) or types.is_integer(numbers.type)
-    are_texts = all(types.is_string(column.type) or types.is_large_string(column.type) for column in texts)
-    if not are_numbers or not are_texts or any(column.null_count for column in columns):
+    if not are_texts or not are_numbers or words.null_count or numbers.null_count:
         return None
-    numbers, texts = numbers.cast(float64(), safe=False), [column.cast(string()) for column in texts]
+    words, numbers = words.cast(string()), numbers.cast(float64(), safe=False)
     values = np.from_dlpack(numbers)
     least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
     are_probabilities = (least >= 0) & (most > 0) & (most <= 1)
-    if not np.isfinite(values).all() or (not is_vector and (are_probabilities != (units[0] == PROBABILITIES)).any()):
+    if not np.isfinite(values).all() or (are_probabilities != (unit == PROBABILITIES)).any():
         return None
-    entries = numbers.cast(string())
-    for words in texts:
-        if any(mark in bytes(words.buffers()[2] or b"") for mark in (b" ", b"\n", b"\r")):
-            return None
-        entries = compute.binary_join_element_wise(words, entries, ":")
-    if is_map:
-        ids = np.asarray(np.from_dlpack(texts[0].dictionary_encode().indices), np.int64)
-        if compute.count_distinct(array(np.repeat(starts, sizes) + ids * total)).as_py() < total:
-            return None  # a word is twice in a map
+    if any(mark in bytes(words.buffers()[2] or b"") for mark in (b" ", b"\n", b"\r")):
+        return None
+    entries = compute.binary_join_element_wise(words, numbers.cast(string()), ":")
     lines = compute.binary_join(ListArray.from_arrays(array(np.append(starts, total), int32()), entries), " ")
-    return "\n".join(lines.to_pylist())
+    return list(lines.to_pylist())
 
 
-def lines_of_batches(path: str, batches: Iterable[Any], first: int, notes: list[str]) -> Iterator[str]:
-    """Yield the lines of batches, whose first row has a number; raises as :func:`read_parquet`."""
-    for number, values in enumerate(python_values(path, batches), first):
+def lines_of_batch(path: str, batch: Any, first: int, notes: list[str]) -> Iterator[str]:
+    """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
+    for number, values in enumerate(_python_rows(path, batch), first):
         row = rows.Row(path, number)
         if DOC in values:
             choices: Any = (values[DOC] or {}).get(CHOICES)
@@ -208,9 +194,8 @@ def lines_of_batches(path: str, batches: Iterable[Any], first: int, notes: list[
         yield rows.line_of(row, values)
 
 
-def python_values(path: str, arrays: Iterable[Any]) -> Iterator[Any]:
-    """Yield the values of arrays, or the rows of batches, of which few are Python's objects at once."""
-    for array in arrays:
-        for start in range(0, len(array), ROWS_OF_TEXT):
-            with pyarrow_errors(path):
-                yield from array.slice(start, ROWS_OF_TEXT).to_pylist()
+def _python_rows(path: str, batch: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a batch, of which few are Python's objects at once."""
+    for start in range(0, batch.num_rows, ROWS_OF_TEXT):
+        with pyarrow_errors(path):
+            yield from batch.slice(start, ROWS_OF_TEXT).to_pylist()

@@ -155,7 +155,7 @@ def test_rows_joined_by_arrow_are_those_written_one_by_one(tmp_path_factory, uni
         except UnreadableFileError as error:
             return error.reason
 
-    one_by_one = map(parse_line, parquet.lines_of_batches(path, table.to_batches(), 1, []))
+    one_by_one = map(parse_line, parquet.lines_of_batch(path, table.to_batches()[0], 1, []))
     assert outcome(read_output(path)) == outcome(one_by_one)
 
 
