@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +48,7 @@ WANTED = {  # what a number is called, and what it has to be
     Unit.LOGARITHMS: ("number", "a logarithm of a probability"),
     Unit.LOGITS: ("number", "a logit"),
 }
-SUMMED_ROWS = 20  # to look for sums above 1, which mostly all rows have; all would take a quarter of the time
+SUMMED_ROWS = 20  # to look for sums above 1, or of logits of 1, which mostly all rows have; all would take long
 TOKEN_MARKS = ("Ġ", "▁", "##")  # of byte-level BPE, SentencePiece and WordPiece
 MAX_MARKED = 0.05  # of a vocabulary's words: words of Maltese begin with Ġ, too
 TOKENS_PAGE = "see docs/softmax.md, Special tokens"
@@ -136,7 +136,10 @@ class Vocabulary:
     def predictions(
         self, arrays: Arrays, *, log: bool = False, logits: bool = False, rest: ArrayLike | None = None
     ) -> Predictions:
-        """Return arrays as predictions; see :meth:`geval_py.Metric.predictions`."""
+        """Return arrays as predictions; see :meth:`geval_py.Metric.predictions`.
+
+        Warns (UserWarning) of logits that look like probabilities.
+        """
         if log and logits:
             raise UsageError(message="numbers are log-probabilities or logits, not both: log=True or logits=True")
         unit = Unit.LOGITS if logits else Unit.LOGARITHMS if log else Unit.PROBABILITIES
@@ -170,6 +173,11 @@ class Vocabulary:
                 what = f"rest is one number or one for each of {rows} rows"
                 raise UsageError(message=f"{what}, not of the shape {own_rests.shape}")
             rests = np.ascontiguousarray(np.broadcast_to(own_rests.ravel(), rows), np.float64)
+        if unit is Unit.LOGITS and rows and width > 1:
+            sample = values[:SUMMED_ROWS]
+            if (sample >= 0).all() and (abs(sample.sum(axis=1, dtype=np.float64) - 1) < MAX_SUM - 1).all():
+                what = "the logits are not negative and sum to 1, as probabilities do"
+                warnings.warn(f"{what}: after softmax, leave logits=True out", stacklevel=3)
         return Predictions(self, values, ids, rests, unit, shape)
 
     def _in_order(self, frame: Any) -> Any:
@@ -277,8 +285,8 @@ class Predictions:
 
     def line(self, row: int, top: int | None = None) -> str:
         """Write a row as probabilities: of all its words, or of the ``top`` most probable ones, best first."""
-        if top is not None and top < 1:
-            raise UsageError(message=f"top is how many words of a line are written, at least 1, not {top}")
+        if top is not None and (not isinstance(top, SupportsIndex) or top < 1):
+            raise UsageError(message=f"top is how many words of a line are written, an integer from 1 on, not {top}")
         if fault := self._fault(row):
             raise UsageError(message=fault)
         ids, numbers = self._row(row)

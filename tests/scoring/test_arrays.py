@@ -463,6 +463,24 @@ def test_a_warning_of_rows_that_sum_to_more_than_1(probabilities, rest, row, tot
         score(predictions, ["the"] * len(predictions))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_warning_of_softmax_twice(dtype, tmp_path):
+    """Once for a call, and for rows that are all probabilities."""
+    metric, words = Metric(HASHED, vocabulary=["the", "a"]), ["the", "a"]
+    probabilities = np.array([[0.9, 0.1], [0.3334, 0.6667]], dtype)
+    for call in (
+        lambda: metric.losses(probabilities, words, logits=True),
+        lambda: score(metric.predictions(probabilities, logits=True), words),
+        lambda: write_output(tmp_path / "out.tsv", probabilities, vocabulary=words, logits=True),
+    ):
+        with pytest.warns(UserWarning, match="logits") as caught:
+            call()
+        what = "the logits are not negative and sum to 1, as probabilities do: after softmax, leave logits=True out"
+        assert [str(one.message) for one in caught] == [what]
+    for logits in ([[0.9, 0.1], [0.5, 0.6]], [[1.5, -0.5]], np.zeros((0, 2))):
+        assert len(list(metric.predictions(logits, logits=True))) == len(logits)
+
+
 def test_rounded_rows_need_no_warning():
     Metric(HASHED, vocabulary=["the", "a"]).losses(np.array([[0.1, 0.9], [0.3334, 0.6667]], np.float16), ["a", "a"])
 
@@ -668,7 +686,8 @@ NO_EFFECT = {
     "Predictions has no use for rest=…": (
         Metric(HASHED, vocabulary=["the", "a"]).predictions(VALUES), {"rest": [0.5, 0.5]}),
     "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)": (ROWS, {}),
-    "top is how many words of a line are written, at least 1, not 0": (ROWS, {"vocabulary": ["the", "a"], "top": 0}),
+    "top is how many words of a line are written, an integer from 1 on, not 0": (ROWS, {"vocabulary": ["the", "a"], "top": 0}),
+    "top is how many words of a line are written, an integer from 1 on, not 300.0": (ROWS, {"vocabulary": ["the", "a"], "top": 300.0}),
 }  # fmt: skip
 
 
