@@ -34,11 +34,12 @@ def _column(row: Row, values: Mapping[str, Any]) -> str:
     names = [name for name in values if name != ID]
     if {WORDS, PROBABILITIES} <= {*names} <= {*KEYS}:
         return ""
-    for name in DEFAULT_COLUMNS if len(names) != 1 else names:
-        if name in names:
-            return name
+    usual = [name for name in DEFAULT_COLUMNS if name in names] if len(names) != 1 else names
+    if len(usual) == 1:
+        return usual[0]
     columns = some_of(map(quoted, values)) or "none"
-    raise row.error(f"which column has the answers? there are {columns}; name it expected, or keep it alone")
+    advice = "keep one of expected and answer" if usual else "name it expected, or keep it alone"
+    raise row.error(f"which column has the answers? there are {columns}; {advice}")
 
 
 def _answer(row: Row, column: str, value: Any) -> str:

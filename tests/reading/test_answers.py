@@ -36,7 +36,7 @@ def reason_of(path):
 ROWS = [
     [{"answer": word} for word in WORDS],
     [{"id": n, "word": word} for n, word in enumerate(WORDS)],
-    [{"text": "x", "answer": "no", "expected": word} for word in WORDS],
+    [{"text": "x", "left": "y", "expected": word} for word in WORDS],
 ]
 
 
@@ -68,10 +68,13 @@ def test_a_challenge_with_answers_in_json(name, rows, tmp_path, monkeypatch, cap
 
 def test_the_column_is_chosen_once(tmp_path):
     path = tmp_path / "expected.jsonl"
-    path.write_text('{"expected": "a", "answer": "b"}\n{"answer": "c"}\n')
+    path.write_text('{"expected": "a", "text": "b"}\n{"answer": "c"}\n')
     assert reason_of(path) == "row 2: it has no `expected`, the column of the answers in the first row"
     path.write_text('{"answer": "a"}\n{"answer": 2, "expected": "c"}\n{"answer": 0.5}\n')
     assert lines_of(path) == ["a", "2", "0.5"]
+    path.write_text('{"answer": "a", "id": 1, "expected": "c"}\n')
+    what = "which column has the answers? there are `answer`, `id`, `expected`; keep one of expected and answer"
+    assert reason_of(path) == f"row 1: {what}"
 
 
 def test_ids_of_answers(tmp_path):
