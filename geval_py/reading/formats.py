@@ -17,6 +17,7 @@ from geval_py.errors import UnreadableFileError
 from geval_py.reading import answers, parquet, rows, tool_files
 from geval_py.reading.files import PARQUET_ENDINGS, File, format_ending
 from geval_py.reading.rows import Rows, quoted
+from geval_py.tables.numbers import counted
 
 ANSWERS_ALONE = tool_files.ANSWERS_ALONE
 
@@ -53,17 +54,20 @@ def _in_order_of_answers(path: str, items: Sequence[tuple[str, str]], answer_ids
     if "" in known or len(known) < len(answer_ids):
         fault = "an answer has no id" if "" in known else "two answers have the same id"
         raise UnreadableFileError(path=path, reason=f"its rows cannot be matched: {fault}")
+    faults: list[str] = []
     for place, (identity, line) in enumerate(items, 1):
-        fault = "a row before it has, too" if identity in lines else "no answer has" if identity not in known else ""
         if not identity:
-            raise UnreadableFileError(path=path, reason=f"item {place} has no id, unlike others")
-        if fault:
-            raise UnreadableFileError(path=path, reason=f"item {place} has the id {quoted(identity)}, which {fault}")
+            faults.append(f"item {place} has no id, unlike others")
+        elif identity in lines or identity not in known:
+            fault = "a row before it has, too" if identity in lines else "no answer has"
+            faults.append(f"item {place} has the id {quoted(identity)}, which {fault}")
         lines[identity] = line
-    for place, identity in enumerate(answer_ids, 1):
-        if identity not in lines:
-            raise UnreadableFileError(path=path, reason=f"no row has the id {quoted(identity)}, of answer {place}")
-        yield lines[identity]
+    missing = ((place, identity) for place, identity in enumerate(answer_ids, 1) if identity not in lines)
+    faults += [f"no row has the id {quoted(identity)}, of answer {place}" for place, identity in missing]
+    if faults:
+        more = f"; {counted(len(faults) - 1, 'more id')} at fault" if len(faults) > 1 else ""
+        raise UnreadableFileError(path=path, reason=faults[0] + more)
+    return map(lines.__getitem__, answer_ids)
 
 
 def _in_order_of_file(items: Rows, notes: list[str]) -> Iterator[str]:

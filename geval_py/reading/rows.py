@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
@@ -29,6 +30,12 @@ WORDS, PROBABILITIES, LOGARITHMS, BUCKETS = "words", "probabilities", "logprobs"
 UNITS, KEYS = (PROBABILITIES, LOGARITHMS), (WORDS, PROBABILITIES, LOGARITHMS, BUCKETS)
 TOKEN = "token_str"  # of an answer of transformers' pipeline "fill-mask"
 ID, LABEL, P, LOG_P = "id", "label", "p", "logprob"  # the columns of CSV
+COLUMNS = {  # by their usual names, without case, spaces, "_" and "-"
+    **dict.fromkeys((ID, "gapid", "lineid", "rowid"), ID),
+    **dict.fromkeys((LABEL, "word", "token"), LABEL),
+    **dict.fromkeys((P, "prob", "probability"), P),
+    **dict.fromkeys((LOG_P, "logprobability"), LOG_P),
+}
 _NOT_FINITE = {sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity")}
 MAX_ROW_BYTES = 1 << 26  # of JSON: the values that it is parsed to take ten times as much memory
 MAX_SUM = 1.1  # of a row's probabilities, which may be rounded
@@ -267,36 +274,39 @@ def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_csv(path: str, _notes: list[str], max_bytes: int | None = None) -> Rows:
     """Yield the ids and lines of a CSV with a header: ``id,label,p``, or a column for each label.
 
-    With ``id,label,p``, or ``id,label,logprob``, consecutive rows with the same id are a line. With a column for each
-    label, as pandas writes scikit-learn's ``predict_proba``, a row is a line. A first column that is named id, in
-    capitals or not, or has no name, as pandas' index, has the ids. A row whose sum is above MAX_SUM is an error,
-    since it may have a column that is no label, and so is an id that is there twice in a column named id.
+    With ``id,label,p``, or ``id,label,logprob``, or other usual names (COLUMNS), consecutive rows with the same id
+    are a line. With a column for each label, as pandas writes scikit-learn's ``predict_proba``, a row is a line. A
+    first column that is an id, or has no name, as pandas' index, has the ids. A row whose sum is above MAX_SUM is an
+    error, since it may have a column that is no label, and so is an id that is there twice.
     """
     rows = _csv_rows(path, max_bytes)
-    first, header = next(rows, (None, None))
-    if first is None or header is None:
+    first, header = next(rows, (None, [""]))
+    if first is None:
         return
-    is_long = header in ([ID, LABEL, P], [ID, LABEL, LOG_P])
+    kinds = [COLUMNS.get(re.sub("[ _-]", "", name).lower(), name) for name in header]
+    is_long = kinds in ([ID, LABEL, P], [ID, LABEL, LOG_P])
     seen: dict[str, int] = {}
-    for row, identity, line in _long_lines(rows, header[2]) if is_long else _wide_lines(first, header, rows):
-        if header[0].lower() == ID and seen.setdefault(identity, row.number) != row.number:
+    for row, identity, line in (
+        _long_lines(rows, header, kinds) if is_long else _wide_lines(first, header, kinds, rows)
+    ):
+        if kinds[0] == ID and seen.setdefault(identity, row.number) != row.number:
             raise row.error(f"the id {quoted(identity)} is in row {seen[identity]}, too")
         yield identity, line
 
 
-def _long_lines(rows: CsvRows, number_column: str) -> Iterator[tuple[Row, str, str]]:
+def _long_lines(rows: CsvRows, header: list[str], kinds: list[str]) -> Iterator[tuple[Row, str, str]]:
     """Yield the first row of each id, the id, and a line for its rows."""
-    unit = PROBABILITIES if number_column == P else LOGARITHMS
+    unit, key = PROBABILITIES if P in kinds else LOGARITHMS, f"column {quoted(header[2])}"
     for identity, group in groupby(rows, key=lambda item: item[1][0]):
         entries = list(group)
-        numbers = [parsed_number(fields[2], row, f"column `{number_column}`") for row, fields in entries]
+        numbers = [parsed_number(fields[2], row, key) for row, fields in entries]
         row, words = entries[0][0], [fields[1] for _, fields in entries]
         yield row, identity, line_of_entries(row, words, numbers, unit)
 
 
-def _wide_lines(row: Row, header: list[str], rows: CsvRows) -> Iterator[tuple[Row, str, str]]:
+def _wide_lines(row: Row, header: list[str], kinds: list[str], rows: CsvRows) -> Iterator[tuple[Row, str, str]]:
     """Yield each row, its id, and its line; ``row`` is that of the header."""
-    first = int(not header or header[0].lower() in ("", ID))  # an empty line is a header without columns
+    first = int(kinds[:1] in ([], [""], [ID]))  # an empty line is a header without columns
     labels = header[first:]
     if len(header) == 1 and (separator := next((one for one in ";\t" if one in header[0]), None)):
         raise row.error(f"the columns are separated by {quoted(separator)}; commas are wanted")

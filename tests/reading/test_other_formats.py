@@ -170,8 +170,9 @@ BAD_CSV = [
     ("id,a,b,a\n1,1,0,0\n", "row 1: two columns are named `a`"),
     ("id;a;b\n1;0.5;0.5\n", "row 1: the columns are separated by `;`; commas are wanted"),
     ("id\ta\n1\t0.5\n", "row 1: the columns are separated by `\\t`; commas are wanted"),
-    ("id,label,prob\n1,a,1\n", "row 1: the header is `id,label,prob`; `id,label,p` or `id,label,logprob` is wanted"),
+    ("id,label,weight\n1,a,1\n", "row 1: the header is `id,label,weight`; `id,label,p` or `id,label,logprob` is wanted"),
     ("label,id,p\na,1,1\n", "row 1: the header is `label,id,p`; `id,label,p` or `id,label,logprob` is wanted"),
+    ("gap_id,word,prob\n1,a,1\n2,a,1\n1,b,x\n", "row 4, column `prob`: `x` is not a number such as 0.5 or 1e-05"),
     ("ID,a,b\n2,1,0\n1,1,0\n2,1,0\n", "row 4: the id `2` is in row 2, too"),
     ("id,label,p\n1,a,nan\n", "row 2, column `p`: NaN is not a number"),
     ("id,label,p\n1,a\n", "row 2: 2 columns, but the header has 3"),
@@ -204,10 +205,14 @@ def test_other_encodings(name, text, encoding, row, tmp_path):
         assert reason_of(path) == f"row {row}: it is not in UTF-8"
 
 
-def test_rounded_probabilities_of_csv_and_spaces_around_them(tmp_path):
+def test_columns_of_csv_and_spaces_around_numbers(tmp_path):
     for text, values in (
         ("id,a,b,c\n1,0.4,0.4,0.3\n", (0.4, 0.4, 0.3)),
         ("id,label,p\n1,a, 0.5\n1,b,5e-1\t\n", (0.5, 0.5)),
+        ("Id,Label,P\n1,a,0.5\n1,b,0.5\n", (0.5, 0.5)),
+        ("gap_id,word,Probability\n1,a,0.5\n1,b,0.5\n", (0.5, 0.5)),
+        ("row id,token,log_prob\n1,a,-1.5\n1,b,-0.5\n", (-1.5, -0.5)),
+        ("Gap ID,a,b\n1,0.25,0.75\n", (0.25, 0.75)),
     ):
         (tmp_path / "out.csv").write_text(text)
         assert [row.values for row in read_output(tmp_path / "out.csv")] == [values]
@@ -283,10 +288,12 @@ def test_rows_are_matched_by_ids(name, tmp_path, capsys, monkeypatch):
 
 
 UNMATCHED = [
-    (["q1", "q2", "q9"], "item 3 has the id `q9`, which no answer has"),
+    (["q1", "q2", "q3", "q9"], "item 4 has the id `q9`, which no answer has"),
+    (["q1", "q2", "q9"], "item 3 has the id `q9`, which no answer has; 1 more id at fault"),
     (["q1", "q2"], "no row has the id `q3`, of answer 3"),
-    (["q1", "q2", "q1"], "item 3 has the id `q1`, which a row before it has, too"),
-    (["q1", "", "q3"], "item 2 has no id, unlike others"),
+    (["q1", "q2", "q1"], "item 3 has the id `q1`, which a row before it has, too; 1 more id at fault"),
+    (["q1", "", "q3"], "item 2 has no id, unlike others; 1 more id at fault"),
+    (["q7", "q8", "q9"], "item 1 has the id `q7`, which no answer has; 5 more ids at fault"),
 ]
 
 
