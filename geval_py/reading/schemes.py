@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from geval_py.errors import SchemeError
@@ -27,6 +26,7 @@ _TEXT_FLAGS = frozenset("lucSmts")
 _SELECTING_FLAGS = frozenset("fp")
 _PERCENTAGE = r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _ARGUMENT = r"f<in<[^>]*>:[^>]*>|<[^>]*>"
+_ALTERNATIVE = rf"(?:^|,)((?:{_ARGUMENT}|[^,])*)"
 _PRODUCT = rf"{_ARGUMENT}|\{{((?:{_ARGUMENT}|[^{{}}<>])*)\}}"
 
 
@@ -113,11 +113,8 @@ def multiply_out(text: str) -> list[str]:
     products = [""]
     position = 0
     for match in re.finditer(_PRODUCT, text):
-        alternatives, inside = [match.group()], match.group(1)
-        if inside is not None:  # split it at the commas outside of <...>
-            commas = [comma.start() for comma in re.finditer(f"{_ARGUMENT}|(,)", inside) if comma.group(1)]
-            bounds = pairwise([-1, *commas, len(inside)])
-            alternatives = [inside[before + 1 : end] for before, end in bounds]
+        inside = match[1]
+        alternatives = [match[0]] if inside is None else re.findall(_ALTERNATIVE, inside)
         between = text[position : match.start()]
         if len(products) * len(alternatives) > MAX_PRODUCTS:
             message = f"More than {MAX_PRODUCTS} metrics in one definition: {visible(shorten(text))}"
