@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from io import BufferedIOBase
 from typing import IO, Protocol
@@ -198,28 +198,18 @@ def write_files(folder: str, files: Files) -> None:
     existing = [path for path in paths if os.path.lexists(path)]
     if existing:
         raise ExistingFileError(path=existing[0], others=tuple(existing[1:]))
-    made: list[str] = []
-
-    def make(above: str) -> None:
-        if not os.path.isdir(above):
-            if not os.path.isdir(os.path.dirname(os.path.abspath(above))):
-                raise MissingFileError(what="No folder to make it in", path=os.path.dirname(above))
-            os.mkdir(above)
-            made.append(above)
-
-    with _refusing(folder, several=True):
-        try:
-            make(folder)
-            for path, content in paths.items():
-                make(os.path.dirname(path))
-                with open(path, "xb") as file:
-                    made.append(path)
-                    file.write(content)
-        except BaseException:
-            for path in reversed(made):
-                with suppress(OSError):
-                    os.rmdir(path) if os.path.isdir(path) else os.unlink(path)
-            raise
+    with _refusing(folder, several=True), ExitStack() as undo:
+        for path, content in paths.items():
+            for above in (folder, os.path.dirname(path)):
+                if not os.path.isdir(above):
+                    if not os.path.isdir(os.path.dirname(os.path.abspath(above))):
+                        raise MissingFileError(what="No folder to make it in", path=os.path.dirname(above))
+                    os.mkdir(above)
+                    undo.callback(shutil.rmtree, above, ignore_errors=True)
+            with open(path, "xb") as file:
+                undo.callback(remove_unfinished, path)
+                file.write(content)
+        undo.pop_all()
 
 
 def check_new_folder(folder: str) -> None:
