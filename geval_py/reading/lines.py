@@ -10,7 +10,7 @@ import codecs
 import io
 import os
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
@@ -45,7 +45,6 @@ class LineReader(AbstractContextManager["LineReader"]):
             self.file.max_bytes = max_bytes
         self.path, self.header = self.file.name, header
         self.has_byte_order_mark = False
-        self._skipped = b""  # a byte order mark, and a header line
         self._stream, self._stored, self.size, self.compression = self.file.open()
         try:
             self._start()
@@ -70,10 +69,10 @@ class LineReader(AbstractContextManager["LineReader"]):
             self.file.is_utf8 = False
         if line.startswith(BYTE_ORDER_MARK):
             self.has_byte_order_mark = True
-            self._skipped, line = BYTE_ORDER_MARK, line[len(BYTE_ORDER_MARK) :]
+            line = line.removeprefix(BYTE_ORDER_MARK)
         first_field = str(line.rstrip(b"\n").split(b"\t")[0], "utf-8", "replace").replace("\r", "")
         if line and first_field == self.header:
-            self._skipped, line = self._skipped + line, self._read_line()
+            line = self._read_line()
         self._first = line
 
     @property
@@ -121,12 +120,6 @@ class LineReader(AbstractContextManager["LineReader"]):
                 self.file.ends_in_newline = False
             block = bytes(whole_lines(block))
         return block
-
-    def raw(self) -> Iterator[bytes]:
-        """Yield all decompressed bytes of a file from which nothing was read yet."""
-        yield self._skipped + self._first
-        while data := self._read(self._stream.read, BLOCK_BYTES):
-            yield data
 
     def rest(self) -> bytes:
         """Return all lines that are left."""
@@ -214,15 +207,14 @@ def count_lines(file: File | str, *, header: str | None = None) -> int:
 
 def sha256_of(content: File | str) -> str:
     """Return the SHA-256, in hexadecimal, of a text, or of a file's decompressed bytes."""
-    from hashlib import sha256  # OpenSSL's, which takes long to load; most runs sign nothing
+    from hashlib import file_digest, sha256  # OpenSSL's, which takes long to load; most runs sign nothing
 
     if isinstance(content, str):
         return sha256(content.encode()).hexdigest()
-    digest = sha256()
-    with LineReader(content) as reader:
-        for data in reader.raw():
-            digest.update(data)
-        reader.check_unchanged()
+    opened = content.open()
+    with opened.stored, naming(content.name):
+        digest = file_digest(opened.stream, sha256)
+        content.check_state(opened.stored)
     return digest.hexdigest()
 
 
