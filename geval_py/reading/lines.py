@@ -10,8 +10,11 @@ import codecs
 import io
 import os
 import weakref
+from array import array
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from geval_py.errors import LineCountError, TooLargeError, UnsupportedEncodingError
@@ -97,7 +100,7 @@ class LineReader(AbstractContextManager["LineReader"]):
             view = memoryview(self._stored.getvalue())
             return lambda size, offset: view[offset : offset + size]
         descriptor = self._stored.fileno()
-        return (lambda size, offset: os.pread(descriptor, size, offset)) if hasattr(os, "pread") else None
+        return partial(os.pread, descriptor) if hasattr(os, "pread") else None
 
     def check_unchanged(self) -> None:
         """Raise UnreadableFileError if the file was changed since it was opened."""
@@ -140,21 +143,15 @@ class LineReader(AbstractContextManager["LineReader"]):
 
 def end_of_lines(data: Bytes, start: int, lines: int) -> tuple[int, int]:
     """Return where the next ``lines`` lines end, or the data, and how many lines there are."""
-    data = bytes(data)
-    low, left, step = start, lines, 64 * lines
-    while (count := data.count(b"\n", low, low + step)) < left:  # in steps, since there may be many more lines
-        low, left = min(low + step, len(data)), left - count
-        if low == len(data):
-            return low, lines - left
-    high = min(low + step, len(data))
-    while high - low > 1:  # the last of the lines ends after low, and not after high
-        middle = (low + high) // 2
-        before = data.count(b"\n", low, middle)
-        if before >= left:
-            high = middle
-        else:
-            low, left = middle, left - before
-    return high, lines
+    data, end, left = bytes(data), start, lines
+    while left:
+        # Each line has a byte or more: here, or at the next line end, are not more lines than are left.
+        stop = data.find(b"\n", end + left - 1) + 1 or len(data)
+        count = data.count(b"\n", end, stop)
+        if not count:
+            break
+        end, left = stop, left - count
+    return end, lines - left
 
 
 def whole_lines(data: Bytes) -> Bytes:
@@ -188,17 +185,16 @@ def first_name(header: Sequence[str]) -> str | None:
     return next(iter(header), None)
 
 
-def read_lines(file: File | str, *, header: str | None = None, max_bytes: int | None = None) -> Generator[str]:
+def read_lines(file: File | str, *, header: str | None = None) -> Generator[str]:
     """Yield the decoded lines of a file."""
-    with LineReader(file, header=header, max_bytes=max_bytes) as reader:
+    with LineReader(file, header=header) as reader:
         while block := reader.block(READ_AHEAD_BYTES):
             yield from decode_lines(block)
         reader.check_unchanged()
 
 
-def count_lines(file: File | str, *, header: str | None = None) -> int:
+def count_lines(file: File, *, header: str | None = None) -> int:
     """Count the lines of a file, once."""
-    file = file if isinstance(file, File) else File(file)
     if file.lines is None:
         with LineReader(file, header=header) as reader:
             file.lines = sum(block.count(b"\n") for block in iter(reader.block, b""))
@@ -265,19 +261,13 @@ class LinesByPlace:
     """The decoded lines of a file by their places, from 0; of a large file only where they end is held in memory."""
 
     def __init__(self, file: File | str, header: str | None = None) -> None:
-        import numpy as np
-
         reader = LineReader(file, header=header)
         if reader.read_at is None:  # it is compressed, and too large for the memory
             with reader:
                 reader = LineReader(File.of_pieces(reader.path, iter(reader.block, b"")))
-        offset = reader.offset
-        ends = [np.array([offset], np.int64)]
-        while block := reader.block():
-            ends.append(np.flatnonzero(np.frombuffer(block, np.uint8) == LF) + (offset + 1))
-            offset += len(block)
+        lengths = (len(line) for block in iter(reader.block, b"") for line in io.BytesIO(block))
+        self._ends = array("q", accumulate(lengths, initial=reader.offset))
         self._read_at: Any = reader.read_at
-        self._ends = np.concatenate(ends)
         weakref.finalize(self, reader.__exit__)  # which has the file open
 
     def __len__(self) -> int:
