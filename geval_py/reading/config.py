@@ -419,11 +419,12 @@ class Settings(OptionValues):
         if self.mode in WITHOUT_FORMAT and self.format != "text":
             raise UsageError(message=f"{modes[0]} has no {self.format} format; leave --format out")
         check_latex_options(self.format, self.caption, self.label)
-        if self.plot_graph is not None and not self.plot_graph.endswith(".svg"):
-            path = named(self.plot_graph)
-            raise UsageError(message=f"--plot-graph draws SVG: name a file that ends in .svg, not {path}")
-        if self.plot_graph is not None and self.challenges:
-            raise UsageError(message="--plot-graph is of one challenge: leave --challenge out")
+        if self.plot_graph is not None:
+            if not self.plot_graph.endswith(".svg"):
+                path = named(self.plot_graph)
+                raise UsageError(message=f"--plot-graph draws SVG: name a file that ends in .svg, not {path}")
+            if self.challenges:
+                raise UsageError(message="--plot-graph is of one challenge: leave --challenge out")
         if self.no_documents and self.documents is not None:
             raise UsageError(message="--documents and --no-documents are opposites: take one")
         if self.mark_worst_features and self.show_preprocessed:
@@ -461,15 +462,11 @@ _SUBMITS = (
     "  geval submit FILE --board URL sends an output to the server of a board, with the token in GEVAL_BOARD_TOKEN;\n"
     "  for Gonito, commit the output and run git push"
 )
-NOT_AVAILABLE = {
-    SUBMIT: _SUBMITS.format(SUBMIT),
-    "--train": _NO_ENSEMBLES.format("--train"),
-    "--infer": _NO_ENSEMBLES.format("--infer"),
-}
+NOT_AVAILABLE = dict.fromkeys(("--train", "--infer"), _NO_ENSEMBLES) | dict.fromkeys((SUBMIT, *IGNORED), _SUBMITS)
 OPTIONS: dict[str, Option] = {  # by their fields
     **{name: one for kind in (Task, Settings) for name, one in vars(kind).items() if isinstance(one, Option)},
+    **{name: Option((name,), read=str) for name in NOT_AVAILABLE},
     SUBMIT: Option(("-S", SUBMIT)),
-    **{name: Option((name,), read=str) for name in ("--train", "--infer", *IGNORED)},
 }
 MODES = tuple(field for field, option in OPTIONS.items() if option.mode)
 WITHOUT_FORMAT = ("oracle_item_based", "just_tokenize", *AUTHORING)
@@ -509,10 +506,10 @@ class Parser(argparse.ArgumentParser):
 class _Once(argparse.Action):
     """Store a value, and refuse a second one."""
 
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
         first = getattr(namespace, self.dest, None)
         if first is not None:
-            parser.error(f"argument {'/'.join(self.option_strings)}: given twice: {first} and {value}; give one")
+            raise argparse.ArgumentError(self, f"given twice: {first} and {value}; give one")
         setattr(namespace, self.dest, value)
 
 
@@ -581,12 +578,10 @@ def parse_words(
             kind = "option" if word.startswith("-") else "argument"
             advice = advice_on(word, values) or "geval --help shows the options"
             raise UsageError(message=f"Invalid {kind} `{visible(word)}'\n  {advice}")
-    for name, message in NOT_AVAILABLE.items():
-        if name in values:
-            raise UsageError(message=message)
     ignored = tuple(name for name in IGNORED if name in values)
-    if ignored and not in_config:
-        raise UsageError(message=_SUBMITS.format(next(name for name in values if name in IGNORED)))
+    for name, message in NOT_AVAILABLE.items():
+        if name in values and not (in_config and name in ignored):
+            raise UsageError(message=message.format(name))
     return values | {"ignored": ignored} if ignored else values, strays
 
 
@@ -610,10 +605,8 @@ def config_values(directory: str) -> dict[str, Any]:
         checked_schemes((*values.get("metrics", ()), *values.get("alt_metrics", ())))
         if values.pop("plot_graph", None) is not None:  # the config.txt of a stranger shall write no files
             values["ignored"] = ("--plot-graph", *values.get("ignored", ()))
-        if values.keys() & SHOW_AND_EXIT:
-            raise UsageError(message="an option that shows something and exits has no place in config.txt")
         for field in OPTIONS:
-            if field in (*AUTHORING, *OF_COMMAND_LINE) and field in values:
+            if field in (*AUTHORING, *OF_COMMAND_LINE, *SHOW_AND_EXIT) and field in values:
                 raise UsageError(message=f"{OPTIONS[field].long_name} has no place in config.txt")
         fields_of(Settings, values)
     except UsageError as error:

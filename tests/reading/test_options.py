@@ -402,12 +402,12 @@ BROKEN_CONFIGS = {
      "Unknown or broken metric flags: s<a><\\n>\n  there is a line end in s<a><\\n>; lines have none"),
     "init": ("--init", "--init has no place in config.txt"),
     "validate": ("-m LogLossHashed --validate", "--validate has no place in config.txt"),
-    "not available, and ignored": ("--token x --submit", NOT_AVAILABLE[SUBMIT]),
+    "not available, and ignored": ("--token x --submit", NOT_AVAILABLE[SUBMIT].format(SUBMIT)),
     "an ignored option without its value": ("--token", f"argument --token: expected one argument{SEE_HELP}"),
     "no resample": ("--bootstrap 0", "the number of bootstrap samples is at least 1"),
-    "help": ("--help", "an option that shows something and exits has no place in config.txt"),
-    "version": ("-v", "an option that shows something and exits has no place in config.txt"),
-    "list of metrics": ("--list-metrics", "an option that shows something and exits has no place in config.txt"),
+    "help": ("--help", "--help has no place in config.txt"),
+    "version": ("-v", "--version has no place in config.txt"),
+    "list of metrics": ("--list-metrics", "--list-metrics has no place in config.txt"),
 }  # fmt: skip
 
 
@@ -471,7 +471,7 @@ def test_help():
 def test_every_field_but_two_is_an_option():
     assert SHOWN.keys() == {*Task.defaults, *Settings.defaults} - {"needs_items", "ignored"}
     assert not Task.defaults.keys() & Settings.defaults
-    assert OPTIONS.keys() - SHOWN.keys() == {*NOT_AVAILABLE, *IGNORED}
+    assert OPTIONS.keys() - SHOWN.keys() == {*NOT_AVAILABLE}
     assert all(option.group for option in SHOWN.values())
     names = [name for option in OPTIONS.values() for name in option.names]
     assert len(set(names)) == len(names)
