@@ -42,7 +42,6 @@ SIGNATURES = {
     "reading.wordprobs.WordProbs.normalised": "(self)",
     "reading.wordprobs.WordProbs.buckets": "(self, bits=10, line=1)",
     "Challenge.open": "(path)",
-    "Challenge.split": "(self, test_name, out=None)",
     "reading.challenge.DataSet.items": "(self, *, unescape=False)",
     "reading.challenge.DataSet.to_frame": "(self, *, unescape=False)",
     "NgramModel.train": "(texts, order=5, *, prune=(), vocabulary=None, discount_fallback=False, interpolate_unigrams=True, vocab_pad=0, exact_discounts=False, skip_symbols=False, counts=None, sentence_marks=True)",
@@ -60,7 +59,7 @@ SIGNATURES = {
     "modelling.ngram_model.LanguageModel.surprisals": "(self, words)",
 }
 MEMBERS = {
-    "Challenge": {"__getitem__", "__iter__", "open", "schemes", "split", "split_names", "title"},
+    "Challenge": {"__getitem__", "__iter__", "open", "schemes", "title"},
     "reading.challenge.DataSet": {"__iter__", "__len__", "items", "outputs", "to_frame"},
     "Evaluation": {
         "calibration", "errors", "interval", "line_losses", "line_scores", "lines", "luck", "read_items", "score",

@@ -154,17 +154,13 @@ class Challenge:
         )
         return next(heads, "") or os.path.basename(files.absolute(self.path))
 
-    @property
-    def split_names(self) -> tuple[str, ...]:
-        """The names of the sets (train, dev-0, test-A …) in natural order; raises UnreadableFileError."""
-        return tuple(splits.sets_in(self.path))
-
     def __repr__(self) -> str:
         metrics = ", ".join(scheme.text for scheme in self.schemes()) or "no metric"
-        return f"<Challenge {visible(self.path)}: {visible(', '.join(self.split_names))}; {visible(metrics)}>"
+        return f"<Challenge {visible(self.path)}: {visible(', '.join(self))}; {visible(metrics)}>"
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.split_names)
+        """Yield the names of the sets (train, dev-0, test-A …) in natural order; raises UnreadableFileError."""
+        return iter(splits.sets_in(self.path))
 
     def __getitem__(self, name: str) -> DataSet:
         """Return a set, with or without outputs: train, dev-0, test-A …, or another sub-directory.
@@ -174,7 +170,7 @@ class Challenge:
         task = self.task
         folder = os.path.join(task.directory, name)
         if name not in files.names_in(task.directory, "directory"):
-            sets = self.split_names
+            sets = list(self)
             hint = suggestion(name, sets) + (f"there are {visible(', '.join(sets))}" if sets else "it has no sets")
             raise MissingFileError(what="No such set in the challenge", path=folder, hint=hint)
         input_path = files.find_file(os.path.join(folder, task.input_file or splits.INPUT_FILE))
@@ -191,10 +187,3 @@ class Challenge:
     def schemes(self) -> list[EvaluationScheme]:
         """Return the challenge's metrics, the main one first."""
         return self.task.schemes()
-
-    def split(self, test_name: str, out: str | None = None) -> splits.Split:
-        """Find the files of a test set; ``out`` names the output, by default out.tsv and all ``out-*.tsv``.
-
-        Raises MissingFileError, AmbiguousFileError.
-        """
-        return splits.locate(self.task.replace(test_name=test_name, out_files=() if out is None else (out,)))

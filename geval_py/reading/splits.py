@@ -30,7 +30,15 @@ from geval_py.reading.files import (
     names_in,
 )
 from geval_py.reading.lines import first_name, read_lines
-from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, by_accepted_names, find_outputs, output_at
+from geval_py.reading.outputs import (
+    OUTPUT_FILE,
+    Output,
+    advice_on_names,
+    by_accepted_names,
+    find_output,
+    find_outputs,
+    output_at,
+)
 from geval_py.text import named, natural_order, some_of, suggestion, visible
 
 EXPECTED_FILE, INPUT_FILE = "expected.tsv", "in.tsv"
@@ -196,14 +204,12 @@ def outputs_named(folder: str, name: str) -> tuple[Output, ...]:
     for place in dict.fromkeys((folder, "")):
         if paths := sorted(matching_files(place, name), key=natural_order):
             return tuple(map(output_at, paths))
-    accepted = by_accepted_names([output.name for output in outputs], outputs)
-    places = accepted.get(name, [])  # a short name, such as bigram for out-model=bigram.tsv
-    if len(places) > 1:
-        several = some_of(outputs[n].name for n in places)
-        raise UsageError(message=f"`{visible(name)}` names {len(places)} outputs\n  {several}")
-    if not places:
+    names = [output.name for output in outputs]
+    accepted = by_accepted_names(names, outputs)
+    if name not in accepted:
         raise _missing_file(RESULTS, folder, name, accepted)
-    return (outputs[places[0]],)
+    # A short name, such as bigram for out-model=bigram.tsv
+    return (outputs[find_output(name, names, outputs, "of the test set")],)
 
 
 def _checked(split: Split, task: Task) -> Split:

@@ -369,15 +369,13 @@ def test_a_challenge(here):
     challenge = Challenge.open(here)
     assert challenge.path == str(here)
     assert [scheme.metric for scheme in challenge.schemes()] == ["PerplexityHashed", "LogLossHashed"]
-    assert challenge.split_names == ("dev-0", "test-A", "train")
-    split = challenge.split("dev-0")
-    assert (split.name, split.in_header) == ("dev-0", ("FileId", "LeftContext"))
-    assert [(output.path, output.name) for output in split.outputs] == [(f"{here}/dev-0/out.tsv", "out.tsv")]
+    assert list(challenge) == ["dev-0", "test-A", "train"]
+    assert challenge["dev-0"].in_header == ("FileId", "LeftContext")
+    assert [(output.path, output.name) for output in challenge["dev-0"].outputs] == [
+        (f"{here}/dev-0/out.tsv", "out.tsv")
+    ]
     write(here / "dev-0", "out-a=1.tsv")
-    assert len(challenge.split("dev-0").outputs) == 2
-    assert [output.name for output in challenge.split("dev-0", out="out-a=1.tsv").outputs] == ["out-a=1.tsv"]
-    with pytest.raises(MissingFileError):
-        challenge.split("dev-1")
+    assert [output.name for output in challenge["dev-0"].outputs] == ["out-a=1.tsv", "out.tsv"]
 
 
 def test_a_challenge_that_is_not_there_or_has_a_broken_config(here):
@@ -390,11 +388,11 @@ def test_a_challenge_that_is_not_there_or_has_a_broken_config(here):
     assert str(caught.value) == "Invalid option `--metrics'\n  did you mean --metric?\n  in `./config.txt`"
 
 
-def test_split_names_are_folders_in_natural_order(here):
+def test_sets_are_folders_in_natural_order(here):
     for name in ("dev-10", "dev-2", "test-B", "scripts", "retest", "latest"):
         (here / name).mkdir()
     write(here, "test-C", "dev.txt")
-    assert Challenge.open(here).split_names == ("dev-0", "dev-2", "dev-10", "test-A", "test-B", "train")
+    assert list(Challenge.open(here)) == ["dev-0", "dev-2", "dev-10", "test-A", "test-B", "train"]
 
 
 READMES = {
@@ -480,7 +478,7 @@ def test_a_name_that_several_outputs_have(outputs):
     write(outputs / "dev-0", "out-a=b,c=b.tsv", "out-z=b,y=1.tsv")
     with pytest.raises(UsageError) as caught:
         locate(dev0(out_files=("b",)))
-    assert str(caught.value) == "`b` names 2 outputs\n  out-a=b,c=b.tsv, out-z=b,y=1.tsv"
+    assert str(caught.value) == "`b` names 2 of the outputs of the test set\n  out-a=b,c=b.tsv, out-z=b,y=1.tsv"
     write(outputs / "dev-0", "out-z=b.tsv")
     assert [output.name for output in locate(dev0(out_files=("b",))).outputs] == ["out-z=b.tsv"]
 

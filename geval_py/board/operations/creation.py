@@ -90,7 +90,7 @@ def _tests(challenge: Challenge, answers: str) -> str:
         number = count_lines(splits.answers_at(answers_in(answers, name) or ""))
         step = next(step for limit, step in STEPS if number < limit)
         lines.append(f"  {scalar(name)}: {{disclosed: 2, ladder: true, step: {step}}}")
-    public = [name for name in challenge.split_names if name not in hidden and answers_in(challenge.path, name)]
+    public = [name for name in challenge if name not in hidden and answers_in(challenge.path, name)]
     public = [name for name in public if not name.startswith(splits.TRAINING_SET)]
     return "\n".join(lines + [f"  {scalar(name)}: {{visible: true, disclosed: 4}}" for name in public])
 
