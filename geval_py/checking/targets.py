@@ -22,8 +22,7 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading import compression, config, files, wordprobs
-from geval_py.reading.files import File
-from geval_py.reading.formats import ANSWERS_ALONE
+from geval_py.reading.files import ANSWERS_ALONE, File
 from geval_py.reading.lines import LineReader, decode_lines, first_name
 from geval_py.reading.outputs import OUTPUT_FILE, Output, advice_on_names, find_outputs
 from geval_py.reading.preparation import Preparation

@@ -28,7 +28,7 @@ from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_o
 from geval_py.explaining.significance import NORMAL, dot, mean_of, sum_of
 from geval_py.explaining.statistics import spread_of_mean, sums_by
 from geval_py.reading import config
-from geval_py.reading.formats import ANSWERS_ALONE
+from geval_py.reading.files import ANSWERS_ALONE
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel.profile import bin_of
 from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers, exp

@@ -9,24 +9,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from geval_py.reading import rows
-from geval_py.reading.rows import ID, KEYS, PROBABILITIES, WORDS, Row, id_of, quoted
+from geval_py.reading.files import File
+from geval_py.reading.rows import ID, KEYS, PROBABILITIES, WORDS, Row, id_text, quoted
 from geval_py.text import some_of
 
 DEFAULT_COLUMNS = ("expected", "answer")
 
 
-def read_answers(path: str, _notes: list[str], max_bytes: int | None = None) -> rows.Rows:
+def read_answers(file: File) -> rows.Rows:
     """Yield the ids and answers of JSON lines.
 
-    Raises UnreadableFileError, and TooLargeError for a file that unpacks to more than ``max_bytes``.
+    Raises UnreadableFileError, and TooLargeError.
     """
     column = None
-    for row, values in rows.json_rows(path, max_bytes):
+    for row, values in rows.json_rows(file):
         if column is None:
             column = _column(row, values)
         if column and column not in values:
             raise row.error(f"it has no {quoted(column)}, the column of the answers in the first row")
-        yield id_of(values), _answer(row, column, values[column]) if column else rows.line_of(row, values)
+        yield id_text(values.get(ID)), _answer(row, column, values[column]) if column else rows.line_of(row, values)
 
 
 def _column(row: Row, values: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from typing import IO, Literal, TypeAlias, cast
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from typing import IO, Literal, TypeAlias
 
 from geval_py.errors import AmbiguousFileError, TooLargeError, UnreadableFileError, UnsupportedEncodingError
 from geval_py.reading import remote
@@ -26,6 +26,7 @@ Convert: TypeAlias = "Callable[[File], Iterator[bytes]]"  # yields the lines, se
 FileState: TypeAlias = tuple[int, int, int, int]  # device, inode, size in bytes, and modification time in ns
 
 STANDARD_INPUT = "-"
+ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
 JSON_ENDINGS, PARQUET_ENDINGS = (".jsonl", ".ndjson", ".json"), (".parquet", ".pq")
 FORMAT_ENDINGS = (  # of outputs; an ending that ends in another one stands before it
     ".predictions.json",
@@ -54,7 +55,7 @@ class File:
         self.max_bytes: int | None = None  # that it may unpack to
         self.notes: list[str] = []
         self.ids: list[str] = []
-        self.lists_answers_alone = False  # each row has one candidate, the answer, as harnesses log it
+        self.lists_answers_alone = False  # see ANSWERS_ALONE
         self.keep = False
         self.is_utf8 = True  # as far as the first bytes show
         self.ends_in_newline = True
@@ -107,30 +108,29 @@ class File:
         Raises UnreadableFileError, also if the file is not as it was when it was opened first, TooLargeError,
         CorruptFileError, and UnsupportedEncodingError for another content than lines.
         """
-        source, stored = self.admitted(), None
-        try:
+        opened = self._opened()
+        if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
+            return opened
+        with opened.stored, naming(self.name):
+            data = opened.stream.read(MAX_KEPT_BYTES + 1)
+            self.check_state(opened.stored)
+        self.keep = self._is_plain = len(data) <= MAX_KEPT_BYTES
+        if self.keep:
+            self._data = data
+        return self._opened()
+
+    def _opened(self) -> Opened:
+        source = self.admitted()
+        with naming(self.name), ExitStack() as on_error:
             stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
+            on_error.enter_context(stored)
             self.check_state(stored)
             opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
             if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
                 what = "Line 1: Unexpected data in"
                 raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
-            if not self.keep or self._is_plain or opened.size > MAX_KEPT_BYTES:
-                return opened
-            data = opened.stream.read(MAX_KEPT_BYTES + 1)
-            if len(data) > MAX_KEPT_BYTES:
-                return unpacked(stored, self.name, self.max_bytes)
-            self.check_state(stored)
-            stored.close()
-        except BaseException as error:
-            if stored is not None:
-                stored.close()
-            if isinstance(error, OSError | ValueError):
-                raise unreadable(self.name, error) from error
-            raise
-        self._data, self._is_plain = data, True
-        stored = io.BytesIO(data)
-        return Opened(io.BufferedReader(cast(io.RawIOBase, stored)), stored, len(data), None)
+            on_error.pop_all()
+            return opened
 
     def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
         """Raise UnreadableFileError if the file is not as it was when it was opened first."""
@@ -275,17 +275,13 @@ def find_file(path: str) -> str | None:
 
 def twins_note(path: str) -> str | None:
     """Return a note on a file beside others that differ in their compression alone; None without others."""
-    if not is_path(path):
-        return None
     name = name_of(path)
-    others = [
-        other for other in (name, *(name + e for e in COMPRESSED_ENDINGS)) if other != path and os.path.isfile(other)
-    ]
-    if not others or not os.path.isfile(path):
+    twins = [twin for twin in (name, *(name + ending for ending in COMPRESSED_ENDINGS)) if os.path.isfile(twin)]
+    if not is_path(path) or path not in twins or len(twins) < 2:
         return None
-    newest = _newest((path, *others))
+    newest = _newest(twins)
     age = f"; {named(os.path.basename(newest))} is newer" if newest != path else ""
-    beside = " or ".join(named(os.path.basename(other)) for other in others)
+    beside = " or ".join(named(os.path.basename(twin)) for twin in twins if twin != path)
     return f"{named(path)} is read, and not {beside} beside it{age}"
 
 

@@ -22,7 +22,6 @@ from geval_py.reading.compression import compression_by_ending
 from geval_py.reading.files import File, naming
 from geval_py.reading.lines import DEFAULT_MAX_BYTES
 from geval_py.reading.rows import ID, KEYS, LOGARITHMS, PROBABILITIES, UNITS, WORDS, Rows
-from geval_py.reading.tool_files import ANSWERS_ALONE
 from geval_py.text import some_of
 from geval_py.version import installs
 
@@ -46,23 +45,24 @@ def import_pyarrow() -> Any:
 
 
 @contextmanager
-def pyarrow_errors(path: str, fault: str = "not well-formed Parquet") -> Iterator[None]:
+def pyarrow_errors(path: str) -> Iterator[None]:
     """Turn pyarrow's errors into an UnreadableFileError."""
     pa = import_pyarrow()
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).split("\n", 1)[0]
-        raise UnreadableFileError(path=path, reason=f"it is {fault}: {reason}") from error
+        raise UnreadableFileError(path=path, reason=f"it is not well-formed Parquet: {reason}") from error
 
 
-def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
+def read_parquet(file: File) -> Rows:
     """Yield the ids and lines of an output; rows without ids are joined, a batch of them at a time.
 
     Raises UnreadableFileError, with the row and column; MissingPackageError without pyarrow; and TooLargeError for a
-    file that unpacks to more than ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if that is
-    more.
+    file that unpacks to more than its ``max_bytes``, by default DEFAULT_MAX_BYTES, or MAX_RATIO times its size if
+    that is more.
     """
+    path, max_bytes = file.name, file.max_bytes
     import_pyarrow()
     with naming(path):
         if compression_by_ending(path) is not None:
@@ -73,20 +73,24 @@ def read_parquet(path: str, notes: list[str], max_bytes: int | None = None) -> R
         with pyarrow_errors(path):
             from pyarrow.parquet import ParquetFile
 
-            limits = {"thrift_string_size_limit": MAX_FOOTER_TEXT, "thrift_container_size_limit": MAX_FOOTER_LIST}
-            file = ParquetFile(raw, buffer_size=BUFFER_BYTES, **limits)
+            parquet = ParquetFile(
+                raw,
+                buffer_size=BUFFER_BYTES,
+                thrift_string_size_limit=MAX_FOOTER_TEXT,
+                thrift_container_size_limit=MAX_FOOTER_LIST,
+            )
         with naming(path):
-            names = _columns_of(file.schema_arrow)
+            names = _columns_of(parquet.schema_arrow)
         file_size = raw.seek(0, io.SEEK_END)
         if max_bytes is None:
             max_bytes = max(DEFAULT_MAX_BYTES, MAX_RATIO * file_size)
         number = 1
-        for batch in _batches(path, file, names, file_size, max_bytes):
+        for batch in _batches(path, parquet, names, file_size, max_bytes):
             ids = batch.column(ID).to_pylist() if ID in names else None
             batch = batch.select([name for name in batch.schema.names if name != ID])
             with pyarrow_errors(path):
                 joined = _joined_rows(batch)
-            lines = lines_of_batch(path, batch, number, notes) if joined is None else joined
+            lines = lines_of_batch(file, batch, number) if joined is None else joined
             if ids is None:
                 yield "", "\n".join(lines)
             else:
@@ -172,10 +176,10 @@ def _joined_rows(batch: Any) -> list[str] | None:
     return list(lines.to_pylist())
 
 
-def lines_of_batch(path: str, batch: Any, first: int, notes: list[str]) -> Iterator[str]:
+def lines_of_batch(file: File, batch: Any, first: int) -> Iterator[str]:
     """Yield the lines of a batch, whose first row has a number; raises as :func:`read_parquet`."""
-    for number, values in enumerate(_python_rows(path, batch), first):
-        row = rows.Row(path, number)
+    for number, values in enumerate(_python_rows(file.name, batch), first):
+        row = rows.Row(file.name, number)
         if DOC in values:
             choices: Any = (values[DOC] or {}).get(CHOICES)
             logarithms: Any = (values[RESPONSE] or {}).get(LOGARITHMS)
@@ -183,7 +187,7 @@ def lines_of_batch(path: str, batch: Any, first: int, notes: list[str]) -> Itera
                 if not isinstance(value, list):
                     raise row.error("lighteval's details of a multiple-choice task have a list there", key)
             if number == 1 and len(choices) == 1:
-                notes.append(ANSWERS_ALONE)
+                file.lists_answers_alone = True
             words = rows.words_of_choices(row, f"{DOC}.{CHOICES}", choices)
             values = {WORDS: words, LOGARITHMS: logarithms}
         for name, value in values.items():

@@ -12,12 +12,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 from geval_py.errors import UnreadableFileError
-from geval_py.reading.files import name_of
-from geval_py.reading.lines import LineReader, decode_lines
+from geval_py.reading.files import File, name_of
+from geval_py.reading.lines import BLOCK_BYTES, LineReader, decode_lines
 from geval_py.reading.wordprobs import NUMBER, are_probabilities
 from geval_py.tables.numbers import counted
 from geval_py.text import shorten, some_of, visible
@@ -97,7 +97,10 @@ def line_of_entries(row: Row, words: Sequence[Any], numbers: Sequence[Any], unit
     if not words:
         raise row.error("no words; a row without a guess has the empty word alone")
     for place, word in enumerate(words, 1):
-        if (fault := word_fault(word)) is not None:
+        if not isinstance(word, str):
+            raise row.error(f"a word is a string, not {kind_of(word)}", f"word {place}")
+        space = f"{quoted(word)} has a space in it, which would split the line" if " " in word else None
+        if (fault := space or text_fault(word)) is not None:
             raise row.error(fault, f"word {place}")
     values = [
         value if type(value) is float and math.isfinite(value) else finite_number(value, row, quoted(word))
@@ -111,15 +114,6 @@ def line_of_entries(row: Row, words: Sequence[Any], numbers: Sequence[Any], unit
                 raise row.error(f"{value!r} is not a probability, from 0 to 1", quoted(word))
         raise row.error("every probability is 0", unit)
     return " ".join([f"{word}:{value!r}" for word, value in zip(words, values, strict=True)])
-
-
-def word_fault(word: Any) -> str | None:
-    """Return why a line cannot hold a word; None if it can."""
-    if not isinstance(word, str):
-        return f"a word is a string, not {kind_of(word)}"
-    if " " in word:
-        return f"{quoted(word)} has a space in it, which would split the line"
-    return text_fault(word)
 
 
 def text_fault(text: str) -> str | None:
@@ -162,11 +156,6 @@ def finite_number(value: Any, row: Row, key: str) -> float:
     return number
 
 
-def id_of(values: Mapping[str, Any]) -> str:
-    """Return the id of a row, a text or a whole number, as text; "" if it has none."""
-    return id_text(values.get(ID))
-
-
 def id_text(identity: object) -> str:
     """Return an id, a text or a whole number, as text; "" for anything else."""
     return str(identity) if type(identity) in (int, str) else ""
@@ -186,48 +175,38 @@ def quoted(word: object) -> str:
 # JSON lines
 
 
-def json_rows(
-    path: str,
-    max_bytes: int | None = None,
-    kinds: tuple[type, ...] = (dict,),
-    **hooks: Any,
-) -> Iterator[tuple[Row, Any]]:
+def json_rows(file: File, kinds: tuple[type, ...] = (dict,), **hooks: Any) -> Iterator[tuple[Row, Any]]:
     """Yield the objects of JSON lines or, of a file that ends in .json, those of a list, or the only one.
 
     Raises UnreadableFileError for anything else, also for equal keys of a map. ``hooks`` are arguments of
     json.JSONDecoder; the objects are of some ``kinds``.
     """
     decoder = json.JSONDecoder(object_pairs_hook=map_of, **hooks)
-    for row, value in _json_values(path, max_bytes, decoder):
+    for row, value in _json_values(file, decoder):
         if not isinstance(value, kinds):
             raise row.error(f"a map of keys is wanted, not {kind_of(value)}")
         yield row, value
 
 
-def _json_values(path: str, max_bytes: int | None, decoder: json.JSONDecoder) -> Iterator[tuple[Row, Any]]:
-    lines = _texts(path, max_bytes)
-    if name_of(path).endswith(".json"):
-        texts: list[tuple[Row, str]] = []
-        size = 0
-        while size <= MAX_ROW_BYTES and (line := next(lines, None)):
-            texts.append(line)
-            size += len(line[1])
-        lines = chain(texts, lines)
-        document = "\n".join([text for _, text in texts]).strip()
-        if document and size <= MAX_ROW_BYTES:
-            value, end = _decoded(Row(path, 1), document, decoder.raw_decode)
+def _json_values(file: File, decoder: json.JSONDecoder) -> Iterator[tuple[Row, Any]]:
+    is_json = name_of(file.name).endswith(".json")
+    for first, lines in _blocks(file, MAX_ROW_BYTES if is_json else BLOCK_BYTES):
+        document = "\n".join(lines).strip() if is_json and first == 1 else ""
+        if document:
+            value, end = _decoded(Row(file.name, 1), document, decoder.raw_decode)
             if end == len(document):  # otherwise they are JSON lines
                 values = value if isinstance(value, list) else [value]
                 if any(isinstance(one, dict) and TOKEN in one for one in values):
                     values = [value]  # what transformers' pipeline "fill-mask" returns for one gap
-                yield from ((Row(path, n), one) for n, one in enumerate(values, 1))
+                yield from ((Row(file.name, n), one) for n, one in enumerate(values, 1))
                 return
-    for row, text in lines:
-        if not text.strip():
-            raise row.error("the line is empty")
-        if len(text) > MAX_ROW_BYTES:
-            raise row.error(f"it has more than {MAX_ROW_BYTES} characters")
-        yield row, _decoded(row, text, decoder.decode)
+        for number, text in enumerate(lines, first):
+            row = Row(file.name, number)
+            if not text.strip():
+                raise row.error("the line is empty")
+            if len(text) > MAX_ROW_BYTES:
+                raise row.error(f"it has more than {MAX_ROW_BYTES} characters")
+            yield row, _decoded(row, text, decoder.decode)
 
 
 def _decoded(row: Row, text: str, decode: Callable[[str], Any]) -> Any:
@@ -244,34 +223,34 @@ def _decoded(row: Row, text: str, decode: Callable[[str], Any]) -> Any:
         raise row.error("a number has too many digits" if is_long else str(error)) from None
 
 
-def _texts(path: str, max_bytes: int | None) -> Iterator[tuple[Row, str]]:
-    """Yield decoded lines; raises UnreadableFileError for one that is not in UTF-8."""
-    number = 0
-    with LineReader(path, max_bytes=max_bytes) as reader:
-        while block := reader.block():
+def _blocks(file: File, size: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield decoded lines in blocks, each with the number of the first; raises UnreadableFileError."""
+    first = 1
+    with LineReader(file.name, max_bytes=file.max_bytes) as reader:
+        while block := reader.block(size):
             try:
                 str(block, "utf-8")
             except UnicodeDecodeError as error:
-                row = Row(path, number + 1 + block.count(b"\n", 0, error.start))
+                row = Row(file.name, first + block.count(b"\n", 0, error.start))
                 raise row.error("it is not in UTF-8") from None
-            for text in decode_lines(block):
-                number += 1
-                yield Row(path, number), text
+            lines = decode_lines(block)
+            yield first, lines
+            first += len(lines)
 
 
 def map_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a map of JSON (an ``object_pairs_hook``); raises ValueError if two keys are equal."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        times = Counter(key for key, _ in pairs)
-        raise ValueError(f"the key {quoted(next(key for key in times if times[key] > 1))} occurs twice")
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {quoted(key)} occurs twice")
     return values
 
 
 # CSV of class probabilities
 
 
-def read_csv(path: str, _notes: list[str], max_bytes: int | None = None) -> Rows:
+def read_csv(file: File) -> Rows:
     """Yield the ids and lines of a CSV with a header: ``id,label,p``, or a column for each label.
 
     With ``id,label,p``, or ``id,label,logprob``, or other usual names (COLUMNS), consecutive rows with the same id
@@ -279,7 +258,7 @@ def read_csv(path: str, _notes: list[str], max_bytes: int | None = None) -> Rows
     first column that is an id, or has no name, as pandas' index, has the ids. A row whose sum is above MAX_SUM is an
     error, since it may have a column that is no label, and so is an id that is there twice.
     """
-    rows = _csv_rows(path, max_bytes)
+    rows = _csv_rows(file)
     first, header = next(rows, (None, [""]))
     if first is None:
         return
@@ -308,8 +287,8 @@ def _wide_lines(row: Row, header: list[str], kinds: list[str], rows: CsvRows) ->
     """Yield each row, its id, and its line; ``row`` is that of the header."""
     first = int(kinds[:1] in ([], [""], [ID]))  # an empty line is a header without columns
     labels = header[first:]
-    if len(header) == 1 and (separator := next((one for one in ";\t" if one in header[0]), None)):
-        raise row.error(f"the columns are separated by {quoted(separator)}; commas are wanted")
+    if len(header) == 1 and (separator := re.search("[;\t]", header[0])):
+        raise row.error(f"the columns are separated by {quoted(separator[0])}; commas are wanted")
     if {ID, LABEL} <= {*header}:
         advice = f"`{ID},{LABEL},{P}` or `{ID},{LABEL},{LOG_P}` is wanted"
         raise row.error(f"the header is {quoted(','.join(header))}; {advice}")
@@ -327,18 +306,19 @@ def _wide_lines(row: Row, header: list[str], kinds: list[str], rows: CsvRows) ->
         yield row, fields[0] if first else "", line
 
 
-def _csv_rows(path: str, max_bytes: int | None) -> CsvRows:
+def _csv_rows(file: File) -> CsvRows:
     """Yield the header and the rows of a CSV; raises UnreadableFileError."""
-    rows, number, width = csv.reader((f"{text}\n" for _, text in _texts(path, max_bytes)), strict=True), 0, None
+    texts = (f"{text}\n" for _, lines in _blocks(file, BLOCK_BYTES) for text in lines)
+    rows, number, width = csv.reader(texts, strict=True), 0, None
     try:
         for fields in rows:
-            row = Row(path, number + 1)
+            row = Row(file.name, number + 1)
             if width is not None and len(fields) != width:
                 raise row.error(f"{counted(len(fields), 'column')}, but the header has {width}")
             yield row, fields
             number, width = rows.line_num, width or len(fields)
     except csv.Error as error:
-        raise Row(path, number + 1).error(f"it is not CSV: {error}") from None
+        raise Row(file.name, number + 1).error(f"it is not CSV: {error}") from None
 
 
 def parsed_number(field: str, row: Row, key: str) -> float:

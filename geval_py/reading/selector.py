@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from geval_py.errors import UnreadableFileError, UsageError
 from geval_py.reading import rows
@@ -36,9 +37,7 @@ def selected_file(path: str, selector: str) -> File:
     if not name_of(path).endswith(JSON_ENDINGS):
         hint = f"--selector names parts of JSON lines, in files that end in {JSON_ENDINGS[0]}"
         raise UsageError(message=f"selectors not handled for TSVs\n  {named(path)}: {hint}")
-    return File(
-        path, lambda file: (lines_of([line]) for line in read_selected(file.name, selector, max_bytes=file.max_bytes))
-    )
+    return File(path, partial(read_selected, selector=selector))
 
 
 class _Number(str):
@@ -51,11 +50,11 @@ def _refused(name: str) -> None:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> Iterator[str]:
+def read_selected(file: File, selector: str) -> Iterator[bytes]:
     """Yield the parts that a selector finds in a file of JSON lines, each as a line; raises UnreadableFileError."""
     keys = selector.split("/")
     try:
-        decoded = rows.json_rows(path, max_bytes, parse_float=_Number, parse_int=_Number, parse_constant=_refused)
+        decoded = rows.json_rows(file, parse_float=_Number, parse_int=_Number, parse_constant=_refused)
         for row, value in decoded:
             for place, key in enumerate(keys, 1):
                 if not isinstance(value, dict) or key not in value:
@@ -64,13 +63,14 @@ def read_selected(path: str, selector: str, *, max_bytes: int | None = None) -> 
             try:
                 if isinstance(value, list):
                     words = (_written(item).replace(SPACE, f"\\u{ord(SPACE):04x}") for item in value)
-                    yield " ".join([re.sub(f"[{SPACES}]", SPACE, word) for word in words])
+                    line = " ".join([re.sub(f"[{SPACES}]", SPACE, word) for word in words])
                 else:
-                    yield _written(value)
+                    line = _written(value)
             except RecursionError:
                 raise row.error("its lists and maps are nested too deeply") from None
             except ValueError as error:
                 raise row.error(str(error)) from None
+            yield lines_of([line])
     except UnreadableFileError as error:
         error.what = "selector failed:"
         raise

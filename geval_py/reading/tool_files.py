@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from geval_py.reading.files import File
 from geval_py.reading.rows import (
     BUCKETS,
     ID,
@@ -18,7 +19,7 @@ from geval_py.reading.rows import (
     WORDS,
     Row,
     Rows,
-    id_of,
+    id_text,
     json_rows,
     line_of,
     line_of_entries,
@@ -31,8 +32,7 @@ from geval_py.text import some_of
 
 Shape: TypeAlias = Callable[[Row, Mapping[str, Any]], str]
 
-# Notes on what cannot be computed from a file, or what its scores mean.
-ANSWERS_ALONE = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
+# A note on what the scores of a file mean.
 THINKING = "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
 
 PREDICTIONS, PREDICTION = "predictions", "pred"
@@ -47,27 +47,27 @@ NUMBER_KEYS = {
     "prob": PROBABILITIES,
     "score": PROBABILITIES,
 }
-SERVERS_ID = r"(chatcmpl|cmpl|resp)[-_]"  # how the ids of OpenAI's responses begin, which match no answer
+SERVERS_ID = r"(?s)^(chatcmpl|cmpl|resp)[-_].*"  # of OpenAI's responses, which match no answer
 LISTS = ("top_logprobs", "top_probs", "probs", "candidates")  # the keys of a token's list of alternatives
 
 
-def read_json(path: str, notes: list[str], max_bytes: int | None = None) -> Rows:
+def read_json(file: File) -> Rows:
     """Yield the ids and lines of JSON: distributions, or rows that other tools write, as their keys show."""
-    for row, values in json_rows(path, max_bytes, kinds=(dict, list)):
+    for row, values in json_rows(file, kinds=(dict, list)):
         if isinstance(values, list):
             yield "", line_of_fill_mask(row, values)
         elif row.number == 1 and (tasks := _tasks(values)):
-            for line in _lines_of_tasks(row, tasks, notes):
+            for line in _lines_of_tasks(row, tasks, file.notes):
                 yield "", line
         else:
-            identity = "" if re.match(SERVERS_ID, id_of(values)) else id_of(values)
+            identity = re.sub(SERVERS_ID, "", id_text(values.get(ID)))
             if identity and len(values) > 1:
                 del values[ID]  # the rest may be a map from words to numbers
             line = line_of_row(row, values)
             if row.number == 1 and len(values.get(LM_EVAL, ())) == 1:
-                notes.append(ANSWERS_ALONE)
-            if line.startswith(("<think>:", "<|channel|>:")) and THINKING not in notes:
-                notes.append(THINKING)
+                file.lists_answers_alone = True
+            if line.startswith(("<think>:", "<|channel|>:")) and THINKING not in file.notes:
+                file.notes.append(THINKING)
             yield identity, line
 
 

@@ -26,7 +26,7 @@ from geval_py.errors import (
     UsageError,
 )
 from geval_py.reading.config import CONFIG_FILE, Task
-from geval_py.reading.files import File, absolute, name_of, twins_note
+from geval_py.reading.files import ANSWERS_ALONE, File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS, EvaluationScheme
@@ -273,8 +273,8 @@ def score_of(
 ) -> Score:
     """Compute a metric's score from its statistics, or hold the error in their place."""
     if plan.metric.needs_candidates and output.file.lists_answers_alone:
-        what = "each row lists one candidate, the answer, with its log-likelihood"  # as the LAMBADA of harnesses
-        message = f"{plan.metric.name} needs several candidates: {what}; use LogLoss, Likelihood or Perplexity"
+        advice = f"{ANSWERS_ALONE}; use LogLoss, Likelihood or Perplexity"
+        message = f"{plan.metric.name} needs several candidates: {advice}"
         table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
     if isinstance(table, SchemeError):
         return failed_score(plan.name, (plan.scheme, plan.metric), table, line_numbers)

@@ -23,9 +23,9 @@ from geval_py import evaluate, read_output, score_file
 from geval_py.cli import main
 from geval_py.errors import EmptyFileError, UnreadableFileError, UsageError
 from geval_py.reading.files import FORMAT_ENDINGS
-from geval_py.reading.formats import converted as converted_rows
 from geval_py.reading.lines import read_lines
 from geval_py.reading.outputs import find_outputs, output_at, parse_parameters
+from geval_py.reading.splits import answers_at
 from geval_py.reading.wordprobs import are_probabilities, parse_line
 from geval_py.scoring.writing import convert
 from geval_py.text import visible
@@ -218,6 +218,16 @@ def test_columns_of_csv_and_spaces_around_numbers(tmp_path):
         assert [row.values for row in read_output(tmp_path / "out.csv")] == [values]
 
 
+def converted_rows(path, answer_ids=()):
+    """The lines and the notes of an output, for answers with these ids."""
+    file = output_at(str(path)).file
+    if answer_ids:
+        answers = path.with_name("expected.jsonl")
+        answers.write_text("".join(json.dumps({"id": identity, "answer": "a"}) + "\n" for identity in answer_ids))
+        file.answers = answers_at(str(answers))
+    return list(read_lines(file)), file.notes
+
+
 WITHOUT_IDS = "its rows have no id, unlike the answers: they are scored in the order of the file"
 IDS = [  # of the rows of an output, and which of them do not ascend
     (["1", "2"], ""),
@@ -343,10 +353,10 @@ def test_an_index_without_a_name_has_ids(tmp_path):
     frame = pd.DataFrame({"a": [0.75, 0.5], "b": [0.25, 0.5]})
     for index, order in (([0, 1], ""), ([0, 0], ""), ([1, 0], "`0` comes after `1`")):
         frame.set_axis(index).to_csv(tmp_path / "out.csv")
-        notes = []
-        assert list(converted_rows(str(tmp_path / "out.csv"), [], notes)) == ["a:0.75 b:0.25", "a:0.5 b:0.5"]
+        lines, notes = converted_rows(tmp_path / "out.csv")
+        assert lines == ["a:0.75 b:0.25", "a:0.5 b:0.5"]
         assert notes == [f"its ids do not ascend ({order}), {IN_ORDER_OF_FILE}"][: bool(order)]
-    assert list(converted_rows(str(tmp_path / "out.csv"), ["0", "1"], [])) == ["a:0.5 b:0.5", "a:0.75 b:0.25"]
+    assert converted_rows(tmp_path / "out.csv", ["0", "1"]) == (["a:0.5 b:0.5", "a:0.75 b:0.25"], [])
 
 
 def test_parquet_that_was_compressed(tmp_path):
@@ -650,12 +660,10 @@ LOGGED += SERVERS
 
 def test_the_thinking_of_a_model_is_no_answer(tmp_path):
     thinking = {"choices": [{"logprobs": {"content": [token(tokens=[("<think>", -0.001), ("The", -7.0)])]}}]}
-    path, notes = tmp_path / "out.jsonl", []
+    path = tmp_path / "out.jsonl"
     path.write_text(f"{json.dumps(thinking)}\n" * 2)
-    assert list(converted_rows(str(path), [], notes)) == ["<think>:-0.001 The:-7.0"] * 2
-    assert notes == [
-        "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
-    ]
+    note = "the first token of a response begins the model's thinking, not the answer: turn its thinking off"
+    assert converted_rows(path) == (["<think>:-0.001 The:-7.0"] * 2, [note])
 
 
 def test_ids_of_responses_are_not_those_of_rows(tmp_path):
@@ -665,10 +673,8 @@ def test_ids_of_responses_are_not_those_of_rows(tmp_path):
         completion({word: -0.5}) | {"id": f"cmpl-{9 - n}", "object": "text_completion"} for n, word in enumerate("ab")
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    notes = []
-    assert list(converted_rows(str(path), ["q1", "q2"], notes)) == ["a:-0.5", "b:-0.5"]
-    assert list(converted_rows(str(path), [], notes)) == ["a:-0.5", "b:-0.5"]
-    assert notes == [WITHOUT_IDS]
+    assert converted_rows(path, ["q1", "q2"]) == (["a:-0.5", "b:-0.5"], [WITHOUT_IDS])
+    assert converted_rows(path) == (["a:-0.5", "b:-0.5"], [])
 
 
 @pytest.mark.parametrize(("logged", "found"), LOGGED, ids=range(len(LOGGED)))

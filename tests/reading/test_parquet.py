@@ -17,6 +17,7 @@ from geval_py.checking.check import unreadable_output
 from geval_py.cli import main
 from geval_py.errors import UnreadableFileError
 from geval_py.reading import parquet
+from geval_py.reading.files import File
 from geval_py.reading.outputs import output_at
 from geval_py.reading.wordprobs import parse_line
 
@@ -155,7 +156,7 @@ def test_rows_joined_by_arrow_are_those_written_one_by_one(tmp_path_factory, uni
         except UnreadableFileError as error:
             return error.reason
 
-    one_by_one = map(parse_line, parquet.lines_of_batch(path, table.to_batches()[0], 1, []))
+    one_by_one = map(parse_line, parquet.lines_of_batch(File(path), table.to_batches()[0], 1))
     assert outcome(read_output(path)) == outcome(one_by_one)
 
 
