@@ -119,7 +119,7 @@ class System:
     least_detectable: float | None = None
     lines_needed: float | None = None
     p_no_worse: float | None = None
-    signature: scores.SignatureOf | None = None
+    signature: scores.Signature | None = None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -550,7 +550,7 @@ def compare(
         progress=progress,
     )
     singles = [(name, n) for name, (n, *more) in zip(names, members, strict=True) if not more]
-    signatures = {name: scores.SignatureOf(evaluations[n]) for name, n in singles}
+    signatures = {name: scores.Signature(evaluations[n]) for name, n in singles}
     comparison = Comparison(
         **scores.head_of(evaluations[0]),
         lines=evaluations[0].line_count,

@@ -197,7 +197,7 @@ def luck_of(evaluation: scores.Evaluation, vocabulary: int) -> Luck:
 
     Raises UsageError for lines of buckets.
     """
-    first, signed, profile = evaluation.scores[0], evaluation.signature, profile_of(evaluation)
+    first, profile = evaluation.scores[0], profile_of(evaluation)
     vectors = int(profile.column("vector").sum())
     if vectors:
         raise UsageError(
@@ -240,7 +240,7 @@ def luck_of(evaluation: scores.Evaluation, vocabulary: int) -> Luck:
         low=low,
         high=high,
         exact=exact,
-        signature=None if signed is None else str(signed._replace(metrics=signed.metrics[:1], bits=signed.bits[:1])),
+        signature=str(scores.Signature(evaluation, [first])),
     )
 
 

@@ -59,6 +59,7 @@ class File:
         self.keep = False
         self.is_utf8 = True  # as far as the first bytes show
         self.ends_in_newline = True
+        self.sha256: str | None = None  # once it was computed
         self.lines: int | None = None  # as counted, without a header
         self._is_plain = data is not None or convert is not None  # the content is lines, whatever its first bytes
         self._data, self._path = data, None if data is not None or convert is not None else _regular_path(name)

@@ -207,11 +207,13 @@ def sha256_of(content: File | str) -> str:
 
     if isinstance(content, str):
         return sha256(content.encode()).hexdigest()
-    opened = content.open()
-    with opened.stored, naming(content.name):
-        digest = file_digest(opened.stream, sha256)
-        content.check_state(opened.stored)
-    return digest.hexdigest()
+    if content.sha256 is None:
+        opened = content.open()
+        with opened.stored, naming(content.name):
+            digest = file_digest(opened.stream, sha256)
+            content.check_state(opened.stored)
+        content.sha256 = digest.hexdigest()
+    return content.sha256
 
 
 def check_line_count(what: str, path: str, lines: int, expected_path: str, expected_lines: int) -> None:

@@ -189,11 +189,8 @@ def score_output(
         selection = selections.get(plan.choice)
         if selection is not None and plan.table not in chosen_tables:
             chosen_tables[plan.table] = _chosen_table(plans, plan, selection, split, output)
-        numbers = None if selection is None else selection.line_numbers
-        scores.append(score_of(plan, chosen_tables[plan.table], output, numbers))
-    evaluation = Evaluation(
-        split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters, reads_input=reads_input
-    )
+        scores.append(score_of(plan, chosen_tables[plan.table], output, selection))
+    evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if not evaluation.has_scores:
         raise evaluation.errors[0]
     return evaluation
@@ -269,7 +266,7 @@ def _chosen_table(
 
 
 def score_of(
-    plan: MetricPlan, table: LineStatistics | SchemeError, output: Output, line_numbers: Any = None
+    plan: MetricPlan, table: LineStatistics | SchemeError, output: Output, selection: SelectedLines | None = None
 ) -> Score:
     """Compute a metric's score from its statistics, or hold the error in their place."""
     if plan.metric.needs_candidates and output.file.lists_answers_alone:
@@ -277,14 +274,17 @@ def score_of(
         message = f"{plan.metric.name} needs several candidates: {advice}"
         table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
     if isinstance(table, SchemeError):
-        return failed_score(plan.name, (plan.scheme, plan.metric), table, line_numbers)
-    return Score(plan.name, plan.metric.value(table), plan.metric, plan.scheme, table, line_numbers)
+        return failed_score(plan.name, (plan.scheme, plan.metric), table)
+    numbers = None if selection is None else selection.line_numbers
+    reads_input = plan.metric.needs_input or (selection is not None and selection.filter.needs_input)
+    value = plan.metric.value(table)
+    return Score(plan.name, value, plan.metric, plan.scheme, table, numbers, reads_input=reads_input)
 
 
-def failed_score(name: str, named: Named, error: DataError | SchemeError, line_numbers: Any = None) -> Score:
+def failed_score(name: str, named: Named, error: DataError | SchemeError) -> Score:
     """Return what stands in the place of a score."""
     scheme, metric = named
-    return Score(name, math.nan, metric, scheme, LineStatistics(), line_numbers, error)
+    return Score(name, math.nan, metric, scheme, LineStatistics(), error=error)
 
 
 def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:

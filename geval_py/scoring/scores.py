@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress, repeat
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
@@ -21,7 +21,7 @@ from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
 from geval_py.tables.numbers import counted, score_text
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named, shown, visible
-from geval_py.version import __version__, build_version
+from geval_py.version import build_version
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,8 @@ class Score:
     ``name`` is the name shown, from the scheme; ``statistics`` are the line statistics that it is made from.
     ``line_numbers`` are the numbers, from 1, of the lines that the scheme's flags select, in scoring order; None for
     all lines. If the output could not be scored, or the flags select no line, the value is NaN, and ``error`` says
-    why. It is no dataclass, since the module ``dataclasses`` takes longer to import than Python to start.
+    why. ``reads_input`` is whether it depends on the input. It is no dataclass, since the module ``dataclasses``
+    takes longer to import than Python to start.
     """
 
     def __init__(
@@ -57,9 +58,11 @@ class Score:
         statistics: LineStatistics,
         line_numbers: array[int] | None = None,
         error: DataError | SchemeError | None = None,
+        *,
+        reads_input: bool = False,
     ) -> None:
         self.name, self.value, self.metric, self.scheme, self.statistics = name, value, metric, scheme, statistics
-        self.line_numbers, self.error = line_numbers, error
+        self.line_numbers, self.error, self.reads_input = line_numbers, error, reads_input
         self.evaluation: Evaluation | None = None
 
     def __repr__(self) -> str:
@@ -132,51 +135,60 @@ class Score:
         return document
 
 
-class Signature(NamedTuple):
+class Signature:
     """Everything that scores depend on: equal signatures mean equal scores. Printed, it is ``key:value|key:value…``.
 
-    ``metrics`` are the evaluation schemes as they were written, ``bits`` their numbers of bits, None for metrics
-    without; ``lines`` is the number of lines that the first metric scored. ``expected``, ``output``, ``input`` and
-    ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and ``header`` of the
-    input's columns; None if no metric needs them. ``tokenizer`` is the name of the tokenizer, or None. ``filters`` is
-    "raw" if flags selected lines by their unprepared text, and preparation would have changed it. ``library`` has the
-    signatures of the libraries that compute scores, or is None. ``version`` is geval-py's, with the commit that it
-    was built from, if that is known.
+    It is that of some scores of an evaluation, by default of all. The files are hashed when it is first printed or
+    compared, and each file once.
     """
 
-    metrics: tuple[str, ...]
-    bits: tuple[int | None, ...]
-    lines: int
-    expected: str | None
-    output: str | None
-    input: str | None = None
-    header: str | None = None
-    version: str = __version__
-    vocabulary: str | None = None
-    tokenizer: str | None = None
-    filters: str | None = None
-    library: str | None = None
+    def __init__(self, evaluation: Evaluation, scores: Sequence[Score] = ()) -> None:
+        self._evaluation = evaluation
+        self._scores = scores or [score for score in evaluation.scores if score.error is None]
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """The parts by their keys, without those that the scores do not depend on.
+
+        ``metric`` has the evaluation schemes as they were written, ``bits`` their numbers of bits, ``-`` for metrics
+        without, and ``lines`` is the number of lines that the first metric scored. ``expected``, ``output``,
+        ``input`` and ``vocabulary`` are SHA-256 digests, in hexadecimal, of the lines read and of the words, and
+        ``header`` of the input's columns. ``version`` is geval-py's, with the commit that it was built from, if that
+        is known. ``filters`` is ``raw`` if flags selected lines by their unprepared text, and preparation would have
+        changed it. ``library`` has the signatures of the libraries that compute scores.
+        """
+        evaluation, scores = self._evaluation, self._scores
+        split, schemes = evaluation.split, [score.scheme for score in scores]
+        own_input = split.input if any(score.reads_input for score in scores) else None
+        words = evaluation.vocabulary if any(score.metric.needs_vocabulary for score in scores) else ()
+        selected_raw = any(scheme.selecting_flags and scheme.changes_lines for scheme in schemes)
+        parts = {
+            "metric": ",".join(scheme.text for scheme in schemes),
+            "bits": ",".join(str(score.metric.bits or "-") for score in scores),
+            "lines": str(scores[0].statistics.lines),
+            "expected": sha256_of(split.expected),
+            "output": sha256_of(evaluation.output.file),
+            "input": None if own_input is None else sha256_of(own_input),
+            "header": None if own_input is None else sha256_of("\t".join(split.in_header)),
+            "version": build_version(),
+            "vocabulary": sha256_of("\n".join(sorted(words))) if words else None,
+            "tokenizer": next((scheme.tokenizer for scheme in schemes if scheme.tokenizer), None),
+            "filters": "raw" if evaluation.raw_filters and selected_raw else None,
+            "library": library_signature(scores),
+        }
+        return {key: value for key, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
-        parts = {"metric": ",".join(self.metrics), "bits": ",".join(str(bits or "-") for bits in self.bits)}
-        parts |= {name: getattr(self, name) for name in self._fields[2:]}
-        return "|".join(f"{key}:{value}" for key, value in parts.items() if value is not None)
+        return "|".join(f"{key}:{value}" for key, value in self.parts.items())
 
-
-class SignatureOf:
-    """The signature of an evaluation, whose files are hashed when it is shown or compared."""
-
-    def __init__(self, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
-
-    def __str__(self) -> str:
-        return str(self.evaluation.signature)
+    def __repr__(self) -> str:
+        return f"<Signature {self}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Signature | SignatureOf) and str(self) == str(other)
+        return isinstance(other, Signature) and self.parts == other.parts
 
     def __hash__(self) -> int:
-        return hash(self.evaluation.signature)
+        return hash(str(self))
 
 
 class Evaluation:
@@ -196,12 +208,11 @@ class Evaluation:
         *,
         vocabulary: frozenset[str] = frozenset(),
         raw_filters: bool = False,
-        reads_input: bool = False,
     ) -> None:
         self.split, self.output, self.file_lines = split, output, file_lines
         self.scores = tuple(scores)
         self.notes: tuple[str, ...] = ()
-        self._vocabulary, self._raw_filters, self._reads_input = vocabulary, raw_filters, reads_input
+        self.vocabulary, self.raw_filters = vocabulary, raw_filters
         for score in self.scores:
             score.evaluation = self
 
@@ -241,24 +252,9 @@ class Evaluation:
     @cached_property
     def signature(self) -> Signature:
         """What the scores depend on; the files are hashed when it is first asked for."""
-        scores = [score for score in self.scores if score.error is None]
-        selected_raw = any(score.scheme.selecting_flags and score.scheme.changes_lines for score in scores)
-        own_input = self.split.input if self._reads_input else None
-        vocabulary = "\n".join(sorted(self._vocabulary))
-        return Signature(
-            metrics=tuple(score.scheme.text for score in scores),
-            bits=tuple(score.metric.bits for score in scores),
-            lines=scores[0].statistics.lines,
-            expected=sha256_of(self.split.expected),
-            output=sha256_of(self.output.file),
-            input=None if own_input is None else sha256_of(own_input),
-            header=None if own_input is None else sha256_of("\t".join(self.split.in_header)),
-            vocabulary=sha256_of(vocabulary) if vocabulary else None,
-            tokenizer=next((score.scheme.tokenizer for score in scores if score.scheme.tokenizer), None),
-            filters="raw" if self._raw_filters and selected_raw else None,
-            version=build_version(),
-            library=library_signature(scores),
-        )
+        signature = Signature(self)
+        hash(signature)  # of the files as they are now
+        return signature
 
     @property
     def line_losses(self) -> array[float]:
@@ -582,7 +578,7 @@ def head_of(evaluation: Evaluation) -> dict[str, Any]:
     return {"test": test, "metric": first.name, "unit": first.unit, "direction": first.direction}
 
 
-def signature_lines(signed: Iterable[tuple[str, Signature | SignatureOf | str | None]]) -> Iterator[str]:
+def signature_lines(signed: Iterable[tuple[str, Signature | str | None]]) -> Iterator[str]:
     """Yield a line with the name and the signature of each output that has one."""
     return (visible(f"{name}: {signature}") for name, signature in signed if signature is not None)
 

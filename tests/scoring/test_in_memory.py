@@ -126,7 +126,7 @@ def test_several_metrics_of_arrays():
     for one, other in zip(found.scores, wanted.scores, strict=True):
         assert math.isclose(one.value, other.value, rel_tol=1e-12)
         assert math.isclose(one.statistics.bound, other.statistics.bound, rel_tol=1e-12)
-    assert found.signature.output == wanted.signature.output
+    assert found.signature.parts["output"] == wanted.signature.parts["output"]
     mixed = score(predictions, EXPECTED, metric=["Accuracy", "LogLoss"], vocabulary=WORDS)
     assert [score.value for score in mixed.scores] == [
         score.value

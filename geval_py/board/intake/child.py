@@ -222,13 +222,11 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
             if isinstance(error, DataError):
                 raise _challenge_fault(error, test) from error
             raise FailedError(f"{test} cannot be scored: {str(error).partition(chr(10))[0]}") from error
-    signature = evaluation.signature
-    none = Scored(
-        test=test, file=name, output_sha256=signature.output or "", metric=ranking, signature="", lines=0, score=None
-    )
+    digest = evaluation.signature.parts["output"]
+    none = Scored(test=test, file=name, output_sha256=digest, metric=ranking, signature="", lines=0, score=None)
     scored: dict[str, Scored] = {}
     for metric, one in zip(kept or [ranking], evaluation.scores, strict=True):
-        value, told = None if math.isnan(one.value) else one.value, str(_signature_of(one, signature))
+        value, told = None if math.isnan(one.value) else one.value, str(scores.Signature(evaluation, [one]))
         scored[metric] = replace(none, metric=metric, signature=told, lines=one.statistics.lines, score=value)
         if metric == ranking:
             from geval_py.explaining.documents import choose_documents
@@ -258,21 +256,6 @@ def _evaluate(path: str, test: str, metrics: Sequence[str], arguments: JsonDocum
     schemes = evaluate.select_schemes(task)
     vocabulary = evaluate.vocabulary_for(schemes, task)
     return evaluate.evaluate_output(split, split.outputs[0], schemes, vocabulary)
-
-
-def _signature_of(score: scores.Score, signature: scores.Signature) -> scores.Signature:
-    """Return the signature of one of the scores, without the parts that it does not depend on."""
-    needs_input = score.metric.needs_input or any(name.startswith("in") for name in score.scheme.filters)
-    return signature._replace(
-        metrics=(score.scheme.text,),
-        bits=(score.metric.bits,),
-        lines=score.statistics.lines,
-        input=signature.input if needs_input else None,
-        header=signature.header if needs_input else None,
-        vocabulary=signature.vocabulary if score.metric.needs_vocabulary else None,
-        tokenizer=score.scheme.tokenizer,
-        library=scores.library_signature([score]),
-    )
 
 
 def _challenge_fault(error: DataError, test: str) -> FailedError:

@@ -90,7 +90,7 @@ def test_what_is_received_and_scored(look):
     interval = expected[0].interval(samples=1000, seed=DEFAULT_SEED, documents=False)
     assert (main.low, main.high) == pytest.approx((interval.low, interval.high), rel=1e-12)
     assert unpack(main.losses, 212) == (expected[0].line_losses,)
-    assert (main.lines, main.output_sha256) == (212, expected[0].signature.output)
+    assert (main.lines, main.output_sha256) == (212, expected[0].signature.parts["output"])
     assert (other.low, other.high, other.losses) == (None, None, None)
     assert [one.file for one in findings.scored[:2]] == [OUT, OUT]
     assert [one.metric for one in findings.scored] == [*METRICS, *METRICS]
