@@ -6,11 +6,11 @@ import shutil
 import sys
 
 import pytest
+from dask_clusters import started
 from profiles import LONG, NORMAL, load_profile
 from warm import Warm
 
 from geval_py.cli import main
-from geval_py.scoring.cluster import opened_cluster
 from geval_py.scoring.kernel import native, reference
 
 load_profile(NORMAL)
@@ -148,5 +148,5 @@ def here(without_last_words):
 @pytest.fixture(scope="module", params=[1, 3])
 def processes(request, without_last_words):
     """A cluster of so many processes, for tests that may take long."""
-    with opened_cluster("local", request.param) as client:
+    with started(request.param) as client:
         yield client

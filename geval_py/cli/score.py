@@ -197,7 +197,7 @@ def scored(
     Outputs that are read again later are to be told to ``keep`` their texts. The errors of an output are shown, and
     the others scored; if the only output has no score at all, its error is raised.
     """
-    with cluster_at(settings.cluster, settings.threads) if settings.cluster else nullcontext() as cluster:
+    with cluster_at(settings.cluster) if settings.cluster else nullcontext() as cluster:
         results = list(
             evaluate_split(
                 task,

@@ -153,18 +153,15 @@ def show_notes(evaluations: Sequence[Evaluation]) -> None:
 
 
 @contextmanager
-def cluster_at(address: str, threads: int | None = None) -> Iterator[Any]:
-    """Connect to the cluster that ``--cluster`` names, and yield its client.
-
-    With ``local``, a cluster of so many workers is started on this machine. Raises UsageError and ClusterError.
-    """
+def cluster_at(address: str) -> Iterator[Any]:
+    """Connect to the cluster that ``--cluster`` names, and yield its client; raises UsageError and ClusterError."""
     import logging
 
     from geval_py.scoring.cluster import opened_cluster
 
     logging.disable()  # a user cannot fix what Dask logs of a worker that died; what matters is an error
     try:
-        with opened_cluster(address, threads) as client:
+        with opened_cluster(address) as client:
             yield client
     finally:
         logging.disable(logging.NOTSET)

@@ -365,7 +365,7 @@ class Settings(OptionValues):
     )  # fmt: skip
     cluster: str | None = _how(
         "--cluster ADDRESS",
-        "use the workers of the Dask scheduler at ADDRESS; local: start workers on this machine",
+        "use the workers of the Dask scheduler at ADDRESS",
         goes_with=(SCORES,),
         otherwise="; lines are shown here",
     )  # fmt: skip

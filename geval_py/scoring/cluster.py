@@ -11,7 +11,6 @@ Each range is read twice by a worker, the second time from the cache of its syst
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -21,13 +20,12 @@ from typing import Any, NamedTuple
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.files import changed, naming
 from geval_py.reading.lines import LineReader, end_of_lines, read_lines_between, whole_lines
-from geval_py.scoring.blocks import Block, Counted, Progress, available_cores, in_order, numbered
+from geval_py.scoring.blocks import Block, Counted, Progress, in_order, numbered
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import LineStatistics, extended
 from geval_py.text import named, without_credentials
 from geval_py.version import __version__, installs
 
-LOCAL = "local"
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
 MIN_RANGE_BYTES, MAX_RANGE_BYTES = 1 << 22, 1 << 28  # that a task reads
@@ -35,15 +33,11 @@ RANGES_A_THREAD = 8  # of a file that is large enough, so that all threads end a
 READ_BYTES = 1 << 21  # that a worker reads at a time
 AHEAD_A_THREAD = 2  # tasks under way
 _NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # expected words may well be megabytes
-_LOCAL_SETTINGS = {  # profiling costs processor time, and a range that is stolen is read twice
-    "distributed.worker.profile.enabled": False,
-    "distributed.scheduler.work-stealing": False,
-}
 
 
 @contextmanager
-def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
-    """Connect to the scheduler at an address or, for ``local``, start workers on this machine; yield the client.
+def opened_cluster(address: str) -> Iterator[Any]:
+    """Connect to the scheduler at an address, and yield the client.
 
     Raises UsageError without Dask, and ClusterError where nobody answers within SECONDS_TO_ANSWER.
     """
@@ -53,21 +47,6 @@ def opened_cluster(address: str, threads: int | None = None) -> Iterator[Any]:
         raise UsageError(
             message=f"a cluster needs {error.name}, of the extra cluster: {installs('cluster')}"
         ) from error
-    if address == LOCAL:
-        with (
-            import_module("dask").config.set(_LOCAL_SETTINGS),
-            distributed.LocalCluster(
-                n_workers=threads or available_cores(), threads_per_worker=1, dashboard_address=":0"
-            ) as cluster,
-            distributed.Client(cluster, set_as_default=False) as client,
-        ):
-            try:
-                yield client
-            except KeyboardInterrupt:
-                for pid in filter(None, (nanny.pid for nanny in cluster.workers.values())):
-                    os.kill(pid, signal.SIGKILL)  # it would be waited for until its task is done
-                raise
-        return
     try:
         import_module("distributed.comm").resolve_address(address)
         client = distributed.Client(address, timeout=SECONDS_TO_ANSWER, set_as_default=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from dask_clusters import cut
+from dask_clusters import cut, started
 from random_outputs import split_of
 
 import geval_py
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.long]  # Dask's
 @pytest.fixture(scope="module", params=[1, 2, 3, 4])
 def cluster(request):
     """A cluster of so many workers on this machine."""
-    with opened_cluster("local", request.param) as client:
+    with started(request.param) as client:
         yield client
 
 
@@ -94,7 +94,7 @@ def test_a_worker_is_killed_while_it_counts(runs, tmp_path, monkeypatch):
     split, schemes = split_of(tmp_path), select_schemes(Task(metrics=METRICS))
     want = evaluate_output(split, split.outputs[0], schemes, frozenset(), threads=1).line_losses
     for run in range(runs):
-        with opened_cluster("local", 2) as client, monkeypatch.context() as patch:
+        with started(2) as client, monkeypatch.context() as patch:
             cut(patch, 10_000)
             sent = []
 
@@ -118,7 +118,7 @@ def test_a_worker_is_killed_in_the_middle(runs, tmp_path, monkeypatch):
     split = split_of(tmp_path)
     want = evaluate_output(split, split.outputs[0], select_schemes(Task(metrics=METRICS)), frozenset(), threads=1)
     for run in range(runs):
-        with opened_cluster("local", 2) as client:
+        with started(2) as client:
             found = evaluate_and(partial(kill_a_worker, client, run), client, tmp_path, monkeypatch)
         assert found == (array("d", want.line_losses).tobytes(), [score.value for score in want.scores])
 
@@ -213,7 +213,7 @@ def test_a_worker_without_geval_py(monkeypatch):
 
 def test_without_dask(geval, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    status, out, err = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "--cluster", "local")
+    status, out, err = geval("--out-directory", str(GAZETTE), "-t", "dev-0", "--cluster", "tcp://host:8786")
     assert (status, out, err) == (
         2,
         "",

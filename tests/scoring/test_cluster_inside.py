@@ -4,7 +4,7 @@ import os
 import warnings
 
 import pytest
-from dask_clusters import cut
+from dask_clusters import cut, started
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from profiles import examples
@@ -14,7 +14,6 @@ from geval_py import MalformedLineError, evaluate, score_file
 from geval_py.errors import UnreadableFileError
 from geval_py.reading.config import Task
 from geval_py.scoring import cluster as clusters
-from geval_py.scoring.cluster import opened_cluster
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
 
 METRICS = ("LogLossHashed1", "LikelihoodHashed:l")  # of few buckets: the seeds count
@@ -135,7 +134,7 @@ def test_rejects_what_is_no_plain_file_of_lines(name, advice, cluster, tmp_path)
 @pytest.fixture(scope="module")
 def elsewhere(without_last_words):
     """A cluster of one process, whose current folder is another."""
-    with opened_cluster("local", 1) as client:
+    with started(1) as client:
         client.run(os.chdir, os.sep)
         yield client
 
