@@ -97,9 +97,9 @@ def score(
     """Score predictions in memory against the references: the expected words, one for each prediction.
 
     The predictions are distributions as :func:`geval_py.format_line` takes them, lines of an output, for other
-    metrics texts or numbers, or arrays (:meth:`geval_py.Metric.predictions`), by default scored by the metric that
-    made them. ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table. Tables show the
-    ``name``. The other arguments, the warnings and the errors are those of :func:`score_file`.
+    metrics texts or numbers, or what :meth:`geval_py.Metric.predictions` makes of arrays, by default scored by the
+    metric that made it. ``inputs`` are rows of text, or mappings from columns to texts, or a pandas table. Tables
+    show the ``name``. The other arguments, the warnings and the errors are those of :func:`score_file`.
     """
     from geval_py.scoring.in_memory import score_lists
 

@@ -49,6 +49,7 @@ WANTED = {  # what a number is called, and what it has to be
     Unit.LOGITS: ("number", "a logit"),
 }
 SUMMED_ROWS = 20  # to look for sums above 1, or of logits of 1, which mostly all rows have; all would take long
+MIN_LISTED = 0.01  # of the probability, which a model gives to the words of its vocabulary
 TOKEN_MARKS = ("Ġ", "▁", "##")  # of byte-level BPE, SentencePiece and WordPiece
 MAX_MARKED = 0.05  # of a vocabulary's words: words of Maltese begin with Ġ, too
 TOKENS_PAGE = "see docs/softmax.md, Special tokens"
@@ -138,7 +139,7 @@ class Vocabulary:
     ) -> Predictions:
         """Return arrays as predictions; see :meth:`geval_py.Metric.predictions`.
 
-        Warns (UserWarning) of logits that look like probabilities.
+        Warns (UserWarning) of numbers that look like those of another unit.
         """
         if log and logits:
             raise UsageError(message="numbers are log-probabilities or logits, not both: log=True or logits=True")
@@ -152,7 +153,7 @@ class Vocabulary:
         shape, width = values.shape[:-1], values.shape[-1] if values.ndim in (1, 2, 3) else -1
         rows, words = math.prod(shape), len(self.words)
         if ids is not None:
-            ids = _ids(ids, "ids")
+            ids = _ids(ids, "ids", "a pair is (ids, numbers); torch.topk returns (values, indices)")
             if ids.shape != values.shape or width < 0:
                 both = f"{ids.shape} and {values.shape}"
                 raise UsageError(message=f"ids and probabilities are two arrays of one shape, not of {both}")
@@ -173,12 +174,10 @@ class Vocabulary:
                 what = f"rest is one number or one for each of {rows} rows"
                 raise UsageError(message=f"{what}, not of the shape {own_rests.shape}")
             rests = np.ascontiguousarray(np.broadcast_to(own_rests.ravel(), rows), np.float64)
-        if unit is Unit.LOGITS and rows and width > 1:
-            sample = values[:SUMMED_ROWS]
-            if (sample >= 0).all() and (abs(sample.sum(axis=1, dtype=np.float64) - 1) < MAX_SUM - 1).all():
-                what = "the logits are not negative and sum to 1, as probabilities do"
-                warnings.warn(f"{what}: after softmax, leave logits=True out", stacklevel=3)
-        return Predictions(self, values, ids, rests, unit, shape)
+        made = Predictions(self, values, ids, rests, unit, shape)
+        if shape and (doubt := made.doubt()):
+            warnings.warn(doubt, stacklevel=3)
+        return made
 
     def _in_order(self, frame: Any) -> Any:
         """Return a table with its columns in the order of the words; columns without names are in this order."""
@@ -276,6 +275,25 @@ class Predictions:
                 warnings.warn(f"{what}: rows that sum to more than 1 are divided by their sum", stacklevel=4)
                 break
         return scored
+
+    def doubt(self) -> str | None:
+        """Return why the first rows may be in another unit than they are said to be; None if they look right."""
+        numbers = np.array([self._row(row)[1] for row in range(min(len(self), SUMMED_ROWS))])
+        if self._rests is not None or self._values.shape[1] < 2 or not len(numbers):
+            return None
+        if self._unit is Unit.LOGITS:
+            if (numbers >= 0).all() and (abs(numbers.sum(axis=1) - 1) < MAX_SUM - 1).all():
+                what = "the logits are not negative and sum to 1, as probabilities do"
+                return f"{what}: after softmax, leave logits=True out"
+            if self._ids is not None and self._values.shape[1] < len(self.vocabulary):
+                return "softmax of the logits of some words gives these all probability: choose words after softmax"
+        if self._unit is Unit.LOGARITHMS and self._ids is None:
+            with np.errstate(over="ignore"):
+                has_mass = np.exp(numbers).sum(axis=1) >= MIN_LISTED
+            if not has_mass.any():
+                what = f"all words of a row together have less than {MIN_LISTED:.0%} of the probability"
+                return f"{what}; for logits give logits=True in place of log=True"
+        return None
 
     def _row(self, row: int) -> tuple[Ids | None, Losses]:
         """Return the ids of a row, None for all words, and its numbers, the last of the rest if there is one."""
@@ -375,10 +393,12 @@ def _array(values: Any, what: str) -> NDArray[Any]:
         raise UsageError(message=f"{what} cannot be read as an array: {error}") from error
 
 
-def _ids(values: Any, what: str) -> Ids:
+def _ids(values: Any, what: str, advice: str = "") -> Ids:
     ids = _array(values, what)
     if ids.dtype.kind not in "iu" and ids.size:
-        raise UsageError(message=f"{what}: whole numbers are needed, not {ids.dtype}")
+        raise UsageError(
+            message=f"{what}: whole numbers are needed, not {ids.dtype}" + f"\n  {advice}" * bool(advice)
+        )
     return np.asarray(ids, np.int64, order="C")
 
 

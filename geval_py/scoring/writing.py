@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 1000  # of a line that is written without a warning
 _MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
-_WORDS_OF_NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
+_WORDS_OF_NUMBERS = (
+    "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
+)
 
 
 def format_line(
@@ -130,8 +132,8 @@ def write_output(
     array. The file is compressed by the name's ending: .xz, .gz, .bz2 or .zst.
 
     Warns (UserWarning) of arrays and distributions that are written with more than 1,000 words a line. Raises
-    UsageError if the file cannot be written, for a string that contains a line end, for an argument without effect,
-    and as format_line does, with the line's index.
+    UsageError if the file cannot be written, if there are no lines, for a string that contains a line end, for an
+    argument without effect, and as format_line does, with the line's index.
     """
     if isinstance(lines, str | bytes | Mapping):
         raise UsageError(message=f"lines are several, not {shown(lines)}: for one line write [line]")
@@ -139,9 +141,13 @@ def write_output(
     if format_ending(name):
         raise UsageError(message=f"an output is written as TSV: name a file that ends in .tsv, not {named(name)}")
     encoded = encoded_lines(lines, "lines", vocabulary=vocabulary, top=top, max_entries=MAX_ENTRIES, **numbers)
+    is_empty = True
     with rewriting.written_whole(name, compression=compression.compression_by_ending(name)) as file:
         for line in encoded:
             file.write(line)
+            is_empty = False
+        if is_empty:
+            raise UsageError(message="there is no line to write; an iterator can be read only once")
 
 
 def convert(source: str, target: str) -> tuple[int, list[str]]:

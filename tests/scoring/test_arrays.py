@@ -57,6 +57,7 @@ def assert_same(found, wanted):
 
 LINES = st.lists(st.integers(1, 2**33), min_size=1, max_size=4)
 PROPERTY = settings(deadline=None, derandomize=True)
+LITTLE_MASS = pytest.mark.filterwarnings("ignore:.*have less than 1% of the probability:UserWarning")
 DIVIDED = pytest.mark.filterwarnings("ignore:.*rows that sum to more than 1 are divided by their sum:UserWarning")
 
 
@@ -102,6 +103,7 @@ def test_probabilities_cost_what_their_text_costs(case, with_rest):
     assert_same(found, text_losses(words, rows, expected, bits, lines))
 
 
+@LITTLE_MASS
 @PROPERTY
 @given(rows_of("logarithms"))
 def test_logarithms_cost_what_their_text_costs(case):
@@ -347,6 +349,7 @@ def test_no_rows():
     assert Metric(HASHED, vocabulary=[]).losses(np.empty((1, 0)), ["the"]).tolist() == [math.log(1024)]
 
 
+@LITTLE_MASS
 def test_masked_words_and_rows_without_mass():
     """-inf is no mass; without a rest, what is missing to 1 is everybody's."""
     metric = Metric(HASHED, vocabulary=["the", "a"])
@@ -409,7 +412,7 @@ FAULTS = {
     "three arrays": ({"predictions": ([0], [0.5], [0, 1])}, "a pair of arrays is (ids, probabilities), not 3 values"),
     "four dimensions": ({"predictions": np.ones((1, 1, 1, 2))}, "the predictions have a row for each line and a column for each of 2 words, and not the shape (1, 1, 1, 2)"),
     "ids that are no numbers": ({"predictions": (np.array([["the"]]), [[0.5]])}, "predictions[0]: a line is made from a mapping from words to probabilities, "),
-    "a pair in another order": ({"predictions": ([[0.5]], [[0]])}, "ids: whole numbers are needed, not float64"),
+    "a pair in another order": ({"predictions": ([[0.5]], [[0]])}, "ids: whole numbers are needed, not float64\n  a pair is (ids, numbers); torch.topk returns (values, indices)"),
     "line numbers that are none": (ROW | {"lines": [1.0, 2.0]}, "lines: whole numbers are needed, not float64"),
     "flags": (ROW | {"references": [True, False]}, "references: whole numbers are needed, not bool"),
     "rows of 0 and 1": (ROW | {"references": np.eye(2, dtype=int)}, "references of the shape (2, 2) are not for predictions of the shape (2,)"),
@@ -479,6 +482,43 @@ def test_a_warning_of_softmax_twice(dtype, tmp_path):
         assert [str(one.message) for one in caught] == [what]
     for logits in ([[0.9, 0.1], [0.5, 0.6]], [[1.5, -0.5]], np.zeros((0, 2))):
         assert len(list(metric.predictions(logits, logits=True))) == len(logits)
+
+
+TOP = (np.array([[0, 1], [2, 0]]), np.array([[3.0, 1.0], [2.0, 0.5]]))
+DOUBTS = {
+    "logits of the best words": (
+        TOP,
+        {"logits": True},
+        "softmax of the logits of some words gives these all probability: choose words after softmax",
+    ),
+    "logits for logarithms": (
+        np.array([[-80.0, -75.0, -90.0], [-76.0, -75.0, -77.0]]),
+        {"log": True},
+        "all words of a row together have less than 1% of the probability; for logits give logits=True in place of "
+        "log=True",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DOUBTS)
+def test_a_warning_of_another_unit(name, tmp_path):
+    arrays, unit, message = DOUBTS[name]
+    words = ["the", "a", "of"]
+    for call in (
+        lambda: Metric(HASHED, vocabulary=words)(arrays, ["the", "of"], **unit),
+        lambda: write_output(tmp_path / "out.tsv", arrays, vocabulary=words, **unit),
+    ):
+        with pytest.warns(UserWarning, match=re.escape(message)) as caught:
+            call()
+        assert len(caught) == 1
+
+
+def test_numbers_that_need_no_warning():
+    """Logits of some words with a rest, logarithms of which one row lists the answer, few words of a line."""
+    metric = Metric(HASHED, vocabulary=["the", "a", "of"])
+    metric(TOP, ["the", "of"], logits=True, rest=1.0)
+    metric([[-80.0, -75.0, -90.0], [-0.1, -5.0, -5.0]], ["the", "of"], log=True)
+    assert format_line({"the": -80.0}, log=True).endswith("e-35 :1")
 
 
 def test_rounded_rows_need_no_warning():
@@ -685,7 +725,7 @@ NO_EFFECT = {
     "a distribution that has words has no use for vocabulary=…": ([{"a": 1.0}], {"vocabulary": ["a"]}),
     "Predictions has no use for rest=…": (
         Metric(HASHED, vocabulary=["the", "a"]).predictions(VALUES), {"rest": [0.5, 0.5]}),
-    "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)": (ROWS, {}),
+    "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)": (ROWS, {}),
     "top is how many words of a line are written, an integer from 1 on, not 0": (ROWS, {"vocabulary": ["the", "a"], "top": 0}),
     "top is how many words of a line are written, an integer from 1 on, not 300.0": (ROWS, {"vocabulary": ["the", "a"], "top": 300.0}),
 }  # fmt: skip

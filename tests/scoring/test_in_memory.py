@@ -199,7 +199,7 @@ def test_an_evaluation_of_lists_can_be_pickled():
 
 ERRORS = {
     "no metric": ((TEXTS, EXPECTED), {}, UsageError, "no metric given, use metric=…"),
-    "arrays without a vocabulary": ((TABLE, EXPECTED), {"metric": HASHED}, UsageError, "predictions[0]: numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
+    "arrays without a vocabulary": ((TABLE, EXPECTED), {"metric": HASHED}, UsageError, "predictions[0]: numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"),
     "one prediction": (("a:1", ["a"]), {"metric": HASHED}, UsageError, "predictions are a list with one for each line, not 'a:1'"),
     "one dictionary": (({"a": 1.0}, ["a"]), {"metric": HASHED}, UsageError, "predictions are a list with one for each line, not {'a': 1.0}"),
     "a bad prediction": (([{"a": 2.0}], ["a"]), {"metric": HASHED}, UsageError, "predictions[0]: the probability of 'a' is 2.0, which is not between 0 and 1"),
@@ -227,7 +227,7 @@ def test_errors(arguments, how, kind, message):
 def test_arrays_without_a_vocabulary_are_told_the_way(numbers):
     with pytest.raises(UsageError) as caught:
         score(numbers, EXPECTED[:2], metric=HASHED)
-    way = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
+    way = "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
     assert str(caught.value) == f"predictions[0]: {way}"
 
 
@@ -407,8 +407,8 @@ WRONG = {
     "references that are a text, with a vocabulary": (lambda: Metric(HASHED, vocabulary=["a"])(["a:1"], "a"), "references are a list, not 'a': for one line write [word]"),
     "logits of text": (lambda: Metric(HASHED)(*ONE, logits=True), "predictions[0]: a line of text has no use for logits=…"),
     "logarithms of Predictions": (lambda: Metric(HASHED)(PREDICTED["arrays"], EXPECTED, log=True), "Predictions has no use for log=…"),
-    "arrays without a vocabulary": (lambda: Metric(HASHED)(TABLE, EXPECTED), "predictions[0]: numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
-    "predictions without a vocabulary": (lambda: Metric(HASHED).predictions(TABLE), "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"),
+    "arrays without a vocabulary": (lambda: Metric(HASHED)(TABLE, EXPECTED), "predictions[0]: numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"),
+    "predictions without a vocabulary": (lambda: Metric(HASHED).predictions(TABLE), "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"),
     "a vocabulary of texts": (lambda: Metric("BLEU", vocabulary=WORDS), "BLEU has no use for vocabulary=…"),
     "a tokenizer of words": (lambda: Metric(HASHED, tokenizer="13a"), f"{HASHED} has no use for tokenizer=…"),
     "threads and duplicates": (lambda: Metric("LogLoss", threads=2, duplicates="sum"), "LogLoss has no use for duplicates=… or threads=…"),

@@ -93,7 +93,9 @@ def test_a_written_line_means_what_was_given(distribution):
 
 
 MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability), not from"
-NUMBERS = "numbers without words: give vocabulary=…, or Metric(name, vocabulary=words).predictions(numbers)"
+NUMBERS = (
+    "numbers without words: write_output and Metric take a vocabulary=…, and score takes metric.predictions(numbers)"
+)
 NO_NUMBERS = "the predictions are an array of object, not of float32 or float64"
 NOT_WRITTEN = {
     "NaN": (({"the": math.nan},), "the probability of 'the' is nan, which is not between 0 and 1"),
@@ -170,9 +172,13 @@ def test_write_output(tmp_path, name):
     assert list(read_output(tmp_path / name)) == [parse_line(text) for text in TEXT.splitlines()]
 
 
-def test_no_lines_make_an_empty_file(tmp_path):
-    write_output(str(tmp_path / "out.tsv"), [])
-    assert (tmp_path / "out.tsv").read_bytes() == b""
+def test_no_lines_are_an_error(tmp_path):
+    """Such as of an iterator that is written a second time; the file stays as it is."""
+    lines = iter(LINES)
+    write_output(tmp_path / "out.tsv", lines)
+    with pytest.raises(UsageError, match=r"^there is no line to write; an iterator can be read only once$"):
+        write_output(tmp_path / "out.tsv", lines)
+    assert (tmp_path / "out.tsv").read_bytes() == TEXT.encode()
 
 
 BAD_LINES = {
