@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from geval_py.errors import DataError, SchemeError, UsageError
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.config import Task
-from geval_py.reading.files import File
 from geval_py.reading.outputs import only_output
 from geval_py.reading.splits import Split, locate
 from geval_py.scoring.evaluate import evaluate_split, select_schemes
@@ -206,25 +205,13 @@ class Evaluations(list[Evaluation]):
         Columns: ``challenge``, its folder, if there are several; ``output``, the name without ``out-`` and ``.tsv``,
         each parameter in the names (numbers, if all its values are numbers; None where an output lacks it), and each
         metric. With ``intervals``, the ends of the 95 % intervals are more columns, named as in
-        :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` would compare these outputs
-        by documents.
+        :meth:`Evaluation.scores_dict`. They are by documents if :func:`geval_py.compare` compares by documents.
         """
         import pandas as pd
 
         from geval_py.scoring.score_tables import score_columns
 
-        rows = [one.scores_dict(intervals=False) for one in self]
-        if intervals:
-            from geval_py.explaining.documents import choose_documents
-
-            sets: dict[tuple[File | str, str], list[int]] = {}  # the documents are chosen once for each test set
-            for n, one in enumerate(self):
-                answers = one.split.expected
-                sets.setdefault((answers.path or answers, one.scores[0].scheme.text), []).append(n)
-            for members in sets.values():
-                documents, _ = choose_documents([self[n] for n in members], None)
-                for n in members:
-                    rows[n] |= self[n].scores_dict(documents=documents)
+        rows = [one.scores_dict(intervals=intervals) for one in self]
         return pd.DataFrame(score_columns(self, rows))
 
     def to_markdown(self, *, precision: int | None = None, names: Mapping[str, str] | None = None) -> str:

@@ -49,7 +49,8 @@ class Recipe(NamedTuple):
 
     ``group`` is the column whose values stay in one part, None for the documents themselves. ``train_every`` is
     ``cut.every`` of the training set, if it is another. Only words with at least ``least_frequency`` occurrences may
-    be gaps. Items are in the order of their hashes, unless ``keep_order``.
+    be gaps. Items are in the order of their hashes, unless ``keep_order``. With ``for_geval``, GEval reads the
+    config.txt: it does not declare the column of the documents.
     """
 
     cut: corpora.Cut = corpora.Cut()
@@ -60,6 +61,7 @@ class Recipe(NamedTuple):
     keep_order: bool = False
     metrics: tuple[str, ...] = DEFAULT_METRICS
     title: str = ""
+    for_geval: bool = False
 
     def group_of(self, document: corpora.Document) -> str:
         """Return the group of a document."""
@@ -301,7 +303,7 @@ def _publish(
     sizes = [(name, len(triples), len({group for _, _, group in triples})) for name, triples in items.items()]
     # Intervals by few documents are wide. If each line is a document, the column says nothing.
     are_several = all(corpora.FEW_GROUPS <= groups < lines for _, lines, groups in sizes[1:])
-    documents = (group or columns[0]) if are_several else None
+    documents = (group or columns[0]) if are_several and not recipe.for_geval else None
     public = {
         GITIGNORE_FILE: GITIGNORE.encode(),
         config.CONFIG_FILE: config_of(metrics, documents).encode(),

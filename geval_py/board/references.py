@@ -63,18 +63,22 @@ def documents_of(settings: BoardSettings, test: Test) -> list[str] | None:
 
     named_so = documents_column(settings, test)
     if named_so and (test.documents or place is not None):
+        from geval_py.explaining.documents import Documents, coarsest
         from geval_py.reading.features import Fields, columns_there_are
 
         task = Challenge.open(settings.challenge).task
-        header = splits.read_header(task.directory, task.in_header)
-        try:
-            number = Fields(header).find(named_so).column
-        except KeyError:
-            number = -1
-        if not 0 <= number < max(map(len, rows), default=0):
-            name, there = visible(named_so), columns_there_are(named_so, header)
-            raise UsageError(message=f"the input of {visible(test.name)} has no column `{name}`\n  {there}")
-        documents = column(number)
+        header, named_columns = splits.read_header(task.directory, task.in_header), dict[str, list[str]]()
+        for name in named_so.split(","):
+            try:
+                number = Fields(header).find(name).column
+            except KeyError:
+                number = -1
+            if not 0 <= number < max(map(len, rows), default=0):
+                there = columns_there_are(name, header)
+                message = f"the input of {visible(test.name)} has no column `{visible(name)}`\n  {there}"
+                raise UsageError(message=message)
+            named_columns[name] = column(number)
+        documents = named_columns[coarsest([Documents.of(*column) for column in named_columns.items()]).column]
         if len(set(documents)) < 2:
             raise UsageError(message=f"all lines of {visible(test.name)} belong to one document")
         return documents

@@ -31,7 +31,6 @@ from geval_py.reading.splits import (
     INPUT_FILE,
     OUT_HEADER_FILE,
     TRAINING_SET,
-    advice_on_documents,
     answers_at,
     find_answers,
     outputs_named,
@@ -408,7 +407,7 @@ def with_options(target: Target, metric_names: Sequence[str] = ()) -> Target:
 
 
 def _with_headers(target: Target, task: config.Task) -> Target:
-    """Add the headers of the outputs and the inputs, the training set's answers, and what to say of the columns."""
+    """Add the headers of the outputs and the inputs, the training set's answers, and what to say of them."""
     headers, notes = list[str | None](), [*target.notes]
     out_header = os.path.isfile(os.path.join(target.challenge, OUT_HEADER_FILE))
     for name in (task.out_header or (OUT_HEADER_FILE if out_header else None), task.in_header):
@@ -417,8 +416,6 @@ def _with_headers(target: Target, task: config.Task) -> Target:
         except DataError as error:
             headers.append(None)
             notes.append(f"{_one_line(error)}; so no line is taken for a header")
-    with suppress(DataError):  # it is told of already
-        notes += advice_on_documents(target.challenge)
     training = find_answers(os.path.join(target.challenge, TRAINING_SET, EXPECTED_FILE))
     return target._replace(
         header=headers[0],

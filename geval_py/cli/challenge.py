@@ -67,6 +67,7 @@ BOTH = (  # the options that cutting and splitting share
     ),
     option("--title", default="", metavar="TEXT", help="the README's title"),
     switch("--keep-order", help="keep the items of a part in order instead of shuffling them"),
+    switch("--geval", help="write a config.txt that GEval can read: it does not declare the column of the documents"),
 )  # fmt: skip
 make_make_parser = parser_maker(
     "challenge make",
@@ -180,7 +181,9 @@ def run_split(args: argparse.Namespace) -> None:
 def _recipe(args: argparse.Namespace, **more: Any) -> make.Recipe:
     """Return the recipe by the options that cutting and splitting share, and ``more``."""
     parts, metrics = corpora.Parts(args.split, args.salt), tuple(args.metrics or make.DEFAULT_METRICS)
-    return make.Recipe(parts=parts, keep_order=args.keep_order, metrics=metrics, title=args.title, **more)
+    return make.Recipe(
+        parts=parts, keep_order=args.keep_order, metrics=metrics, title=args.title, for_geval=args.geval, **more
+    )
 
 
 def _folders_to_make(name: str, args: argparse.Namespace, source: object, what: str) -> tuple[str, str]:

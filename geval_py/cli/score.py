@@ -253,20 +253,23 @@ def _documents(evaluations: Sequence[Evaluation], settings: Settings) -> Documen
 
     People see GEval's interval, by lines; if none are named, they are told which would widen it.
     """
-    from geval_py.explaining.documents import choose_documents, first_score, notes_on_intervals
+    from geval_py.explaining.documents import (
+        choose_documents,
+        first_score,
+        notes_on_columns,
+        notes_on_documents,
+        notes_on_intervals,
+    )
 
     if not evaluations:
         return None
-    documents, dependence = choose_documents(evaluations, settings.documents_by)
-    if dependence is None:
-        if documents is not None and documents.are_lines:
-            note(documents.nothing_gained)
-    elif settings.format in FOR_PEOPLE:
-        shows = f"use --documents {visible(word_of(dependence.column))} for an interval by document"
-        note(*dependence.notes(f"{shows}, which is {{}} this one, by line"))
+    by = settings.documents_by
+    documents = choose_documents(evaluations[0], by)
+    columns = list(notes_on_columns(evaluations[0], documents, by))
+    if documents is not None and by is None and settings.format in FOR_PEOPLE:
+        note(f"use --documents {visible(word_of(documents.column))} for an interval by document: this one is by line")
         documents = None
-    else:
-        note(*dependence.notes("intervals are computed by document and are {} by line"))
+    note(*notes_on_documents(documents), *columns)
     note(*notes_on_intervals(documents, map(first_score, evaluations)))
     return documents
 

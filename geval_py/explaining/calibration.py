@@ -225,8 +225,7 @@ def calibration_of(evaluation: scores.Evaluation, *, documents: DocumentsBy = No
     if evaluation.output.file.lists_answers_alone:
         raise UsageError(message=f"{named(evaluation.output.path)} has no calibration: {ANSWERS_ALONE}")
     statistics = profile_of(evaluation)
-    gaps = statistics.column("loss") - statistics.column("entropy")
-    of_file, dependence = choose_documents([evaluation], documents, values=[gaps])
+    of_file = choose_documents(evaluation, documents)
     grouped = of_file and of_file.of_score(evaluation.scores[0]).several()
 
     def documents_of(lines: Flags) -> Integers | None:
@@ -257,13 +256,7 @@ def calibration_of(evaluation: scores.Evaluation, *, documents: DocumentsBy = No
         signature=str(evaluation.signature),
         claim=_claim(statistics, documents_of(np.isfinite(statistics.column("loss")))),
         documents=grouped and grouped.column,
-        notes=tuple(
-            notes_on_documents(
-                of_file,
-                dependence,
-                "intervals and ranges are computed by document, and the claim's interval is {} by line",
-            )
-        ),
+        notes=tuple(notes_on_documents(of_file)),
         words=words_reliability(statistics, grouped and grouped.of_line),
         sets=None if vectors.all() else _sets(statistics, ~vectors, documents_of(~vectors)),
         **parts,

@@ -21,10 +21,10 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining.documents import (
-    Dependence,
     Documents,
     DocumentsBy,
     choose_documents,
+    notes_on_columns,
     notes_on_documents,
     notes_on_intervals,
 )
@@ -500,11 +500,11 @@ def compare(
     test and, of metrics that are not made from one mean loss, for intervals and approximate randomisation. ``seed``
     is for the random numbers; ``progress`` is called now and then.
 
-    ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines with the same
-    value belong together, and intervals and tests are by documents. By default the column is the one that config.txt
-    declares, one with a usual name such as FileId, or one by whose documents the lines' losses, or the differences of
-    two systems, may be alike, if there is one; False takes each line by itself. Two systems are compared on the lines
-    that are finite in both; the shares won, lost and tied are of all lines.
+    ``documents`` is a column of the input (its name or number, from 1), columns that nest (``"FileId,Newspaper"``
+    means the coarsest) or one value per line: lines with the same value belong together, and intervals and tests are
+    by documents. By default the column is the one that config.txt declares, or one with a usual name such as FileId;
+    False takes each line by itself. Two systems are compared on the lines that are finite in both; the shares won,
+    lost and tied are of all lines.
 
     ``runs`` is a parameter of the outputs' names, such as ``"seed"``: outputs that differ only in it are training
     runs of one system. ``no_worse_than`` and ``detect`` are differences in the metric's unit, above 0: whether a
@@ -528,7 +528,7 @@ def compare(
     scores.check_comparable(evaluations)
     names, first = unique_names(files), evaluations[0].scores[0]
     index = find_baseline(baseline, [evaluations[one[0]] for one in members], files)
-    of_file, dependence = choose_documents(evaluations, documents)
+    of_file = choose_documents(evaluations[0], documents)
     grouped = of_file and of_file.of_score(first).several()
     metric, of_line = first.metric, grouped and grouped.of_line
     of_runs = [[evaluations[run].scores[0].statistics for run in one] for one in members]
@@ -570,7 +570,7 @@ def compare(
         notes=(),
         of_losses=metric.measure.of_losses,
     )
-    return replace(comparison, notes=tuple(_notes(evaluations, comparison, sample.are_drawn, of_file, dependence)))
+    return replace(comparison, notes=tuple(_notes(evaluations, comparison, sample.are_drawn, of_file, documents)))
 
 
 def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], list[tuple[int, ...]]]:
@@ -616,17 +616,11 @@ def _notes(
     comparison: Comparison,
     is_drawn: bool,
     of_file: Documents | None,
-    dependence: Dependence | None,
+    by: DocumentsBy,
 ) -> Iterator[str]:
     """Yield notes on documents, intervals, lines, infinite losses and samples; documents are of the whole file."""
-    documents = of_file and of_file.of_score(evaluations[0].scores[0])
-    yield from notes_on_documents(
-        documents, dependence, "intervals and tests are computed by document, and an interval is {} by line"
-    )
-    if dependence is not None and dependence.documents is None and dependence.tested:
-        several = "value in one of the columns " if len(dependence.tested) > 1 else ""
-        tested = f"lines with the same {several}{some_of(dependence.tested)}"
-        yield f"intervals and tests are computed by line: {tested} do not have notably similar {dependence.what}"
+    yield from notes_on_documents(of_file and of_file.of_score(evaluations[0].scores[0]))
+    yield from notes_on_columns(evaluations[0], of_file, by)
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
     lines, compared, runs = comparison.lines, comparison.compared, comparison.runs
     files = [evaluation.output for evaluation in evaluations]

@@ -78,8 +78,8 @@ def folds_of(
             raise UsageError(message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",))
     if lines < 2:
         raise UsageError(message="there is one line, and it cannot be held out: take two lines or more")
-    of_file, dependence = choose_documents(evaluations, documents)
-    notes += notes_on_documents(of_file, dependence, "they are held out together")
+    of_file = choose_documents(evaluations[0], documents)
+    notes += notes_on_documents(of_file)
     several = of_file and of_file.several()
     return Folds.of(np.arange(lines) if several is None else several.of_line, seed), notes
 

@@ -127,7 +127,7 @@ def compare_sets(
         outputs = [evaluation.output for evaluation in evaluations]
         names, index = unique_names(outputs), find_baseline(name or baseline, evaluations, outputs)
         name = names[index]
-        of_file, _ = choose_documents(evaluations, documents)
+        of_file = choose_documents(evaluations[0], documents)
         first = evaluations[0].scores[0]
         grouped = of_file and of_file.of_score(first).several()
         statistics = [evaluation.scores[0].statistics for evaluation in evaluations]

@@ -212,20 +212,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def combined_p(p_values: Sequence[float]) -> float:
-    """Combine the p-values (at least one) of dependent tests of one hypothesis into one, by the Cauchy combination.
-
-    It is nearly right for small p, however the tests depend on each other (Liu and Xie, "Cauchy combination test",
-    2020). A p-value above 0.99 counts as 0.99, or it would outweigh all others (Fang et al., "Heavy-tailed
-    distribution for combining dependent p-values", 2023).
-
-    >>> round(combined_p([0.01] * 42), 6), round(combined_p([0.001, 1.0, 0.4]), 6)
-    (0.01, 0.003329)
-    """
-    mean = math.fsum(math.tan((0.5 - min(p, 0.99)) * math.pi) for p in p_values) / len(p_values)
-    return math.atan2(1.0, mean) / math.pi
-
-
 def benjamini_hochberg(p_values: Array) -> Array:
     """Return each p-value's q: the lowest false discovery rate at which it counts as a discovery; the order stays.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import feature_ranking, significance
-from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents
+from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
@@ -111,10 +111,9 @@ def rank_features(
     in_nats = score.metric.measure.in_nats and other is None
     if scores is None:
         scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
-    values = () if other is None else (np.array(scores, np.float64),)
     if least is None and len(scores) <= MAX_LINES:
         least = 1
-    of_file, dependence = choose_documents([evaluation], documents, values=values)
+    of_file = choose_documents(evaluation, documents)
     grouped = of_file and of_file.of_score(score)
 
     def collected(known: Flags, least: int) -> Occurrences:
@@ -138,9 +137,7 @@ def rank_features(
         distinct=distinct,
         best=best,
     )
-    if dependence is not None and dependence.documents is not None:
-        return replace(features, notes=(next(dependence.notes("q is by document")),))
-    return replace(features, notes=(grouped.nothing_gained,)) if grouped and grouped.are_lines else features
+    return replace(features, notes=tuple(notes_on_documents(grouped)))
 
 
 def ranked_features(

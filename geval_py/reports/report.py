@@ -21,7 +21,15 @@ from geval_py.explaining.calibration import (
 )
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
-from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_intervals, score_interval
+from geval_py.explaining.documents import (
+    Documents,
+    DocumentsBy,
+    choose_documents,
+    notes_on_columns,
+    notes_on_documents,
+    notes_on_intervals,
+    score_interval,
+)
 from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
@@ -96,11 +104,14 @@ class Report:
         self.mean = float(self.finite.mean()) if len(self.finite) else math.nan
         self.infinite = int(np.isinf(self.values).sum()) if self.of_losses else 0
 
-        self._of_file, dependence = choose_documents(self.outputs, documents)
+        self._of_file = choose_documents(evaluation, documents)
         self.documents = self._of_file and self._of_file.of_score(self.score)
         self.column = False if self._of_file is None else self._of_file.column
-        widened = dependence and dependence.notes("intervals are computed by document and are {} by line")
-        self.notes = (*(widened or ()), *notes_on_intervals(self._of_file, [self.score]))
+        self.notes = (
+            *notes_on_documents(self.documents),
+            *notes_on_columns(evaluation, self._of_file, documents),
+            *notes_on_intervals(self._of_file, [self.score]),
+        )
 
     @cached_property
     def _prepare(self) -> Callable[[str], str]:

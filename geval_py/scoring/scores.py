@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from geval_py.explaining.calibration import Calibration
-    from geval_py.explaining.documents import Documents, DocumentsBy
+    from geval_py.explaining.documents import DocumentsBy
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.significance import Interval
     from geval_py.reading.features import ItemFilter
@@ -92,28 +92,24 @@ class Score:
         *,
         samples: int = DEFAULT_SAMPLES,
         seed: int = DEFAULT_SEED,
-        documents: DocumentsBy | Documents = None,
+        documents: DocumentsBy = None,
         as_geval: bool = False,
         progress: Progress | None = None,
     ) -> Interval:
         """Compute the 95 % interval.
 
         It is computed from the losses of lines or, for a metric that is not made from a mean loss, from ``samples``
-        resamples. ``documents`` is a column of the input (its name or its number, from 1) or one value per line:
-        lines with the same value are one document. The interval is then by documents, since lines of one document are
-        alike. By default the column is declared in config.txt or found, if there is one, as in
-        :func:`geval_py.compare`; False takes each line by itself. With ``as_geval`` the interval is GEval's, always
-        from resamples, which is too narrow for few lines.
+        resamples. ``documents`` is as in :func:`geval_py.compare`: the interval is by documents, since lines of one
+        document are alike. With ``as_geval`` the interval is GEval's, always from resamples, which is too narrow for
+        few lines.
 
         Raises UsageError for fewer than one sample, a seed below 0, an unknown column and a single document.
         """
-        from geval_py.explaining.documents import Documents, choose_documents, score_interval
+        from geval_py.explaining.documents import choose_documents, score_interval
 
-        if not isinstance(documents, Documents):
-            evaluation = self.evaluation
-            documents = None if evaluation is None else choose_documents([evaluation], documents)[0]
+        chosen = None if self.evaluation is None else choose_documents(self.evaluation, documents)
         return score_interval(
-            self, samples=samples, seed=seed, documents=documents, as_geval=as_geval, progress=progress
+            self, samples=samples, seed=seed, documents=chosen, as_geval=as_geval, progress=progress
         )
 
     def to_dict(self, interval: IntervalOf | None = None) -> dict[str, Any]:
@@ -298,15 +294,18 @@ class Evaluation:
         """Compute the 95 % interval of the first metric; see :meth:`geval_py.scoring.scores.Score.interval`."""
         return self.scores[0].interval(samples=samples, seed=seed, documents=documents)
 
-    def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy | Documents = None) -> dict[str, float]:
+    def scores_dict(self, *, intervals: bool = True, documents: DocumentsBy = None) -> dict[str, float]:
         """Return the scores in a flat dictionary, as loggers of experiments want them.
 
         Each score is under its name and, with ``intervals``, the ends of its 95 % interval are under the name with
         ``_low`` and ``_high``; ``documents`` are as for :meth:`geval_py.scoring.scores.Score.interval`.
         """
+        from geval_py.explaining.documents import choose_documents, score_interval
+
         values = {score.name: score.value for score in self.scores}
+        chosen = choose_documents(self, documents) if intervals else None
         for score in self.scores if intervals else ():
-            interval = score.interval(documents=documents)
+            interval = score_interval(score, documents=chosen)
             values |= {f"{score.name}_low": interval.low, f"{score.name}_high": interval.high}
         return values
 

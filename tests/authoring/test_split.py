@@ -71,6 +71,12 @@ def test_the_column_of_the_documents_is_declared(columns, group, shares, declare
     assert validate_challenge("new-answers") == ([], ())
 
 
+def test_a_config_for_geval_declares_no_documents(pool, geval, tmp_path):
+    words = ["--columns", "Doc,Paper,Left,Right", "--split", "30,35,35", "--geval"]
+    assert geval("challenge", "split", "old/train", "-o", "new", *words)[0] == 0
+    assert "--documents" not in (tmp_path / "new/config.txt").read_text()
+
+
 def test_the_order_may_be_kept(pool, tmp_path):
     split(keep_order=True)
     for part in parts_in(tmp_path):

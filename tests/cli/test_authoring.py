@@ -49,7 +49,7 @@ def test_init_and_validate(geval):
     ("FileId\tText", "", "FileId"), ("Text\tsource id", "", "source id"), ("Text\tFile name", "", ""),
     ("FileId\tText", " --documents Text", ""), ("FileId\tText", " --no-documents", ""),
 ])  # fmt: skip
-def test_a_column_that_looks_like_documents_is_named(header, config, column, here, geval):
+def test_organisers_are_told_of_a_column_that_looks_like_documents(header, config, column, here, geval):
     option = "--documents " + column.replace(" ", r"\ ")
     note = f"the column {column} looks like documents: add {option} to config.txt to declare it"
     note = f"geval: note: {note}\n" if column else ""
@@ -58,9 +58,10 @@ def test_a_column_that_looks_like_documents_is_named(header, config, column, her
         file.write(config)
     (here / "C/in-header.tsv").write_text(f"{header}\n")
     assert geval("--validate", "--expected-directory", "C") == (0, "", note + VALID)
-    (here / "out.tsv").write_text("a:0.5 :0.5\n")
-    err = geval("check", "out.tsv", "--challenge", "C")[2]
+    err = geval("board", "init", "board", "--challenge", "C")[2]
     assert err.count(note or "looks like documents") == bool(column)
+    (here / "out.tsv").write_text("a:0.5 :0.5\n")
+    assert "looks like documents" not in geval("check", "out.tsv", "--challenge", "C")[2]
 
 
 @pytest.mark.parametrize(("option", "text"), [("--init", INIT_INSTRUCTIONS), ("--validate", VALIDATE_INSTRUCTIONS)])

@@ -13,12 +13,11 @@ from resampled import column, interval
 
 from geval_py import UsageError, compare, evaluate
 from geval_py.explaining.calibration import calibration
-from geval_py.explaining.documents import Documents, alike_p, find_dependence, widening
+from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
 from geval_py.explaining.statistics import (
     against_baseline,
     bootstrap_weights,
-    centred_ranks,
     pair_p_values,
     sample_of,
     spread_of_mean,
@@ -181,43 +180,6 @@ def test_pairs_are_compared_by_a_t_test_of_documents(metric):
     assert against_baseline(sample, 0, samples=9, seed=1)[1].p_value == expected
 
 
-# Whether documents matter
-
-
-def test_widening():
-    losses = np.array([1.0, 1.0, 2.0, 2.0, 4.0, 4.0])
-    assert widening(losses, np.arange(6)) == pytest.approx(1)
-    by_document = scipy.stats.t.ppf(0.975, 2) * np.std([1, 2, 4], ddof=1) / math.sqrt(3)
-    by_line = scipy.stats.t.ppf(0.975, 5) * losses.std(ddof=1) / math.sqrt(6)
-    assert widening(losses, np.array([0, 0, 1, 1, 2, 2])) == pytest.approx(by_document / by_line)
-    assert widening(np.ones(6), np.array([0, 0, 1, 1, 2, 2])) == 1
-
-
-@pytest.mark.parametrize("sizes", [[15] * 12, [60, 30, 12, 8, 4, 2, 2, 1, 1], [2] * 40, [7, 7, 7]])
-@pytest.mark.parametrize("effect", [0.0, 0.35])
-@pytest.mark.parametrize("digits", [9, 0])
-def test_whether_lines_are_alike(sizes, effect, digits):
-    """p is near that of Kruskal and Wallis's statistic when lines are dealt out to documents many times."""
-    rng = np.random.default_rng(len(sizes))
-    labels = np.repeat(np.arange(len(sizes)), sizes)
-    values = np.round(rng.exponential(1, len(labels)) + effect * rng.normal(0, 1, len(sizes))[labels], digits)
-    ranks = centred_ranks(values)
-    assert ranks == pytest.approx(scipy.stats.rankdata(values) - (len(values) + 1) / 2)
-
-    def statistic(ranks):
-        return (np.bincount(labels, ranks) ** 2 / np.bincount(labels)).sum()
-
-    dealt = [statistic(rng.permutation(ranks)) for _ in range(2000)]
-    exact = np.mean(np.array(dealt) >= statistic(ranks) - 1e-9)
-    assert alike_p(ranks, labels) == pytest.approx(exact, abs=0.035 + 0.1 * exact)
-
-
-def test_nothing_to_be_alike():
-    ranks = centred_ranks(np.arange(6.0))
-    assert alike_p(ranks, np.zeros(6, int)) == alike_p(ranks, np.arange(6)) == 1
-    assert alike_p(centred_ranks(np.ones(6)), np.array([0, 0, 1, 1, 2, 2])) == 1
-
-
 # From outside
 
 
@@ -244,14 +206,7 @@ def run(geval):
     return lambda *words: geval(*words, "-t", "dev-0")
 
 
-ADVICE = (
-    "geval: note: lines with the same FileId have similar losses: use --documents FileId for an interval by document, "
-    "which is up to 2.5 times as wide as this one, by line; add --documents FileId to config.txt to declare it\n"
-)
-ALIKE = (
-    "geval: note: lines with the same FileId have similar losses: intervals and tests are computed by document, "
-    "and an interval is up to 2.5 times as wide as by line; add --documents FileId to config.txt to declare it\n"
-)
+BY_LINE = "geval: note: use --documents FileId for an interval by document: this one is by line\n"
 
 
 def test_the_interval_of_an_evaluation(challenge):
@@ -270,7 +225,7 @@ def test_bootstrap(challenge, run):
     assert (status, shown, err) == (0, want, "")
     assert want["documents"] == 12
     status, plain, err = run("-B", "100", "-o", "out-one.tsv")
-    assert (status, err) == (0, ADVICE)
+    assert (status, err) == (0, BY_LINE)
     assert "±" in plain
 
 
@@ -284,7 +239,7 @@ def test_compare(challenge, run):
     assert result.systems[0].interval == pair[0].interval(documents="FileId")
     assert result.systems[1].difference_interval.documents == 12
     status, unasked, err = run("compare", "--samples", "1000")
-    assert (unasked, err) == (out, ALIKE)
+    assert (unasked, err) == (out, "")
     status, by_line, err = run("compare", "--samples", "1000", "--no-documents")
     assert (status, err, "by document" in by_line) == (0, "", False)
 
@@ -316,13 +271,10 @@ def test_outputs_of_which_a_filter_selects_other_lines(words, short, challenge, 
 
 def test_the_documents_are_those_of_the_scored_lines(challenge):
     """A filter that leaves the lines of the last files leaves their documents."""
-    names = [line.split("\t")[0] for line in (challenge / "dev-0/in.tsv").read_text().splitlines()]
     lines = (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)
     (challenge / "dev-0/out-one.tsv").write_text("".join(["b:0.5 :0.5\n"] * 5 + lines[5:]))
     filtered = evaluate(challenge, "dev-0", output="one", metric="PerplexityHashed:f<out:a>")
-    found = find_dependence([filtered])
-    values = np.array(filtered.line_losses)
-    assert found.widening == pytest.approx(widening(values, documents(names[5:])))
+    assert filtered.interval().documents == 11
 
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")
@@ -384,7 +336,8 @@ def test_without_an_input(challenge, run):
     for words in (["-B", "9"], ["compare"], ["-o", "out-one.tsv", "-w"], ["calibration", "-o", "out-one.tsv"]):
         status, out, err = run(*words, "--documents", "FileId")
         assert (status, out, err.endswith(missing)) == (1, "", True)
-    for words in (["-B", "9"], ["compare"], ["calibration", "-o", "out-one.tsv"]):
+    assert note not in run("calibration", "-o", "out-one.tsv")[2]
+    for words in (["-B", "9"], ["compare"]):
         assert note in run(*words)[2]
         assert note not in run(*words, "--no-documents")[2]
 

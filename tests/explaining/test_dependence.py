@@ -1,16 +1,13 @@
-"""Simulations of lines that are alike by document: few trials always, many with ``--long``."""
+"""Which column names the documents, and simulations of lines that are alike by document (many with ``--long``)."""
 
 import math
-import tracemalloc
-from collections import Counter
 
 import numpy as np
 import pytest
 import scipy.stats
 
 import geval_py
-from geval_py import compare, evaluate
-from geval_py.explaining.documents import find_dependence
+from geval_py import UsageError, compare, evaluate
 from geval_py.explaining.statistics import spread_of_mean
 
 FEW, MANY = 40, 1000  # trials
@@ -51,187 +48,132 @@ def skewed(rng, lines):
     return rng.gamma(2, 0.85, lines) + 1
 
 
-def inputs(rng, files, lines):
-    """The columns of an input: a genre of two values, a chapter, three columns that do not matter, and texts."""
-    of_line = np.repeat(np.arange(files), lines)
-    useless = {f"Useless{n}": rng.integers(0, 2, len(of_line)) for n in range(3)}
-    genre = rng.permutation(np.arange(files) % 2)[of_line]
-    return {"Genre": genre, "Chapter": of_line, **useless, "Text": np.arange(len(of_line))}
-
-
-def test_the_true_column_is_chosen(trials, challenge):
-    """Of 40 files of 15 lines with an effect of 0.3 nats, and a genre with one of 0.5 nats, the file is chosen."""
-    rng, chosen, named = np.random.default_rng(1), [], []
-    for _ in range(trials):
-        columns = inputs(rng, 40, 15)
-        effect = rng.normal(0, 0.3, 40)[columns["Chapter"]] + 0.5 * columns["Genre"]
-        losses = np.maximum(skewed(rng, 600) + effect, 0.01)
-        found = find_dependence(challenge(columns, one=losses))
-        chosen.append(found.column)
-        named.append(bool(found.coarse))
-    print(f"\nChapter chosen in {chosen.count('Chapter') / trials:.1%}, the genre named in {np.mean(named):.1%}")
-    assert 1 - chosen.count("Chapter") / trials <= at_most(0.1, trials)
-    assert {*chosen} <= {"Chapter", ""}
-
-
-@pytest.mark.filterwarnings("ignore:.*no guess at all would be better")
-def test_whole_documents_are_dealt_out_to_genres(challenge):
-    """Of files with an effect of 2 nats, a genre by chance has lines that are alike, but files that are not."""
-    rng, named = np.random.default_rng(6), 0
-    for _ in range(10):
-        columns = inputs(rng, 40, 15)
-        effect = rng.normal(4, 2, 40)[columns["Chapter"]]
-        found = find_dependence(challenge(columns, one=np.maximum(skewed(rng, 600) + effect, 0.01)))
-        named += bool(found.coarse)
-        assert found.column == "Chapter"
-    assert named <= 2
-
-
-def test_false_alarms_are_rare(trials, challenge):
-    """Without an effect, a column is rarely said to matter; in 45 % of cases, one of these three is taken to be safe."""
-    rng, found, safe = np.random.default_rng(2), [], 0
-    for _ in range(trials):
-        columns = inputs(rng, 40, 15) | {"Page": np.arange(600) // 4, "Year": rng.integers(0, 25, 600)}
-        pair = [skewed(rng, 600) for _ in range(2)]
-        result = find_dependence(challenge(columns, one=pair[0], two=pair[1]))
-        found.append(result.column if result.surely else "")
-        safe += result.column != found[-1]
-    print(f"\n{1 - found.count('') / trials:.1%} false alarms; a column is taken to be safe in {safe / trials:.1%}")
-    assert 1 - found.count("") / trials <= at_most(0.05, trials)
-
-
-OUTPUTS = [2, 4, 10, pytest.param(42, marks=pytest.mark.long)]
-
-
 def alike_outputs(rng, outputs, effect):
     """The losses of outputs that find the same lines hard, 40 files of 15 lines, with an effect of the file."""
     hard = skewed(rng, 600) + rng.normal(0, effect, 40)[np.arange(600) // 15]
     return {f"o{n}": np.maximum(hard + rng.normal(0, 0.4, 600), 0.01) for n in range(outputs)}
 
 
-@pytest.mark.parametrize("outputs", OUTPUTS)
-def test_the_decision_hardly_depends_on_the_number_of_outputs(outputs, trials, challenge):
-    rng, found = np.random.default_rng(5), {0.0: [], 0.25: []}
-    trials = max(5, 4 * trials // (outputs + 6))
-    for effect, columns in found.items():
-        for _ in range(trials):
-            evaluations = challenge(inputs(rng, 40, 15), **alike_outputs(rng, outputs, effect))
-            result = find_dependence(evaluations)
-            columns.append(result.column if result.surely else "")
-    alarms, power = (np.mean([column != "" for column in columns]) for columns in found.values())
-    print(f"\n{outputs} outputs: {alarms:.1%} false alarms, the effect is found in {power:.1%}")
-    assert alarms <= at_most(0.05, trials)
-    assert 1 - power <= at_most(0.45, trials)
+DEPEND = "if lines with the same {0} depend on each other, use --documents {0}"
+LINES = {"FileId": 15, "Source id": 60, "Newspaper": 60, "Year": 20, "Genre": 100, "Text": 1, "Page": 4, "doc_id": 15}
 
 
-def test_pairs_are_looked_at_one_by_one(challenge):
-    """The figures of all pairs of forty outputs of 300,000 lines take six gigabytes."""
-    rng = np.random.default_rng(5)
-    evaluations = challenge(inputs(rng, 100, 20), **{f"m{n}": skewed(rng, 2000) for n in range(16)})
-    find_dependence(evaluations)
-    tracemalloc.start()
-    find_dependence(evaluations)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 120 * 2000 * 24 / 3  # a third of what the figures of 120 pairs take
-
-
-SAFE = (
-    "lines with the same {} may have similar losses: to be safe, intervals and tests are computed by document, and an "
-    "interval is {} by line"
-)
-DECLARE = "; add --documents {0} to config.txt to declare it"
-
-
-@pytest.mark.parametrize(("seed", "columns", "note"), [
-    (7, ["Chapter"],
-     "intervals and tests are computed by line: lines with the same Chapter do not have notably similar losses"),
-    (0, ["Chapter", "Page"],
-     "intervals and tests are computed by line: lines with the same value in one of the columns Chapter, Page do not "
-     "have notably similar losses"),
-    (3, ["Chapter"], SAFE.format("Chapter", "up to 1.1 times as wide as")),
-    (11, ["FileId"], SAFE.format("FileId", "about as wide as") + DECLARE.format("FileId")),
-    (3, ["Page", "doc_id", "URL"], SAFE.format("doc_id", "up to 1.1 times as wide as") + DECLARE.format("doc_id")),
-    (7, ["Chapter", "file of"],
-     "intervals and tests are computed by line: lines with the same value in one of the columns Chapter, file of do "
-     "not have notably similar losses"),
+@pytest.mark.parametrize(("columns", "chosen", "notes"), [
+    (["FileId", "Text"], "FileId", []),
+    (["Page", "doc_id", "FileId"], "doc_id", []),
+    (["FileId", "Source id"], "Source id", []),
+    (["Source id", "FileId"], "Source id", []),
+    (["FileId", "Newspaper", "Genre", "Page"], "FileId",
+     [f"lines with the same FileId have the same Newspaper: {DEPEND.format('Newspaper')}"]),
+    (["Genre", "Text"], None, []),
+    (["Year"], None, [DEPEND.format("Year")]),
+    (["Year", "Text", "Page of"], None,
+     ["if lines with the same Year or Page of depend on each other, use --documents Year or --documents Page\\ of"]),
 ])  # fmt: skip
-def test_how_documents_are_chosen_is_noted(seed, columns, note, challenge):
-    """Columns of 40 chapters of 15 lines, or pages of 4, without an effect."""
-    size = dict.fromkeys(columns, 15) | {"Page": 4, "file of": 4}
-    evaluations = challenge(
-        {name: np.arange(600) // size[name] for name in columns}, **alike_outputs(np.random.default_rng(seed), 2, 0.0)
-    )
-    assert compare(evaluations).notes == (note,)
+def test_a_column_is_chosen_by_its_name(columns, chosen, notes, challenge):
+    """Without a test: the first one with a usual name, or a coarser one of at least ten values."""
+    values = {name: np.arange(600) // LINES.get(name, 4) for name in columns}
+    evaluations = challenge(values, **alike_outputs(np.random.default_rng(7), 2, 0.0))
+    assert (compare(evaluations).documents, compare(evaluations).notes) == (chosen, tuple(notes))
     assert compare(evaluations, documents=False).notes == ()
+    for column in columns[:1]:
+        assert compare(evaluations, documents=column).documents == (None if column == "Text" else column)
+
+
+def test_columns_have_numbers_without_a_header(challenge, tmp_path):
+    (evaluation,) = challenge({"Year": np.arange(60) // 5}, one=np.ones(60))
+    (tmp_path / "config.txt").write_text("--metric LogLossHashed\n")
+    evaluation = evaluate(tmp_path, "dev-0", output="out-one.tsv")
+    assert compare(evaluation, evaluation).notes[0] == (
+        "if lines with the same value in column 1 depend on each other, use --documents 1"
+    )
 
 
 def test_a_column_of_few_documents_is_not_taken_by_its_name(challenge):
     rng = np.random.default_rng(7)
     evaluations = challenge({"FileId": np.arange(600) // 100}, **alike_outputs(rng, 2, 0.0))
-    assert compare(evaluations).documents is None
+    assert (compare(evaluations).documents, compare(evaluations).notes) == (None, ())
+    assert compare(evaluations, documents="FileId").documents == "FileId"
+
+
+NESTED = {"FileId": np.arange(600) // 15, "Newspaper": np.arange(600) // 60, "Genre": np.arange(600) % 3}
+
+
+def test_columns_that_nest(challenge):
+    """The coarsest counts, in which order ever they are named."""
+    evaluations = challenge(NESTED, **alike_outputs(np.random.default_rng(7), 2, 0.0))
+    for names in ("FileId,Newspaper", "Newspaper,FileId", "2,FileId"):
+        assert compare(evaluations, documents=names) == compare(evaluations, documents="Newspaper")
+    assert evaluations[0].interval(documents="FileId,Newspaper").documents == 10
+    messages = {
+        "FileId,Genre": "documents have to nest, but lines with the same FileId differ in Genre\n"
+        "  name only one of these columns",
+        "FileId,": "Unknown column `'\n  the columns are FileId, Newspaper, Genre",
+        "FileId,newspaper": "Unknown column `newspaper'\n"
+        "  did you mean Newspaper? the columns are FileId, Newspaper, Genre",
+    }
+    for names, message in messages.items():
+        with pytest.raises(UsageError) as caught:
+            compare(evaluations, documents=names)
+        assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("declared", "column"), [
     ("", "FileId"), ("--documents Chapter", "Chapter"), ("--documents 2", "Chapter"), ("--no-documents", None),
+    ("--documents FileId,Chapter", "Chapter"),
 ])  # fmt: skip
 def test_a_declared_column_goes_before_all_others(declared, column, challenge, tmp_path):
     rng = np.random.default_rng(7)
-    columns = {"FileId": np.arange(600) // 15, "Chapter": np.arange(600) // 20}
+    columns = {"FileId": np.arange(600) // 15, "Chapter": np.arange(600) // 30}
     losses = alike_outputs(rng, 2, 0.0)
     challenge(columns, **losses)
     with (tmp_path / "config.txt").open("a") as file:
         file.write(f"{declared}\n")
     evaluations = challenge(columns, **losses)
     assert compare(evaluations).documents == column
-    assert evaluations[0].interval().documents == {"FileId": 40, "Chapter": 30, None: None}[column]
+    assert evaluations[0].interval().documents == {"FileId": 40, "Chapter": 20, None: None}[column]
     assert compare(evaluations, documents="FileId").documents == "FileId"
     assert compare(evaluations, documents=False).documents is None
-    if column == "Chapter":
-        assert compare(evaluations).notes == ()
+    assert bool(compare(evaluations).notes) == (not declared)
 
 
-# Documents, lines of each, design effect of the differences, columns that do not matter
-CHOICES = [
-    *((12, 50, effect, useless) for effect in (1.6, 2, 1) for useless in (0, 5, 20)),
-    *((40, 15, 1.6, useless) for useless in (0, 5, 20)),
-]
+# Documents nested in coarser ones, lines of each
+NESTING = [(20, 3, 10, "equal"), (20, 3, 10, "lognormal"), (12, 4, 10, "equal")]
 
 
-@pytest.mark.parametrize(("documents", "lines", "effect", "useless"), CHOICES)
-def test_the_level_where_the_column_is_not_known(documents, lines, effect, useless, trials, challenge):
-    """Two outputs without a difference, as good on all documents together, but not on each."""
-    rng, rejected, chosen = np.random.default_rng(8), [], Counter()
-    trials //= 1 if trials == MANY else 5
-    of_line, shared = np.repeat(np.arange(documents), lines), (effect - 1) / (lines - 1)
+@pytest.mark.parametrize(("newspapers", "files", "lines", "sizes"), NESTING)
+def test_the_level_where_files_are_nested_in_newspapers(newspapers, files, lines, sizes, trials, challenge):
+    """Two outputs without a difference, as good on all newspapers together, but not on each."""
+    rng, rejected = np.random.default_rng(8), []
     for _ in range(trials):
-        columns = {"Chapter": of_line}
-        for n in range(useless):
-            columns[f"Useless{n}"] = rng.permutation(of_line.size) % rng.choice([12, 30, 100, 200])
-        change = np.sqrt(shared) * rng.normal(size=documents)[of_line]
-        change += np.sqrt(1 - shared) * rng.normal(size=of_line.size)
-        one = skewed(rng, of_line.size) + 2
-        pair = challenge(columns, one=one, two=np.maximum(one + 0.3 * change, 0.01))
-        result = compare(pair, samples=20)
-        p_values = {by: _p(compare(pair, samples=20, documents=by)) for by in (False, "Chapter")}
-        is_similar = "may have similar" not in result.notes[0]
-        rejected.append([*p_values.values(), _p(result) if is_similar else p_values[False], _p(result)])
-        chosen[result.documents] += 1
-    by_line, true, holm_only, own = (np.array(rejected) < 0.05).mean(axis=0)
-    case = f"{documents} x {lines}, design effect {effect}, {useless} useless columns"
-    print(f"\n{case}: by line {by_line:.1%}, true column {true:.1%}, Holm only {holm_only:.1%}, compare {own:.1%}")
-    print(chosen.most_common(3))
-    assert own <= at_most(0.065, trials)
+        number = np.full(newspapers, files)
+        if sizes == "lognormal":
+            number = np.maximum(1, np.round(files * rng.lognormal(0, 0.7, newspapers))).astype(int)
+        newspaper_of_file = np.repeat(np.arange(newspapers), number)
+        file_of_line = np.repeat(np.arange(len(newspaper_of_file)), lines)
+        of_line = newspaper_of_file[file_of_line]
+        change = rng.normal(0, 0.1, newspapers)[of_line] + rng.normal(0, 0.05, len(newspaper_of_file))[file_of_line]
+        one = skewed(rng, len(of_line)) + 2
+        two = np.maximum(one + change + rng.normal(0, 0.3, len(of_line)), 0.01)
+        pair = challenge({"FileId": file_of_line, "Newspaper": of_line}, one=one, two=two)
+        p_values = [_p(compare(pair, samples=20, documents=names)) for names in (None, "FileId,Newspaper")]
+        rejected.append(np.array(p_values) < 0.05)
+    by_file, by_newspaper = np.mean(rejected, axis=0)
+    case = f"{newspapers} newspapers of {files} files ({sizes}) of {lines} lines"
+    print(f"\n{case}: rejected by file {by_file:.1%}, by newspaper {by_newspaper:.1%}")
+    assert by_newspaper <= at_most(0.07, trials)
+    if trials == MANY:
+        assert by_file > 0.1
 
 
 def test_differences_that_depend_on_documents(trials, challenge):
-    """A true null hypothesis is rejected as often as it should be, though nobody names the column."""
+    """A true null hypothesis is rejected as often as it should be."""
     rng, rejected, by_line = np.random.default_rng(3), [], []
     for _ in range(trials):
-        columns = inputs(rng, 40, 15)
+        files = np.arange(600) // 15
         one = skewed(rng, 600) + 1.5
-        two = one + rng.normal(0, 0.35, 40)[columns["Chapter"]] + rng.normal(0, 0.25, 600)
-        pair = challenge(columns, one=one, two=np.maximum(two, 0.01))
+        two = one + rng.normal(0, 0.35, 40)[files] + rng.normal(0, 0.25, 600)
+        pair = challenge({"FileId": files}, one=one, two=np.maximum(two, 0.01))
         rejected.append(_p(compare(pair, samples=400)) < 0.05)
         by_line.append(_p(compare(pair, samples=400, documents=False)) < 0.05)
     print(f"\nrejected in {np.mean(rejected):.1%}; by line, in {np.mean(by_line):.1%}")
@@ -275,14 +217,10 @@ def test_the_coverage_of_intervals(kind, effect, documents, trials):
 
 
 def test_a_frame_has_the_intervals_of_a_comparison(challenge, tmp_path):
-    """Only the difference of both outputs depends on the chapter, so each alone would have an interval by line."""
-    rng = np.random.default_rng(6)
-    columns = inputs(rng, 40, 15)
-    one, effect = skewed(rng, 600) + 2, np.repeat(rng.normal(0, 0.6, 40), 15)
-    single = challenge(columns, one=one, two=one + effect)
+    challenge({"FileId": np.arange(600) // 15}, **alike_outputs(np.random.default_rng(6), 2, 0.6))
     outputs = geval_py.evaluate_all(tmp_path, "dev-0")
     table, frame = compare(outputs, samples=20).to_frame(), outputs.to_frame(intervals=True)
     both = frame.merge(table, on="output")
     assert both["LogLossHashed_low"].tolist() == both["low"].tolist()
     assert both["LogLossHashed_high"].tolist() == both["high"].tolist()
-    assert [single[0].interval().documents, compare(outputs, samples=20).documents] == [None, "Chapter"]
+    assert compare(outputs, samples=20).documents == "FileId"

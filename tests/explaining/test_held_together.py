@@ -1,4 +1,4 @@
-"""Which lines tuning and mixing hold out together: those of a document, where documents are alike, unasked."""
+"""Which lines tuning and mixing hold out together: those of a document, unasked."""
 
 from dataclasses import replace
 
@@ -15,10 +15,6 @@ from geval_py.explaining.tuning import tune
 DOCUMENTS = 12
 LINES = 50  # of a document
 REST = 0.2  # of a line's mass, which all words share that it does not list
-NOTE = (
-    "lines with the same FileId have similar losses: they are held out together; add --documents FileId to config.txt "
-    "to declare it"
-)
 
 
 def write(folder, rng, concentration=0.5, rests=(REST, REST / 2), column="FileId"):
@@ -57,7 +53,7 @@ def parts(folds):
 
 def test_no_document_is_in_two_folds(pair):
     folds, notes = folds_of(pair, None, seed=1)
-    assert (parts(folds), folds.count, folds.groups.max() + 1, notes) == (DOCUMENTS, 10, DOCUMENTS, [NOTE])
+    assert (parts(folds), folds.count, folds.groups.max() + 1, notes) == (DOCUMENTS, 10, DOCUMENTS, [])
     by_line, notes = folds_of(pair, False, seed=1)
     assert parts(by_line) > 5 * DOCUMENTS
     assert (by_line.groups.max() + 1, notes) == (DOCUMENTS * LINES, [])
@@ -66,11 +62,8 @@ def test_no_document_is_in_two_folds(pair):
 def test_it_is_as_if_the_column_were_given(pair):
     found, told = tune(pair[0]), tune(pair[0], documents="FileId")
     assert (found.documents, told.documents) == (DOCUMENTS, DOCUMENTS)
-    assert NOTE in found.notes
-    assert replace(found, notes=told.notes) == told
-    mixed, told = mix(pair), mix(pair, documents=1)
-    assert (mixed.notes, told.notes) == ((NOTE,), ())
-    assert replace(mixed, notes=()) == told
+    assert found == told
+    assert mix(pair) == mix(pair, documents=1)
 
 
 def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):

@@ -232,7 +232,7 @@ def score(path: str, name: str, test: str, metrics: Sequence[str], arguments: Js
             from geval_py.explaining.documents import choose_documents
 
             column = evaluation.split.input and (arguments["documents"][test] or evaluation.split.documents)
-            documents, _ = choose_documents([evaluation], column or False)
+            documents = choose_documents(evaluation, column or False)
             own = documents and documents.of_score(one)
             values = submission.line_values(one.metric, one.statistics, own, arguments["seed"])
             scored[metric] = replace(scored[metric], **values)

@@ -13,6 +13,7 @@ from geval_py.cli import terminal
 from geval_py.cli.board import BOARD, now, private_files
 from geval_py.cli.commands import option, parser_maker, switch
 from geval_py.errors import UsageError
+from geval_py.reading.splits import advice_on_documents
 from geval_py.text import named
 
 make_init_parser = parser_maker(
@@ -45,6 +46,7 @@ def run_init(args: argparse.Namespace) -> None:
         terminal.note(
             "the answers are in the challenge's folder: publish it without them, or name others with --answers"
         )
+    terminal.note(*advice_on_documents(args.challenge))
     tests = ", ".join(test.name for test in board.settings.tests)
     terminal.say(
         f"Created the board {named(args.board)}: {tests}, ranked by {board.settings.metric}. Next steps:\n"

@@ -116,6 +116,12 @@ def test_documents_are_those_of_the_named_column(rows):
     assert documents(rows) == [str(line % 2) for line in range(12)]
 
 
+def test_of_columns_that_nest_the_coarsest_are_the_documents(rows):
+    rows.edit(tests='{test-A: {split: 30 %, documents: "2,1"}}')
+    with_input(rows, *(f"{line // 6}\t{line // 3}\ttext {line}\n" for line in range(12)))
+    assert documents(rows) == [str(line // 6) for line in range(12)]
+
+
 @pytest.mark.parametrize(("column", "message"), [
     ("7", "the input of test-A has no column `7`\n  the columns have numbers, from 1"),
     ("FileId", "the input of test-A has no column `FileId`\n  the columns have numbers, from 1"),
