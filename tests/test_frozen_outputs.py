@@ -39,7 +39,6 @@ IN_EACH_FORMAT = {
     "score-intervals": f"{GAZETTE} -B 200",
     "lines": f"{GAZETTE} -o {BIGRAM} -l -s",
     "features": f"{GAZETTE} -o {BIGRAM} -w",
-    "features-distinct": f"{GAZETTE} -o {BIGRAM} -w --distinct --min-frequency 5",
     "difference": f"{GAZETTE} -o {BIGRAM} -d {UNIGRAM} -s",
     "worsening": f"{GAZETTE} -o {BIGRAM} --most-worsening-features {UNIGRAM}",
     "compare": f"compare {GAZETTE} --samples 500",

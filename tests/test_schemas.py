@@ -30,7 +30,7 @@ COMMANDS = {
     ],
     "features": [
         f"{ONE} -w", f"{ONE} -w --numerical-features --no-documents",
-        f"{ONE} -w --distinct --no-documents --numerical-features", f"{ONE} --most-worsening-features unigram",
+        f"{ONE} -w --no-documents --numerical-features", f"{ONE} --most-worsening-features unigram",
         "-t dev-0 -o infinite.tsv -w", "-t one -a BLEU -w",
     ],
     "comparison": [

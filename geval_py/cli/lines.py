@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 
@@ -48,31 +48,23 @@ def show_features(task: Task, settings: Settings) -> None:
         note(f"the score of {infinite} of {len(scores)} lines is infinite, and so is the mean of their features")
     elif infinite:
         note(f"the score of {infinite} of {len(scores)} lines is infinite in one output: means are infinite or NaN")
-    features = rank(task, settings, evaluation, other, scores, best=settings.reverse_sort)
+    features = rank(task, settings, evaluation, other, best=settings.reverse_sort)
     lines = len(scores) - undefined
-    if len(features):
-        if settings.distinct:
-            note(f"together, these explain {features.columns['explained'][-1]:.1%} of the variance between lines")
-    elif settings.distinct:
-        note("no feature is shown: none explains a significant part of the variance between lines")
-    elif lines < 2:
+    if not len(features) and lines < 2:
         note(f"no feature is shown: there {'is 1 line' if lines else 'are 0 lines'} to rank, and it takes 2")
-    elif features.least > 1:
+    elif not len(features) and features.least > 1:
         least = f"at least {features.least} of {lines} lines"
         note(f"no feature is shown: none is on {least}, and missing from as many (--min-frequency)")
-    else:
+    elif not len(features):
         note(f"no feature is shown: each is on all {lines} lines")
     if settings.min_frequency is None and features.least > 1:
-        note(
-            f"a feature needs {features.least} lines to be significant: rarer ones are left out "
-            "(--min-frequency 1 shows them)"
-        )
+        note(f"features on fewer than {features.least} lines are left out (--min-frequency 1 shows them)")
     top, total = _top(settings), len(features)
     for_people = settings.format in FOR_PEOPLE and _escapes(settings)
     if for_people and not settings.all_features:
         features = features.readable(top)
     elif top is not None:
-        features = features.at(slice(top))
+        features = features.at(range(min(top, total)))
     note(*features.notes)
     listing = FeatureListing(
         evaluations=evaluations,
@@ -100,7 +92,6 @@ def rank(
     settings: Settings,
     evaluation: Evaluation,
     other: Evaluation | None = None,
-    scores: Sequence[float] | None = None,
     *,
     best: bool = False,
 ) -> WorstFeatures:
@@ -108,19 +99,17 @@ def rank(
 
     Documents are looked for where there is more to see than p, which is GEval's, by line.
     """
-    only_p = settings.format in FOR_PEOPLE and not settings.distinct
+    only_p = settings.format in FOR_PEOPLE
     with ProgressBar("features", unit="items") as progress:
         return rank_features(
             evaluation,
             kinds_of(task, settings),
             other=other,
-            scores=scores,
             best=best,
             least=settings.min_frequency,
             least_of_pair=settings.min_cartesian_frequency,
             costs=_escapes(settings),
             documents=False if only_p and settings.documents is None else settings.documents_by,
-            distinct=settings.distinct,
             progress=progress,
         )
 
@@ -170,8 +159,8 @@ def show_lines(task: Task, settings: Settings) -> None:
         if settings.format != "text":
             note("words are marked in text only")
         elif shows_colours(sys.stdout):
-            features = rank(task, settings.replace(distinct=False, documents=None, no_documents=True), evaluation)
-            marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0])
+            features = rank(task, settings.replace(documents=None, no_documents=True), evaluation)
+            marked = features.at((features.columns["p"] < line_by_line.STYLES[-1][0]).nonzero()[0].tolist())
             p_values = dict(zip(marked.names, marked.columns["p"].tolist(), strict=True))
             tokens = kinds_of(task, settings).tokens
             marker = line_by_line.Marker(p_values, Fields(evaluation.split.in_header), tokens)

@@ -1,7 +1,6 @@
 """Which features items have: words, shapes of words, bigrams, numbers; and pairs of features on the same item.
 
-Features are collected here, or by workers elsewhere, each from the pieces that it reads. An occurrence is an item and
-a feature, both as numbers of four bytes; all sums over items are made from occurrences.
+Features are collected item by item, and then become one table of occurrences, of which all sums over items are made.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geval_py.errors import UsageError
+from geval_py.explaining.significance import slices
 from geval_py.reading.features import (
     EXPECTED,
     FIELD_NUMBER,
@@ -32,61 +32,63 @@ from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Array, Integers, Places
 
 ITEMS_AT_ONCE = 4096
+OCCURRENCES_AT_ONCE = 1 << 20
 MAX_LINES = 200_000  # of more lines, features are counted before they are collected, and a report is of a sample
 SEEN_PER_LINE = 32  # bytes in which the tokens are counted
+MAX_COUNTED = 2_000_000_000  # pairs on all items together: counting as many takes some minutes
 
 
-class KindFeatures(NamedTuple):
-    """The features of one kind in one field: ``table`` numbers them, and ``prefix`` precedes their names.
+@dataclass(frozen=True)
+class FeatureTable:
+    """Features of items: aligned ``items`` and ``features``, numbered from 0, of which one item has one feature.
 
-    Their occurrences are aligned ``items`` and ``numbers``, in parts.
+    ``names`` are those of the features. First come tokens, then ``numbers``, whose items are those at their worse
+    end, then pairs.
     """
 
-    prefix: str
-    table: backends.TokenTable
-    items: list[Places]
-    numbers: list[Places]
+    names: Sequence[str]
+    items: Places
+    features: Places
+    numbers: range
+
+    def sums(self, values: Array) -> Array:
+        """Sum the values of the items of each feature; ``values`` has one for each item."""
+        sums = np.zeros(len(self.names))
+        for part in slices(len(self.items), OCCURRENCES_AT_ONCE):
+            sums += np.bincount(self.features[part], values[self.items[part]], len(sums))
+        return sums
 
     def counts(self) -> Integers:
-        """Count the items of each feature; numpy.bincount would make eight bytes of each number first."""
-        counts = np.zeros(len(self.table), np.int64)
-        for part in self.numbers:
-            np.add.at(counts, part, 1)
+        """Count the items of each feature."""
+        counts = np.zeros(len(self.names), np.int64)
+        for part in slices(len(self.items), OCCURRENCES_AT_ONCE):
+            counts += np.bincount(self.features[part], minlength=len(counts))
         return counts
 
 
-class FieldFeatures(NamedTuple):
-    """The features of one field, by kind: words and their shapes, and then bigrams of both, if they are asked for.
+class TokenItems(NamedTuple):
+    """The tokens of one kind in one field: ``table`` numbers them, ``items`` and ``numbers`` are aligned parts."""
 
-    ``texts`` are, for numerical features, items, their lengths in characters, and their values; these are NaN if one
-    of these texts is no number.
-    """
-
-    kinds: list[KindFeatures]
-    texts: list[tuple[Places, Integers, Array]]
+    table: backends.TokenTable
+    items: list[Places]
+    numbers: list[Places]
 
 
 @dataclass
 class Occurrences:
     """The features of items by field, collected in the order of items, which are numbered from 0.
 
-    ``seen`` counts the tokens, or says which are on so few items that most of them are left out.
+    ``seen`` counts the tokens, or says which are on so few items that most of them are left out. Kinds of ``tokens``
+    are numbered: words, shapes, and bigrams of both. ``texts`` are, for numerical features, the items of a field,
+    their lengths in characters, and their values, which are NaN if one of these texts is no number.
     """
 
     kinds: FeatureKinds
     fields: Fields
     seen: tuple[bytearray, int] = bytearray(), 0
-    by_field: dict[Field, FieldFeatures] = field(default_factory=dict)
+    tokens: dict[tuple[Field, int], TokenItems] = field(default_factory=dict)
+    texts: dict[Field, list[tuple[Places, Integers, Array]]] = field(default_factory=dict)
     count: int = 0
-
-    def of_field(self, where: Field) -> FieldFeatures:
-        """Return the features of a field, of which there may be none yet."""
-        if where not in self.by_field:
-            of_shapes = SHAPE if self.kinds.are_in_kernel else ""
-            prefixes = ("", of_shapes, "", "")[: 4 if self.kinds.bigrams else 2]
-            kinds = [KindFeatures(f"{where}:{prefix}", backends.TokenTable(), [], []) for prefix in prefixes]
-            self.by_field[where] = FieldFeatures(kinds, [])
-        return self.by_field[where]
 
     def add(self, items: Sequence[tuple[str, str, str]]) -> None:
         """Add the next items, as tuples in the order of :class:`ScoredItem`."""
@@ -98,17 +100,19 @@ class Occurrences:
         widths = np.array([text.count("\t") for text in inputs]) + 1
         starts = np.cumsum(widths) - widths
         for column in range(widths.max()):
-            there = widths > column
-            self._add(self.fields.column(column), places[there], cells[starts[there] + column].tolist())
+            has_column = widths > column
+            texts = cells[starts[has_column] + column].tolist()
+            self._add(self.fields.column(column), places[has_column], texts)
         self.count += len(items)
 
     def _add(self, where: Field, items: Places, texts: Sequence[str]) -> None:
-        kinds, own = self.kinds, self.of_field(where)
+        kinds = self.kinds
         if kinds.numerical:
             plain = list(map(kinds.referenced, texts))
             are_numbers = all(map(FIELD_NUMBER.fullmatch, plain))
             values = list(map(float, plain)) if are_numbers else [math.nan] * len(plain)
-            own.texts.append((items, np.array(list(map(len, plain)), np.int64), np.array(values)))
+            lengths = np.array(list(map(len, plain)), np.int64)
+            self.texts.setdefault(where, []).append((items, lengths, np.array(values)))
         if kinds.are_in_kernel:
             lines = "\n".join(texts) + "\n"
             tokens = [(items, lines.encode(), SEPARATORS.encode())]
@@ -119,24 +123,36 @@ class Occurrences:
                 (np.repeat(items, list(map(len, features))), lines_of([*chain(*features)]), b"")
                 for features in zip(*map(kinds.of_text, texts), strict=True)
             ]
-        for of_kind, (owners, text, separators) in zip(own.kinds, tokens, strict=False):
+        for kind, (owners, text, separators) in enumerate(tokens):
+            of_kind = self.tokens.setdefault((where, kind), TokenItems(backends.TokenTable(), [], []))
             counts, numbers = of_kind.table.number(text, separators, *self.seen)
             of_kind.items.append(np.repeat(owners, np.frombuffer(counts, np.int64)))
             of_kind.numbers.append(np.frombuffer(numbers, np.int64).astype(np.int32))
 
-    def extend(self, later: Occurrences) -> None:
-        """Add the features of later items, which were collected elsewhere."""
-        for where, of_later in later.by_field.items():
-            own = self.of_field(where)
-            for of_kind, more in zip(own.kinds, of_later.kinds, strict=True):
-                names = more.table.names(array("q", range(len(more.table))))
-                numbers = np.array(of_kind.table.number(lines_of(names), b"")[1], np.int32)
-                of_kind.items.extend(items + np.int32(self.count) for items in more.items)
-                of_kind.numbers.extend(numbers[part] for part in more.numbers)
-            own.texts.extend(
-                (items + np.int32(self.count), lengths, values) for items, lengths, values in of_later.texts
-            )
-        self.count += later.count
+    def table(self, least: int, most: int) -> FeatureTable:
+        """Return the tokens on ``least`` to ``most`` items, by field, kind and name; they are here no longer."""
+        names: list[str] = []
+        all_items: list[Places] = [np.zeros(0, np.int32)]
+        all_features: list[Places] = [np.zeros(0, np.int32)]
+        for where, kind in sorted(self.tokens):
+            of_kind = self.tokens.pop((where, kind))
+            counts = np.zeros(len(of_kind.table), np.int64)
+            for numbers in of_kind.numbers:
+                np.add.at(counts, numbers, 1)
+            frequent = np.flatnonzero((least <= counts) & (counts <= most))
+            tokens = of_kind.table.sorted(array("q", frequent.tobytes()))
+            feature_of_token = np.full(len(counts), -1, np.int32)
+            feature_of_token[tokens] = np.arange(len(names), len(names) + len(tokens))
+            for items, numbers in zip(of_kind.items, of_kind.numbers, strict=True):
+                features = feature_of_token[numbers]
+                kept = np.flatnonzero(features >= 0)  # which, unlike a choice by flags, has no branch to predict
+                all_items.append(items[kept])
+                all_features.append(features[kept])
+            prefix = f"{where}:{SHAPE if kind == 1 and self.kinds.are_in_kernel else ''}"
+            names += [prefix + token for token in of_kind.table.names(tokens)]
+        items = np.concatenate(all_items)
+        all_items.clear()  # as large as these
+        return FeatureTable(names, items, np.concatenate(all_features), range(len(names), len(names)))
 
 
 def collect(
@@ -181,38 +197,28 @@ def text_shapes(lines: str) -> bytes:
     return shapes[second | ~again].tobytes()
 
 
-# Pairs of features on the same item
+def pairs_on_items(
+    items: Places, features: Places, count: int
+) -> Iterator[tuple[int, Places, Integers, Places, Integers]]:
+    """Yield, for each of ``count`` features, the later features on the same items.
 
-
-PAIRS_AT_ONCE = 2_000_000
-MAX_COUNTED = 2_000_000_000  # on all items together: counting as many takes some minutes
-
-
-def each_pairs(items: Places, features: Places) -> Iterator[tuple[Integers, Integers, Integers, Places, Integers]]:
-    """Yield the pairs of features on the same item, part by part, with the number of their items.
-
-    Each part is aligned first and second features and numbers of items, then, by occurrence, items and places of
-    pairs. A feature is on an item at most once. Raises UsageError for more pairs than can be counted in minutes.
+    These are the number of the first feature, those of the second ones, on how many items each pair is, and then, by
+    occurrence, items and places of pairs. Raises UsageError for more pairs than can be counted in minutes.
     """
     order = np.lexsort((features, items))
-    items, features = items[order], features[order].astype(np.int64)
-    following = np.searchsorted(items, items, side="right") - np.arange(len(items)) - 1  # on the same item
+    items, features = items[order], features[order]
+    ends = np.searchsorted(items, items, side="right")  # of the features on the same item
+    later = ends - np.arange(len(items)) - 1
+    check_number(int(later.sum()), MAX_COUNTED, "to count")
     by_feature = np.argsort(features, kind="stable")
-    # The occurrences, and the pairs, before each feature as the first of a pair. Parts are of whole features.
-    before, pairs_before = (np.append(0, np.cumsum(np.bincount(features, one))) for one in (None, following))
-    check_number(int(pairs_before[-1]), MAX_COUNTED, "to count")
-    width, start = len(before) - 1, 0
-    while start < width:
-        stop = int(np.searchsorted(pairs_before, pairs_before[start] + PAIRS_AT_ONCE, side="right")) - 1
-        stop = max(stop, start + 1)
-        firsts = by_feature[before[start] : before[stop]]
-        number, start = following[firsts], stop
-        of_first = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-        firsts = np.repeat(firsts, number)
-        seconds = firsts + 1 + of_first
-        keys = features[firsts] * width + features[seconds]
-        keys, pair, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        yield keys // width, keys % width, counts, items[seconds], pair
+    bounds = np.append(0, np.cumsum(np.bincount(features, minlength=count)))
+    for first in range(count):
+        places = by_feature[bounds[first] : bounds[first + 1]]
+        spans = zip((places + 1).tolist(), ends[places].tolist(), strict=True)
+        seconds = [features[start:end] for start, end in spans]
+        if seconds:
+            second, pair, counts = np.unique(np.concatenate(seconds), return_inverse=True, return_counts=True)
+            yield first, second, counts, np.repeat(items[places], later[places]), pair
 
 
 def check_number(pairs: int, most: int, what: str) -> None:

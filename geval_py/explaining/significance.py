@@ -212,10 +212,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def benjamini_hochberg(p_values: Array) -> Array:
+def benjamini_hochberg(p_values: Array, tests: int | None = None) -> Array:
     """Return each p-value's q: the lowest false discovery rate at which it counts as a discovery; the order stays.
 
-    An unknown p (NaN) is no test, and its q is unknown.
+    An unknown p (NaN) is no test, and its q is unknown. ``tests`` is the number of all tests, if only some of their
+    p-values are there: the others then count as 1.
 
     >>> import numpy as np
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).tolist()
@@ -227,7 +228,7 @@ def benjamini_hochberg(p_values: Array) -> Array:
     falling = known[np.argsort(p_values[known], kind="stable")[::-1]]  # fast for those that are sorted already
     ranks = np.arange(len(known), 0, -1)
     corrected = np.full(len(p_values), np.nan)
-    corrected[falling] = np.minimum.accumulate(p_values[falling] * (len(known) / ranks))
+    corrected[falling] = np.minimum.accumulate(p_values[falling] * ((tests or len(known)) / ranks))
     return corrected.clip(max=1.0)
 
 

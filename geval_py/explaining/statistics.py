@@ -66,7 +66,6 @@ from geval_py.explaining.significance import (
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.scoring.blocks import Progress
 from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers, LineStatistics, Metric, Places
-from geval_py.scoring.metrics.regression import ranks
 
 Pair: TypeAlias = tuple[int, int]  # two systems
 
@@ -851,12 +850,3 @@ def interval_of_mean(values: Array) -> tuple[float, float]:
 def sums_by(groups: Integers, values: Array | Flags | None = None) -> Array:
     """Return the sum of the values of each group, or their number; groups are numbered from 0."""
     return np.bincount(groups, values).astype(np.float64)
-
-
-def centred_ranks(values: Array) -> Array:
-    """Return the ranks of values minus their mean; equal values share the mean of their ranks.
-
-    >>> centred_ranks(np.array([7.0, 5.0, 7.0, 9.0])).tolist()
-    [0.0, -1.5, 0.0, 1.5]
-    """
-    return ranks(values) - (len(values) + 1) / 2

@@ -8,20 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geval_py.errors import UsageError
-from geval_py.explaining import feature_ranking, significance
+from geval_py.explaining import feature_ranking
 from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect
 from geval_py.explaining.line_by_line import EvaluationListing
+from geval_py.explaining.significance import benjamini_hochberg, slices
 from geval_py.reading.features import FeatureKinds, Fields, feature_words
 from geval_py.scoring import blocks
-from geval_py.scoring.metrics.base import Array, Flags, Integers
+from geval_py.scoring.metrics.base import Array, Integers
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables import escapes, numbers
 from geval_py.tables.numbers import percent
@@ -32,37 +31,32 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-FEATURES_AT_ONCE = 1 << 15  # whose names and figures are made at once
-COUNTED = 5  # items that significant features are on in nearly all data
+FEATURES_AT_ONCE = 1 << 15  # whose figures are made Python's numbers at once
+LEAST_OF_MANY = 5  # items of a feature, if there are more than MAX_LINES: rarer ones are hardly ever significant
 HIDDEN = "ids of lines and documents, and numbers of the output, are left out; --all-features shows them"
 
 
 @dataclass(frozen=True)
 class WorstFeatures:
-    """Features, and aligned ``columns`` of figures by their names, as JSON, CSV and Python show them.
+    """Features by their ``names``, and aligned ``columns`` of figures, as JSON, CSV and Python show them.
 
     ``count`` is the number of a feature's items, ``score`` their mean; ``q`` is ``p``, corrected for ties and, by
-    Benjamini and Hochberg, for the number of these features. More pairs of features were tested than are shown, which
-    are only the ones with a small p: their q is too small. By documents, q comes from comparing lines with those of
-    the same document, and is NaN for pairs, and for features that fewer than two documents tell of.
+    Benjamini and Hochberg, for the number of features and pairs that were tested. Fewer pairs are shown. By
+    documents, q comes from comparing lines with those of the same document, and is NaN for pairs, and for features
+    that fewer than two documents tell of.
 
     Further columns are ``perplexity``, ``gain``, ``gain_low`` and ``gain_high`` for losses in nats
-    (:mod:`geval_py.explaining.feature_ranking`), ``documents`` if asked for, and ``explained`` of distinct features.
-    Unknown figures are NaN. Features are on at least ``least`` items.
+    (:mod:`geval_py.explaining.feature_ranking`), and ``documents`` if asked for. Unknown figures are NaN. Features
+    are on at least ``least`` items.
     """
 
-    named: feature_ranking.Names
+    names: Sequence[str]
     columns: dict[str, Array | Integers]
     notes: tuple[str, ...] = ()
     least: int = 1
 
     def __len__(self) -> int:
-        return len(self.named)
-
-    @property
-    def names(self) -> list[str]:
-        """The features' names, which are made anew each time."""
-        return self.named.texts()
+        return len(self.names)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per feature: ``feature``, ``count``, ``score`` (the mean), ``p``, ``q``, more."""
@@ -70,21 +64,24 @@ class WorstFeatures:
 
         return pd.DataFrame({"feature": self.names} | self.columns).astype({"feature": object})
 
-    def at(self, places: Integers | slice) -> WorstFeatures:
+    def at(self, places: Sequence[int]) -> WorstFeatures:
         """Return the features at some places, in this order."""
-        columns = {name: column[places] for name, column in self.columns.items()}
-        return replace(self, named=self.named.at(places), columns=columns)
+        columns = {name: column[np.array(places, np.int64)] for name, column in self.columns.items()}
+        return replace(self, names=[self.names[place] for place in places], columns=columns)
 
-    def parts(self) -> Iterator[WorstFeatures]:
-        """Yield the features, some thousands at once."""
-        return map(self.at, significance.slices(len(self), FEATURES_AT_ONCE))
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the ``feature`` and the figures of each feature; the figures are Python's numbers."""
+        for part in slices(len(self), FEATURES_AT_ONCE):
+            columns = (column[part].tolist() for column in self.columns.values())
+            for row in zip(self.names[part], *columns, strict=True):
+                yield dict(zip(("feature", *self.columns), row, strict=True))
 
     def readable(self, most: int | None = None) -> WorstFeatures:
         """Return the first features, ``most`` at most, without ids and the output's numbers."""
-        names = enumerate(chain.from_iterable(part.names for part in self.parts()))
-        places = list(islice((place for place, name in names if not feature_ranking.is_hidden(name)), most))
+        readable = (place for place, name in enumerate(self.names) if not feature_ranking.is_hidden(name))
+        places = list(islice(readable, most))
         hidden = () if places == list(range(min(len(self), most or len(self)))) else (HIDDEN,)
-        return replace(self.at(np.array(places, np.int64)), notes=self.notes + hidden)
+        return replace(self.at(places), notes=self.notes + hidden)
 
 
 def rank_features(
@@ -92,148 +89,93 @@ def rank_features(
     kinds: FeatureKinds,
     *,
     other: Evaluation | None = None,
-    scores: Sequence[float] | None = None,
     best: bool = False,
     least: int | None = None,
     least_of_pair: int | None = None,
     costs: bool = False,
     documents: DocumentsBy = None,
-    distinct: bool = False,
     progress: blocks.Progress | None = None,
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``scores`` are those of the lines, or their differences from ``other``, if there are any yet. ``costs`` asks for
-    the cost of each feature, and for q, which distinct features and those by documents have in any case. The
-    notes say which documents are found. Raises UsageError if all lines are one document.
+    ``costs`` asks for the cost of each feature, and for q, which those by documents have in any case. Raises
+    UsageError if all lines are one document.
     """
     score = evaluation.scores[0]
-    in_nats = score.metric.measure.in_nats and other is None
-    if scores is None:
-        scores = evaluation.line_scores() if other is None else evaluation.score_differences(other)
-    if least is None and len(scores) <= MAX_LINES:
-        least = 1
+    scores = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
+    if least is None:
+        least = 1 if len(scores) <= MAX_LINES else LEAST_OF_MANY
+    places = np.flatnonzero(~np.isnan(scores))
     of_file = choose_documents(evaluation, documents)
     grouped = of_file and of_file.of_score(score)
-
-    def collected(known: Flags, least: int) -> Occurrences:
-        progress_of = None if progress is None else lambda done: progress(done, int(known.sum()))
-        fields = Fields(evaluation.split.in_header)
-        seen = bytearray(SEEN_PER_LINE * len(known) * (least > 1 and len(known) > MAX_LINES))
-        for now_least in (0, least) if seen else (0,):
-            items = zip(*evaluation.sides(np.flatnonzero(known).tolist()), strict=False)
-            occurrences = collect(items, Occurrences(kinds, fields, (seen, now_least)), progress_of)
-        return occurrences
-
+    several = grouped and grouped.several()
+    seen = bytearray(SEEN_PER_LINE * len(places) * (least > 1 and len(places) > MAX_LINES))
+    for counted in (0, least) if seen else (0,):
+        items = zip(*evaluation.sides(places.tolist()), strict=False)
+        occurrences = Occurrences(kinds, Fields(evaluation.split.in_header), (seen, counted))
+        collect(items, occurrences, None if progress is None else lambda done: progress(done, len(places)))
+    has_costs = costs and other is None and score.metric.measure.in_nats
     features = ranked_features(
-        collected,
-        scores,
+        occurrences,
+        scores[places],
         worst_is_greatest=score.greatest_first(worst=not best),
         least=least,
         least_of_pair=least_of_pair,
-        losses=evaluation.line_losses if in_nats and (costs or distinct) else None,
-        documents=grouped and grouped.several(),
+        losses=np.array(evaluation.line_losses)[places] if has_costs else None,
+        documents=several and several.only(places),
         with_q=costs or grouped is not None,
-        distinct=distinct,
-        best=best,
     )
     return replace(features, notes=tuple(notes_on_documents(grouped)))
 
 
 def ranked_features(
-    collected: Callable[[Flags, int], Occurrences],
-    scores: Sequence[float] | Array,
+    occurrences: Occurrences,
+    scores: Array,
     *,
     worst_is_greatest: bool,
-    least: int | None = 1,
+    least: int = 1,
     least_of_pair: int | None = None,
-    losses: Sequence[float] | Array | None = None,
+    losses: Array | None = None,
     documents: Documents | None = None,
     with_q: bool = True,
-    distinct: bool = False,
-    most: int | None = None,
-    best: bool = False,
 ) -> WorstFeatures:
     """Rank the features of items by how surely they go with bad scores, the smallest p first.
 
-    Items with score NaN are left out: ``collected`` returns the features of the others, from a flag for each item,
-    and may leave out tokens on fewer items than a number. ``worst_is_greatest`` is whether great scores are bad.
-    Features, also of pairs, are on ``least`` items and not on as many, and single features of pairs on
-    ``least_of_pair`` items (as many by default). If ``least`` is None, it is the greatest that leaves out no token
-    that can be significant (:func:`feature_ranking.least_significant`). A feature of all items, whose p is not
-    defined, is left out. Features with equal p are sorted by field (expected, output, then the columns of the input),
-    then by token, character by character.
+    ``worst_is_greatest`` is whether great scores are bad. Features, also of pairs, are on ``least`` items and not on
+    as many, and single features of pairs on ``least_of_pair`` items (as many by default). A feature of all items,
+    whose p is not defined, is left out. Features with equal p are sorted by field (expected, output, then the columns
+    of the input), then by token, character by character.
 
     ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
-    documents with it, and for q and intervals by documents; ``distinct``, for only the few features, at most ``most``
-    of them, that explain the bad items together or, if the ``best`` scores are ranked as if they were bad, the good,
-    in the order in which they were chosen.
-
-    Raises UsageError for distinct features and pairs of features at once.
+    documents with it, and for q and intervals by documents.
     """
-    all_scores = np.array(scores, np.float64)
-    known = ~np.isnan(all_scores)
-    figures = all_scores[known]
-    loss_of_item = None if losses is None else np.array(losses, np.float64)[known]
-    if documents is not None and not known.all():
-        documents = documents.only(np.flatnonzero(known))
-    ranks = feature_ranking.rank_scores(figures, greatest_first=worst_is_greatest)
-    for counted in (COUNTED, 1) if least is None else (least,):
-        occurrences = collected(known, counted)
-        needed = feature_ranking.least_significant(occurrences, ranks) if least is None else least
-        if needed > occurrences.seen[1]:  # else rarer features, of which some are left out, can be significant
-            break
-    if distinct and occurrences.kinds.cartesian:
-        raise UsageError(message="distinct features are single ones, not pairs: leave out", arguments=("cartesian",))
-    ranked = feature_ranking.rank(occurrences, ranks, needed, least_of_pair)
+    ranks = feature_ranking.rank_scores(scores, greatest_first=worst_is_greatest)
+    tested = feature_ranking.p_values_of_features(occurrences, ranks, least, least_of_pair)
+    table, p_values = tested.table, tested.p_values
     several = None if documents is None or documents.are_lines or documents.count == 1 else documents
-    with_q = with_q or distinct
-    explained: list[float] = []
-    if with_q:
-        tied_p = (
-            feature_ranking.tied_p_values(ranked, ranks)
-            if several is None
-            else feature_ranking.p_values_by_document(ranked, ranks, several)
-        )
-        q_values = significance.benjamini_hochberg(tied_p)
-    if distinct:
-        candidates = np.flatnonzero(q_values < significance.LEVEL)
-        names = ranked.names.at(candidates).texts()
-        candidates = candidates[[not feature_ranking.is_output_number(name) for name in names]]
-        # Distinct features explain the losses or, without finite losses, the ranks.
-        badness = -ranks
-        if loss_of_item is not None and np.isfinite(loss_of_item).all():
-            badness = -loss_of_item if best else loss_of_item
-        chosen, explained = feature_ranking.select_distinct(badness, ranked, candidates, most)
-        ranked, q_values = ranked.at(chosen), q_values[chosen]
-    counts = ranked.counts()
-    with np.errstate(invalid="ignore"):  # opposite infinities, and no item at all
+    counts = table.counts()
+    with np.errstate(invalid="ignore", divide="ignore"):  # opposite infinities, and no item at all
         # Scores are divided by their number, since a sum of scores may be too large for a double.
-        means = ranked.sums(figures / len(figures)) / (counts / len(figures))
-    columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": ranked.p_values}
-    if with_q:
-        columns["q"] = q_values
-    if loss_of_item is not None:
-        columns |= feature_ranking.gains(ranked, loss_of_item, several)
+        means = table.sums(scores / len(scores)) / (counts / len(scores))
+    columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": p_values}
+    if with_q and several is None:
+        columns["q"] = benjamini_hochberg(feature_ranking.tied_p_values(tested, ranks), tested.tests)
+    elif several is not None:
+        columns["q"] = benjamini_hochberg(feature_ranking.p_values_by_document(tested, ranks, several))
+    if losses is not None:
+        columns |= feature_ranking.gains(table, losses, several)
     if documents is not None:
-        pairs = feature_ranking.OnDocuments.of(ranked, documents).features
-        on_documents = np.bincount(pairs, minlength=len(ranked.names))
-        unknown = ranked.are_pairs | (on_documents == 0)
-        columns["documents"] = np.where(unknown, np.nan, on_documents) if unknown.any() else on_documents
-    named = ranked.names
-    if distinct:  # few, so that their names take less memory than the tables with all
-        columns["explained"] = np.array(explained)
-        named = feature_ranking.Names((), named.texts(), np.arange(len(named)))
-    return WorstFeatures(named, columns, least=needed)
+        on_documents = feature_ranking.OnDocuments.of(table, documents).features
+        number = np.bincount(on_documents, minlength=len(table.names))
+        columns["documents"] = np.where(tested.are_pairs | (number == 0), np.nan, number)
+    order = np.argsort(p_values, kind="stable")[: np.count_nonzero(p_values >= 0)]
+    shown = WorstFeatures(table.names, columns, least=least).at(order.tolist())
+    if documents is not None and not np.isnan(shown.columns["documents"]).any():
+        shown.columns["documents"] = shown.columns["documents"].astype(np.int64)
+    return shown
 
 
 # The table
-
-
-WRITERS: dict[str, Callable[[str], str]] = {  # for people; for GEval's format, see FeatureListing.text
-    "count": str, "score": lambda text: numbers.significant(float(text)),
-    "p": lambda text: f"{float(text):.2g}" if text else "",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,56 +190,34 @@ class FeatureListing(EvaluationListing):
     with_q: bool = False
 
     def table(self) -> Table:
-        feature = Column("feature", write=visible if self.for_terminal else str)
-        gain = [Column("gain", alignment="right", write=percent)] if "gain" in self.features.columns else []
-        writers = WRITERS | ({"q": WRITERS["p"]} if self.with_q else {})
+        def probability(value: float) -> str:
+            return "" if math.isnan(value) else f"{value:.2g}"
+
+        writers: dict[str, Callable[[Any], str]] = {"count": str, "score": numbers.significant, "p": probability}
+        if "gain" in self.features.columns:
+            writers = {"gain": percent} | writers
+        if self.with_q:
+            writers["q"] = probability
         columns = [Column(name, alignment="right", write=write) for name, write in writers.items()]
-
-        def rows() -> Iterator[list[str]]:
-            for part in self.features.parts():
-                gains = (part.columns[column.name].tolist() for column in gain)
-                for name, row, *own in zip(part.names, self._figures(part), *gains, strict=True):
-                    yield [feature_words(name), *own, *row.split("\t")]
-
-        return Table([feature, *gain, *columns], rows())
+        rows = ([feature_words(row["feature"]), *map(row.get, writers)] for row in self.features.rows())
+        return Table([Column("feature", write=visible if self.for_terminal else str), *columns], rows)
 
     def text(self, width: int | None = None) -> Iterator[str]:
-        """As any listing; but what is not for a terminal, often a million rows, is written without a table."""
-        if width is None and not self.for_terminal:
-            for part in self.features.parts():
-                rows = zip(map(escapes.tab_text, part.names), self._figures(part), strict=True)
-                yield "".join([f"{name}\t{figures}\n" for name, figures in rows])
-            return
-        yield from super().text(width)
+        """As any listing; but what is not for a terminal, often a million rows, is in GEval's format."""
+        return self._lines() if width is None and not self.for_terminal else super().text(width)
 
-    def _figures(self, part: WorstFeatures) -> list[str]:
-        """Return a row of figures, separated by TABs, for each feature; those with the same bits are written once.
-
-        Features of one line alone are alike in all figures.
-        """
-
-        def mean(value: float) -> str:
-            return f"{value:.8f}" if math.isfinite(value) else numbers.exact(value)
-
-        def q(value: float) -> str:
-            return "" if math.isnan(value) else p_value(value)
-
-        p_value = partial(numbers.fixed, decimals=20)
-        columns = list(part.columns.values())[: 3 + self.with_q]
-        changes = [np.diff(column.view(np.int64), prepend=~column[:1].view(np.int64)) for column in columns]
-        starts = np.flatnonzero(np.any(changes, axis=0))
-        writers: tuple[Callable[[Any], str], ...] = (str, mean, p_value, q)
-        written = (map(write, column[starts].tolist()) for write, column in zip(writers, columns, strict=False))
-        rows = np.array(["\t".join(cells) for cells in zip(*written, strict=True)], object)
-        return rows.repeat(np.diff(starts, append=len(part))).tolist()
+    def _lines(self) -> Iterator[str]:
+        for row in self.features.rows():
+            mean = f"{row['score']:.8f}" if math.isfinite(row["score"]) else numbers.exact(row["score"])
+            cells = [escapes.tab_text(row["feature"]), str(row["count"]), mean, numbers.fixed(row["p"], 20)]
+            if self.with_q:
+                cells.append("" if math.isnan(row["q"]) else numbers.fixed(row["q"], 20))
+            yield "\t".join(cells) + "\n"
 
     def records(self) -> Table:
-        return plain_table(["feature", *self.features.columns], (list(of.values()) for of in self.to_dicts()))
+        return plain_table(["feature", *self.features.columns], (list(row.values()) for row in self.to_dicts()))
 
     def to_dicts(self) -> Iterator[dict[str, Any]]:
-        for part in self.features.parts():
-            columns = {name: column.tolist() for name, column in part.columns.items()}
-            for name in list(columns)[3:]:  # behind count, score and p
-                columns[name] = [None if math.isnan(value) else value for value in columns[name]]
-            for name, *row in zip(part.names, *columns.values(), strict=True):
-                yield {"feature": name} | dict(zip(columns, row, strict=True))
+        always = ("feature", "count", "score", "p")
+        for row in self.features.rows():
+            yield {name: value if name in always or not math.isnan(value) else None for name, value in row.items()}

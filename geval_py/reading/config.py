@@ -376,17 +376,11 @@ class Settings(OptionValues):
     )
     min_frequency: int | None = _of_features(
         "--min-frequency N",
-        "only features that at least N items have and at least N items lack (default: 1; above 200,000 lines: "
-        "as many as it takes to be significant)",
+        "only features that at least N items have and at least N items lack (default: 1; above 200,000 lines: 5)",
         read=natural_number, goes_with=(*FEATURES, "line_by_line"),
     )  # fmt: skip
     all_features: bool = _of_features(
         "--all-features", "also show ids of lines and documents, and numbers of the output",
-        goes_with=FEATURES,
-    )  # fmt: skip
-    distinct: bool = _of_features(
-        "--distinct",
-        "only the few features that together explain the bad lines, the most important first",
         goes_with=FEATURES,
     )  # fmt: skip
     bigrams: bool = _feature("--bigrams", "neighbouring words too, such as in<Text>:New++York")

@@ -497,7 +497,7 @@ def features_panel(report: Report) -> Panel | None:
         return None
     features, of_losses = report.features, report.of_losses
     columns = {name: column.tolist() for name, column in features.columns.items()}
-    names, counts, explained = list(map(feature_words, features.names)), columns["count"], columns["explained"]
+    names, counts = list(map(feature_words, features.names)), columns["count"]
     head: list[tuple[str, Writer]]
     if of_losses:
         head = [("perplexity", figure), ("fall", percent), ("from", percent), ("to", percent)]
@@ -506,17 +506,16 @@ def features_panel(report: Report) -> Panel | None:
         head, shown = [("mean score", figure)], ["score"]
     figures, q_values = zip(*(columns[name] for name in shown), strict=True), map(p_value, columns["q"])
     rows, cells = [], []
-    for name, own, lines, q, share in zip(names, figures, counts, q_values, explained, strict=True):
+    for name, own, lines, q in zip(names, figures, counts, q_values, strict=True):
         value, low, high = own[1:] if of_losses else (*own, None, None)
         rows.append(ChartRow(name, value, low, high, lines, f"q {q}", BAD))
-        cells.append((short(name, 60), lines, *own, q, share))
+        cells.append((short(name, 60), lines, *own, q))
     finding, sentence = "", "No word or shape of a word is significantly more common in bad lines."
     of_sample = " of the sample" if report.is_sampled else ""
     if names and of_losses:
         those = f"the {counts[0]:,} lines{of_sample} with {short(names[0])}"
         finding = f"If {those} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
-        together = "Together, those below explain" if len(names) > 1 else "That explains"
-        sentence = f"{finding} {together} {percent(explained[-1])} of the variance of the loss."
+        sentence = finding
     elif names:
         finding = sentence = (
             f"The {counts[0]:,} lines{of_sample} with {short(names[0])} have a mean score of "
@@ -535,10 +534,11 @@ def features_panel(report: Report) -> Panel | None:
         sentence,
         chart if names else None,
         table=table_of(
-            [("feature", written), ("lines", whole), *head, ("q", written), ("explained", percent)], cells
+            [("feature", written), ("lines", whole), *head, ("q", written)], cells
         ),
-        method="Words and shapes of words on at least ten lines, chosen one after the other, each time the one that "
-        f"explains most of what those before it left open{method}{_sample_text(report)}",
+        method="Words and shapes of words on at least ten lines, with a q below 0.05 and the smallest p; of those on "
+        "the same lines, the first"
+        f"{method}{_sample_text(report)}",
         finding=finding,
     )  # fmt: skip
 

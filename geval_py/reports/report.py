@@ -33,7 +33,7 @@ from geval_py.explaining.documents import (
 from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, Interval
+from geval_py.explaining.significance import LEVEL, MIN_LINES, MIN_TESTED_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
 from geval_py.reading import config, splits
@@ -219,7 +219,7 @@ class Report:
 
     @property
     def features(self) -> WorstFeatures:
-        """At most ten words and shapes of words that together explain the bad lines of the sample, the best first."""
+        """At most ten words and shapes of words with a q below 0.05 in bad lines of the sample, the surest first."""
         return self._read_sample[1]
 
     def examples(self) -> Iterator[tuple[int, float, losses.Example | ScoredItem, losses.Outcome | None]]:
@@ -291,18 +291,19 @@ class Report:
             for (_, metric), table in zip(schemes, tables, strict=True)
         )
         read = Evaluation(own.split, own.output, scores, own.file_lines)
-        values = np.where(np.isfinite(self.values), self.values, np.nan)[self.sample]
+        known = np.flatnonzero(np.isfinite(self.values[self.sample]))
+        values = self.values[self.sample][known]
         features = ranked_features(
-            lambda *_: occurrences,
+            occurrences,
             values,
             worst_is_greatest=self.worst_is_greatest,
             least=MIN_LINES,
             losses=values if self.of_losses else None,
-            documents=self.documents and self.documents.only(self.sample),
-            distinct=True,
-            most=MAX_FEATURES,
+            documents=self.documents and self.documents.only(self.sample[known]),
         )
-        return read, features
+        significant = features.at(np.flatnonzero(features.columns["q"] < LEVEL).tolist()).readable()
+        _, first_places = np.unique(significant.columns["p"], return_index=True)  # of the same lines, it is one
+        return read, significant.at(first_places[:MAX_FEATURES].tolist())
 
     @cached_property
     def unigram(self) -> float | None:

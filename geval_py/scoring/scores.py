@@ -435,26 +435,21 @@ class Evaluation:
         min_cartesian_frequency: int | None = None,
         tokenizer: str | None = None,
         documents: DocumentsBy = None,
-        distinct: bool = False,
     ) -> pd.DataFrame:
         """Rank the features of the lines by how surely they go with bad scores, in a table by rising p.
 
         ``count`` is the number of lines with a ``feature``, ``score`` their mean, ``p`` one-sided, of the
         Mann-Whitney U test, and ``q`` is p corrected for ties and, by Benjamini and Hochberg, for the number of
-        features in the table. For losses in nats there are ``perplexity`` (exp of their mean) and, with a 95 %
-        interval, ``gain``: the share by which the perplexity of all lines would fall if these lines were no worse
-        than the others. A numerical feature has the figures of the quarter at one end, and p of Kendall's rank
-        correlation, two-sided.
+        features, and of all pairs with ``cartesian``. For losses in nats there are ``perplexity`` (exp of their
+        mean) and, with a 95 % interval, ``gain``: the share by which the perplexity of all lines would fall if these
+        lines were no worse than the others. A numerical feature has the figures of the quarter at one end, and p of
+        Kendall's rank correlation, two-sided.
 
-        ``documents`` is a column of the input (its name or number, from 1) or one value per line: lines on which it
-        is the same are alike. q then comes from comparing lines with others of the same document, the interval of the
-        gain is by documents, and there is the number of ``documents`` with a feature. By default the column
-        is chosen as in :func:`geval_py.compare`; False takes each line by itself. ``distinct`` chooses the
-        few features that together explain the bad lines, the most telling first, with the share of the losses'
-        variance ``explained`` so far. With an ``other`` evaluation, differences to its scores are ranked. ``best``
-        ranks features that go with good scores. The other arguments are those of the command line: of more than
-        200,000 lines, ``min_frequency`` is by default as great as it can be without leaving out a feature that can be
-        significant. Raises UsageError for an unknown column, and for distinct pairs of features.
+        ``documents`` is as in :func:`geval_py.compare`: q then comes from comparing lines with others of the same
+        document, the interval of the gain is by documents, and there is the number of ``documents`` with a feature.
+        With an ``other`` evaluation, differences to its scores are ranked. ``best`` ranks features that go with good
+        scores. The other arguments are those of the command line; ``min_frequency`` is by default 1 or, of more than
+        200,000 lines, 5. ``numerical_features`` need SciPy. Raises UsageError for an unknown column.
         """
         from geval_py.explaining.worst_features import rank_features
         from geval_py.reading.features import FeatureKinds, tokens_of
@@ -465,7 +460,7 @@ class Evaluation:
         )  # fmt: skip
         return rank_features(
             self, kinds, other=other, best=best, least=min_frequency, least_of_pair=min_cartesian_frequency,
-            costs=True, documents=documents, distinct=distinct,
+            costs=True, documents=documents,
         ).to_frame()  # fmt: skip
 
     def calibration(self, *, documents: DocumentsBy = None) -> Calibration:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from five_items import OUT, TEXTS, WORDS, YEARS, make_challenge, write
 
-from geval_py.explaining.feature_ranking import Names
 from geval_py.explaining.line_by_line import Marker, ScoredLine
 from geval_py.explaining.worst_features import FeatureListing, WorstFeatures
 from geval_py.reading.features import Fields, split_tokens, tokens_of
@@ -664,11 +663,11 @@ def test_p_values():
 def test_means(mean, written):
     """Feature, n1, mean score ``%.8f``, p."""
     figures = {"count": np.array([3]), "score": np.array([mean]), "p": np.array([0.25]), "q": np.array([0.5])}
-    features = WorstFeatures(named=Names((), ["exp:a\x1b"], np.arange(1)), columns=figures)
+    features = WorstFeatures(["exp:a\x1b"], figures)
     rest = f"\t3\t{written}\t0.25000000000000000000\n"
     shown = FeatureListing(evaluations=(), features=features)
     assert list(shown.text()) == [f"exp:a\x1b{rest}"]
-    rest = f"\t3\t{significant(float(written))}\t0.25\n"
+    rest = f"\t3\t{significant(mean)}\t0.25\n"
     assert list(replace(shown, for_terminal=True).table().tabs()) == [f"`a\\x1b` in the answer{rest}"]
 
 

@@ -4,6 +4,8 @@ from array import array
 from dataclasses import replace
 from itertools import compress
 
+import numpy as np
+
 from geval_py.explaining.comparison import rank
 from geval_py.explaining.features import Occurrences, collect
 from geval_py.explaining.statistics import bootstrap_weights, intervals, sample_of
@@ -37,8 +39,11 @@ def ranked(metric, names, systems, *, documents=None, runs=(), **how):
 
 
 def worst_features(items, scores, *, header=(), kinds=None, **how):
-    """The ranking of the features of items, aligned with their scores."""
-    kinds = kinds or FeatureKinds()
-    return ranked_features(
-        lambda known, _: collect(compress(items, known.tolist()), Occurrences(kinds, Fields(header))), scores, **how
-    )
+    """The ranking of the features of items, aligned with their scores; items with the score NaN are left out."""
+    scores = np.array(scores, np.float64)
+    known = ~np.isnan(scores)
+    occurrences = Occurrences(kinds or FeatureKinds(), Fields(header))
+    collect(compress(items, known.tolist()), occurrences)
+    if how.get("losses") is not None:
+        how["losses"] = np.array(how["losses"])[known]
+    return ranked_features(occurrences, scores[known], **how)

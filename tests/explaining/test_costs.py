@@ -1,4 +1,4 @@
-"""What features cost, how many documents they are on, and which are distinct: against formulas written out."""
+"""What features cost, and how many documents they are on: against formulas written out."""
 
 import math
 from functools import partial
@@ -9,23 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resampled import worst_features
 
-from geval_py import UsageError, evaluate
+from geval_py import evaluate
 from geval_py.explaining.documents import Documents
 from geval_py.reading.features import FeatureKinds
 
 PROPERTY = settings(deadline=None, derandomize=True)
 
 
-def ranked(words, losses, *, kinds=None, least=1, best=False, **wanted):
+def ranked(words, losses, *, kinds=None, least=1, **wanted):
     """Rank the words of expected lines by perplexities."""
     return worst_features(
         [("", line, "") for line in words],
         [math.exp(loss) for loss in losses],
-        worst_is_greatest=not best,
+        worst_is_greatest=True,
         kinds=kinds,
         least=least,
         losses=losses,
-        best=best,
         **wanted,
     )
 
@@ -78,89 +77,6 @@ def test_documents():
     assert [math.isnan(row["documents"]) for name, row in rows.items() if "~~" in name] == [True]
 
 
-# Distinct features
-
-
-def naive_selection(losses, columns, candidates):
-    """Forward selection by least squares: the greatest z of the part of a column that those chosen do not tell."""
-    chosen, explained = [], []
-    whole = ((losses - losses.mean()) ** 2).sum()
-    while True:
-        design = np.column_stack([np.ones(len(losses)), *(columns[name] for name in chosen)])
-        residual = losses - design @ np.linalg.lstsq(design, losses)[0]
-        if chosen:
-            explained.append(1 - (residual**2).sum() / whole)
-        z = {}
-        for name in candidates:
-            apart = columns[name] - design @ np.linalg.lstsq(design, columns[name])[0]
-            if (apart**2).sum() > 1e-6 and columns[name] @ (losses - losses.mean()) > 0:
-                variance = (residual**2).sum() / (len(losses) - len(chosen) - 1)
-                z[name] = (apart @ residual) / math.sqrt(variance * (apart**2).sum())
-        best = max(z, key=z.get, default=None)
-        if best is None or math.erfc(z[best] / math.sqrt(2)) / 2 >= 0.05 / len(candidates):
-            return chosen, explained
-        chosen.append(best)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_selection_is_that_of_least_squares(seed):
-    rng = np.random.default_rng(seed)
-    has = rng.random((600, 6)) < [0.3, 0.2, 0.1, 0.2, 0.05, 0.3]
-    has[:, 1] |= has[:, 0]  # redundant with the first
-    losses = rng.exponential(2, 600) + has @ [1.0, 0.3, 1.5, 0, 2.0, -1.0]
-    words = [" ".join(f"w{n}" for n in np.flatnonzero(row)) for row in has]
-    every = ranked(words, losses.tolist())
-    candidates = [name for name, q in zip(every.names, every.columns["q"], strict=True) if q < 0.05]
-    columns = {f"exp:w{n}": has[:, n].astype(float) for n in range(6)}
-    chosen, explained = naive_selection(losses, columns, candidates)
-    found = ranked(words, losses.tolist(), distinct=True)
-    assert found.names == chosen
-    assert found.columns["explained"].tolist() == pytest.approx(explained)
-    assert 1 <= len(chosen) < len(candidates) + 1
-    assert found.columns["gain"].tolist() == [table(every)[name]["gain"] for name in chosen]
-
-
-def test_the_best_lines_have_distinct_features_too():
-    rng = np.random.default_rng(2)
-    has = rng.random(400) < 0.3
-    losses = (rng.exponential(2, 400) + 2 - 2 * has).tolist()
-    words = ["good" if one else "bad" for one in has]
-    assert ranked(words, losses, distinct=True).names == ["exp:bad"]
-    assert ranked(words, losses, distinct=True, best=True).names == ["exp:good"]
-
-
-def test_the_numbers_of_the_output_are_left_out():
-    losses = [float(n % 7 + 9 * (n % 2)) for n in range(200)]
-    items, kinds = (
-        [("", "", f"w{n % 2}:0.{n % 2}5 :0.1") for n in range(200)],
-        FeatureKinds(word_shapes=True, bigrams=True),
-    )
-    found = worst_features(items, losses, worst_is_greatest=True, kinds=kinds, losses=losses, distinct=True)
-    assert found.names == ["out:w1"]
-
-
-def test_without_losses_ranks_are_explained():
-    """As of the differences to another output; and where a loss is infinite."""
-    words = ["a" if n % 3 else "b" for n in range(90)]
-    scores = [math.inf if n == 1 else float(n % 3) for n in range(90)]
-    items = [("", word, "") for word in words]
-    for losses in (None, scores):
-        found = worst_features(items, scores, worst_is_greatest=True, losses=losses, distinct=True)
-        assert found.names == ["exp:a"]
-
-
-def test_nothing_is_distinct_in_noise():
-    rng = np.random.default_rng(3)
-    found = ranked([f"w{n % 5}" for n in range(100)], rng.exponential(1, 100).tolist(), distinct=True)
-    assert (found.names, found.columns["explained"].tolist()) == ([], [])
-
-
-def test_pairs_are_refused():
-    with pytest.raises(UsageError) as caught:
-        ranked(["a", "b"], [1.0, 2.0], distinct=True, kinds=FeatureKinds(cartesian=True))
-    assert str(caught.value) == "distinct features are single ones, not pairs: leave out cartesian=…"
-
-
 # From outside
 
 
@@ -179,22 +95,6 @@ def challenge(tmp_path, monkeypatch):
 @pytest.fixture
 def run(geval):
     return partial(geval, "-t", "dev-0", "-w")
-
-
-def test_distinct_on_the_command_line(challenge, run):
-    status, out, err = run("--distinct")
-    frame = evaluate(challenge, "dev-0").worst_features(distinct=True)
-    assert (status, [line.split("\t")[0] for line in out.splitlines()]) == (0, frame["feature"].tolist())
-    assert out.startswith("exp:hard\t15\t")
-    assert (
-        err
-        == f"geval: note: together, these explain {frame['explained'].iloc[-1]:.1%} of the variance between lines\n"
-    )
-    (challenge / "dev-0/out.tsv").write_text(":1\n" * 60)
-    nothing = "geval: note: no feature is shown: none explains a significant part of the variance between lines\n"
-    assert run("--distinct") == (0, "", nothing)
-    refused = "geval: distinct features are single ones, not pairs: leave out --cartesian\n"
-    assert run("--distinct", "--cartesian") == (2, "", refused)
 
 
 def test_documents_on_the_command_line(challenge, run):

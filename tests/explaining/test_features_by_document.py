@@ -157,7 +157,6 @@ def test_on_the_command_line(challenge, capsys):
     rows = [line.split("\t") for line in shown("--documents", "FileId")[0].splitlines()]
     assert [row[:4] for row in rows] == [line.split("\t") for line in by_line.splitlines()]
     assert {row[0]: row[4] for row in rows}["in<FileId>:3"] == ""
-    assert shown("--distinct")[0].startswith("in<Text>:bad")
 
 
 def test_pairs_have_no_q_by_document():

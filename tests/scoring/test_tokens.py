@@ -1,6 +1,5 @@
 """Tables of tokens, by both kernels."""
 
-import pickle
 from array import array
 from collections import Counter
 from itertools import islice
@@ -108,13 +107,6 @@ def test_a_number_without_a_token(table, number):
     for method in (table.names, table.sorted):
         with pytest.raises(IndexError, match=r"^no token has this number$"):
             method(array("q", [0, number]))
-
-
-def test_a_table_can_be_sent(table):
-    table.number("b ą b\n".encode(), b" ")
-    copy = pickle.loads(pickle.dumps(table))
-    assert copy.names(array("q", [0, 1])) == ["b", "ą"]
-    assert copy.number(b"c\n", b"")[1].tolist() == [2]
 
 
 @settings(deadline=None)

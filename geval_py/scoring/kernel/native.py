@@ -67,15 +67,11 @@ def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> 
 class TokenTable:
     """Numbers the distinct tokens of texts; see :class:`geval_py.scoring.kernel.tokens.TokenTable`."""
 
-    def __init__(self, tokens: Sequence[str] = ()) -> None:
+    def __init__(self) -> None:
         self._table = _native.token_table()
-        self.number("".join(f"{token}\n" for token in tokens).encode(), b"")
 
     def __len__(self) -> int:
         return _native.count_tokens(self._table)
-
-    def __reduce__(self) -> tuple[type[TokenTable], tuple[list[str]]]:
-        return TokenTable, (self.names(array("q", range(len(self)))),)
 
     def number(self, text: bytes, separators: bytes, *seen: Any) -> tuple[array[int], array[int]]:
         return _native.number_tokens(self._table, text, separators, *seen)
