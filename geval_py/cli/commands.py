@@ -314,8 +314,9 @@ PLACES = (
     table_options("out_directory", "expected_directory", "expected_file", "input_file", "in_header", "out_header"),
 )  # fmt: skip
 DOCUMENTS = table_options(
-    documents="treat lines with the same value in this column of the input (name or number) as one document "
-    "(default: the declared column, or one that is found)",
+    documents="treat lines with the same value in this column of the input (name or number) as one document; of "
+    "columns that nest, such as FileId,Newspaper, the coarsest "
+    "(default: the declared column, or one with a usual name such as FileId)",
     no_documents="treat lines as independent, even if they share a document",
 )
 CONTEXTS = (

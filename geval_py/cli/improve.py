@@ -46,7 +46,7 @@ def _options(*, words: int | None, words_help: str, apply_help: str, force_help:
         number_option("--words", default=words, metavar="K", help=words_help),
         table_options(
             documents="hold out together the lines with the same value in a column of the input (its name or number; "
-            "default: the declared column, or one that is found)",
+            "default: the declared column, or one with a usual name such as FileId)",
             no_documents="hold out lines one by one, even if they share a document",
             seed=f"the seed of the random folds (default: {config.DEFAULT_SEED})",
         ),

@@ -7,7 +7,7 @@ Each part is shown beside what *honest* probabilities of the same size and numbe
 thing comes true as often as its probability says. It is found by drawing: the consistency band of J. Broecker and L.
 A. Smith, "Increasing the reliability of reliability diagrams", Weather and Forecasting 22 (2007). No measure of error
 means anything without it: the expected calibration error of even the most honest forecaster is above 0. The draws are
-of single lines. If lines of a document are alike, the band is at least as wide as the interval by document.
+of single lines. By document, the band is at least as wide as the interval by document.
 
 In this order: the calibration of an output; reliability in bins, and the calibration error; profiles, which say what
 the distributions of an output's lines claim.

@@ -200,9 +200,8 @@ def tune(
 
     Lambda, nu and, if asked for, a ``temperature`` are tried. ``words`` is the number of frequent words of the
     challenge's train that nu is for (default: 100, or 0 without a train; 0: none). Lines of a document are held out
-    together: ``documents`` is a column of the input (its name, or its number from 1) or one number per line. By
-    default, documents are used if the input has a column by which lines are alike; False holds out each line by
-    itself. ``seed`` is for the random folds; ``progress`` is called as the output is read.
+    together: ``documents`` is as in :func:`geval_py.compare`. ``seed`` is for the random folds; ``progress`` is
+    called as the output is read.
 
     Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for fewer than a
     hundred lines without ``force`` and for words without a train.

@@ -330,11 +330,11 @@ class Settings(OptionValues):
     )  # fmt: skip
     documents: str | None = _of_scores(
         "--documents COLUMN",
-        "with -B and -w: treat lines with the same value in this column (name or number) as one document; "
-        "-w shows q",
+        "with -B and -w: treat lines with the same value in this column (name or number) as one document; of "
+        "columns that nest, such as FileId,Newspaper, the coarsest; -w shows q",
     )  # fmt: skip
     no_documents: bool = _of_scores(
-        "--no-documents", "with -B and -w: treat lines as independent; do not look for documents"
+        "--no-documents", "with -B and -w: treat lines as independent, even if they share a document"
     )
     by_score: bool = _how(
         "--by-score", "sort several outputs by the first metric, the best first",
@@ -428,7 +428,7 @@ class Settings(OptionValues):
 
     @property
     def documents_by(self) -> str | Literal[False] | None:
-        """The column of the documents; None: find one; False: none."""
+        """The column of the documents; None: one with a usual name; False: none."""
         return False if self.no_documents else self.documents
 
     @property
@@ -629,7 +629,7 @@ def config_task(directory: str) -> Task:
 
 
 def declared_documents(directory: str) -> str | Literal[False] | None:
-    """Return the column of the documents by config.txt; None: find one; False: none; raises as config_values."""
+    """Return the column of the documents by config.txt; None: not said; False: none; raises as config_values."""
     return fields_of(Settings, config_values(directory)).documents_by
 
 

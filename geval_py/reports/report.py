@@ -69,9 +69,9 @@ class Report:
     ``values`` are the losses in nats, or the scores, of all lines, NaN for a line without one; ``finite`` are the
     finite ones, ``mean`` is their mean (NaN without any), and ``infinite`` the number of infinite losses.
     ``documents`` are those of the scored lines, None if lines are taken one by one, and ``column`` the column that
-    names them, or False. ``notes`` say whether intervals and the comparison are by documents, and where they are not
-    to be trusted. ``can_be_tuned`` is whether the metric is hashed and has no flags that choose or change lines, and
-    has scored enough lines.
+    names them, or False. ``notes`` say by which other columns lines may depend on each other, and where intervals
+    are not to be trusted. ``can_be_tuned`` is whether the metric is hashed and has no flags that choose or change
+    lines, and has scored enough lines.
 
     This and the attributes raise UsageError if the texts were not kept, and the errors of :func:`geval_py.compare`
     and of :meth:`Evaluation.read_items`.
