@@ -13,9 +13,7 @@ from collections.abc import Iterable
 
 from geval_py.errors import UsageError
 from geval_py.evaluation import Evaluation
-from geval_py.explaining import calibration as calibrating
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.luck import luck as measure_luck
 from geval_py.explaining.tuning import tune
 from geval_py.reports import panels
 from geval_py.reports.charts import Chart
@@ -23,16 +21,12 @@ from geval_py.reports.report import Report
 from geval_py.text import visible
 
 __all__ = [
-    "calibration",
     "column",
     "comparison",
     "costs",
-    "first_guess",
     "frequencies",
     "lengths",
     "losses",
-    "luck",
-    "rest",
     "tuning",
 ]
 
@@ -87,32 +81,6 @@ def comparison(first: Comparison | Evaluation | Iterable[Evaluation], *others: E
     return chart
 
 
-def calibration(evaluation: Evaluation) -> Chart:
-    """Draw how often listed words were the expected word, by its probability, with the band of calibrated outputs.
-
-    Raises UsageError if no line lists a word, and the errors of :func:`geval_py.explaining.calibration.calibration`.
-    """
-    return _calibration_chart(evaluation, "honest")
-
-
-def first_guess(evaluation: Evaluation) -> Chart:
-    """Draw how often the likeliest word was right, by its probability; raises the errors of :func:`calibration`."""
-    return _calibration_chart(evaluation, "guess")
-
-
-def rest(evaluation: Evaluation) -> Chart:
-    """Draw how often the word was not listed, by the rest of the line; raises the errors of :func:`calibration`."""
-    return _calibration_chart(evaluation, "rest")
-
-
-def luck(evaluation: Evaluation) -> Chart:
-    """Draw the true score's interval and the scores of other seeds of the hash.
-
-    Raises as :func:`geval_py.explaining.luck.luck`.
-    """
-    return panels.luck_chart(measure_luck(evaluation), evaluation.interval(), evaluation.score)
-
-
 def tuning(evaluation: Evaluation, *, force: bool = False) -> Chart:
     """Draw what tuning would bring, on held-out lines.
 
@@ -120,10 +88,6 @@ def tuning(evaluation: Evaluation, *, force: bool = False) -> Chart:
     """
     _, chart = panels.changes(tune(evaluation, force=force), None)
     return chart
-
-
-def _calibration_chart(evaluation: Evaluation, name: str) -> Chart:
-    return _chart(panels.calibration_panels(calibrating.calibration(evaluation)).get(name))
 
 
 def _report(evaluation: Evaluation) -> Report:

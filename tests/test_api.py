@@ -18,7 +18,7 @@ NAMES = {
 }  # fmt: skip
 SIGNATURES = {
     "explaining.calibration.calibration": "(evaluation, *, documents=None)",
-    "explaining.luck.luck": "(evaluation, *, seeds=25, vocabulary=frozenset())",
+    "explaining.luck.luck": "(evaluation, *, seeds=25)",
     "explaining.tuning.tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
     "improve": "(*outputs, **settings)",
     "explaining.mixing.mix": "(*outputs, words=0, documents=None, seed=12345, force=False)",

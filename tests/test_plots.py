@@ -11,7 +11,7 @@ from geval_py.errors import MissingPackageError
 from geval_py.version import installs
 
 GAZETTE = Path(__file__).parent.parent / "challenges" / "gazette"
-OF_AN_EVALUATION = "losses costs lengths frequencies calibration first_guess rest luck tuning"
+OF_AN_EVALUATION = "losses costs lengths frequencies tuning"
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,6 @@ def test_the_ending_decides_what_a_chart_is_saved_as(bigram, tmp_path, monkeypat
 
 def test_what_cannot_be_drawn():
     rests = score([":1"] * 10, ["a"] * 10, metric="PerplexityHashed")
-    for name in ("calibration", "first_guess", "rest"):
-        with pytest.raises(UsageError) as caught:
-            getattr(plots, name)(rests)
-        assert str(caught.value) == "there is nothing to draw: no line lists a word"
     with pytest.raises(UsageError) as caught:
         plots.frequencies(rests)
     assert str(caught.value) == "there is no train/expected.tsv beside the test set, whose words would be counted"

@@ -15,7 +15,7 @@ from geval_py.scoring import evaluate, scores
 make_calibration_parser = parser_maker(
     "calibration",
     """\
-Show whether an output is calibrated: the loss that it expects beside the loss that it gets, and
+Show whether an output is calibrated: the perplexity that it expects beside the one that it gets, and
 the probabilities of all words, of the first guess and of the rest beside how often they were right,
 each with the range of calibrated outputs.""",
     """\

@@ -20,7 +20,6 @@ from geval_py.cli.commands import (
 from geval_py.errors import MissingFileError, UsageError
 from geval_py.evaluation import evaluate_all
 from geval_py.explaining.comparison import compare
-from geval_py.explaining.luck import near_ties, notes_on_ties
 from geval_py.explaining.pooled import compare_sets
 from geval_py.reading import config, splits
 from geval_py.reading.outputs import by_accepted_names, unique_names
@@ -160,8 +159,7 @@ def run_compare(args: argparse.Namespace) -> int:
     notes = [f"{name} could not be scored and is left out" for name in failed]
     if len(failed) > 2:
         notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
-    ties = notes_on_ties(list(near_ties(evaluations, comparison)) if args.runs is None else [])
-    comparison = replace(comparison, notes=(*notes, *comparison.notes, *ties), precision=args.precision)
+    comparison = replace(comparison, notes=(*notes, *comparison.notes), precision=args.precision)
     comparison = comparison.with_names(dict(settings.names))
     terminal.note(*comparison.notes)
     score.show_of_task(task, comparison, settings)

@@ -19,8 +19,8 @@ import numpy as np
 from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, mean_of
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
-from geval_py.scoring.metrics.base import Array, Integers
-from geval_py.scoring.metrics.hashed import ProfileColumn
+from geval_py.scoring.metrics.base import Array, HashedColumn, Integers, LineStatistics
+from geval_py.scoring.metrics.hashed import profile_of
 from geval_py.scoring.scores import Evaluation
 
 ITEMS_AT_ONCE = 4096
@@ -62,25 +62,22 @@ class OutcomeShare(NamedTuple):
 
 def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
     """Classify lines, prepared as they were scored; raises MalformedLineError."""
-    column, items = ProfileColumn(bits=1, draws=0), iter(items)  # nothing here depends on buckets
-    profile = column.statistics(b"", b"", 1)
+    column, items = HashedColumn(bits=1, profile=True), iter(items)  # nothing here depends on buckets
+    statistics = column.statistics(b"", b"", 1)
     while block := list(islice(items, ITEMS_AT_ONCE)):
         # A vector counts as a line without words.
         outputs = "".join(f"{item.output if ':' in item.output else ':1'}\n" for item in block)
         expected = "".join(f"{item.expected}\n" for item in block)
-        profile.extend(column.statistics(outputs.encode(), expected.encode(), profile.lines + 1))
-    return classify(*map(profile.column, PROFILED))
+        statistics.extend(column.statistics(outputs.encode(), expected.encode(), statistics.lines + 1))
+    return classify(statistics)
 
 
-PROFILED = ("guess_right", "listed", "words", "guess_mass", "word_mass")  # the columns by which lines are classified
-
-
-def classify(right: Array, listed: Array, words: Array, confidences: Array, word_masses: Array) -> Outcomes:
-    """Classify lines by the columns of their profiles."""
-    codes = np.select(
-        [words == 0, right > 0, listed > 0], [Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED], Outcome.MISSED
-    )
-    return Outcomes(codes.astype(np.int64), confidences, word_masses)
+def classify(statistics: LineStatistics) -> Outcomes:
+    """Classify lines by their profiles."""
+    profile = profile_of(statistics)
+    is_outcome = profile["words"] == 0, profile["guess_right"] > 0, profile["listed"] > 0
+    codes = np.select(is_outcome, (Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED), Outcome.MISSED)
+    return Outcomes(codes.astype(np.int64), profile["guess_mass"], profile["word_mass"])
 
 
 def outcome_shares(losses: Array, codes: Integers) -> list[OutcomeShare]:

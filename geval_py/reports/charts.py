@@ -29,7 +29,7 @@ from geval_py.text import display_width, named, visible
 from geval_py.version import installs
 
 if TYPE_CHECKING:
-    from geval_py.explaining.calibration import Points
+    from geval_py.explaining.calibration import Verdict
     from geval_py.scoring.metrics.base import Metric
     from geval_py.scoring.scores import Evaluation
 
@@ -520,30 +520,34 @@ def _dots(points: Iterable[tuple[float, float]], x: Scale, y: Scale) -> str:
     return "".join(f"M{x} {y}h0" for x, y in seen)
 
 
-def reliability(points: Points, *, x_title: str, y_title: str, logarithmic: bool = False) -> Chart:
-    """Draw frequencies against the given probabilities, the diagonal, and the band of calibrated probabilities.
+def reliability(bins: Sequence[Verdict], *, x_title: str, y_title: str, logarithmic: bool = False) -> Chart:
+    """Draw observed shares against the given probabilities, the diagonal, and the band of calibrated probabilities.
 
     Points outside of the band have a colour of their own.
     """
-    least = min((value for value in (*points.x, *points.y) if value > 0), default=LEAST)
+    least = min((share for part in bins for share in (part.claimed, part.observed) if share > 0), default=LEAST)
     low = max(LEAST, 10.0 ** math.floor(math.log10(least))) if logarithmic else 0.0
-    right, top = (1.0, 1.0) if logarithmic else (_quarters(points.x), _quarters([*points.y, *points.high]))
+    right, top = 1.0, 1.0
+    if not logarithmic:
+        right = _quarters([part.claimed for part in bins])
+        top = _quarters([max(part.observed, part.high) for part in bins])
     x = Scale(low, right, 46, 386, logarithmic=logarithmic)
     y = Scale(low, top, 224, 24, logarithmic=logarithmic)
     powers = [(10.0**power, _percent_tick(10.0**power)) for power in range(-4, 1) if 10.0**power >= low]
     x_ticks, y_ticks = (powers if logarithmic else scale.ticks(write=_percent_tick) for scale in (x, y))
-    rows = points.to_dict()
-    upper, lower, curve = ([(x.at(row["x"]), y.at(row[name])) for row in rows] for name in ("high", "low", "y"))
+    upper = [(x.at(part.claimed), y.at(part.high)) for part in bins]
+    lower = [(x.at(part.claimed), y.at(part.low)) for part in bins]
+    curve = [(x.at(part.claimed), y.at(part.observed)) for part in bins]
     shapes = [_diagonal(x, y)]
-    if rows:
+    if bins:
         band = f"{_path([*upper, *reversed(lower)])}Z"
         shapes.insert(0, _element("path", d=band, fill=ACCENT, fill_opacity="0.16"))
         shapes.append(_element("path", d=_path(curve), stroke=ACCENT, stroke_width=1, fill="none"))
     parts = [*_axes(x, y, x_ticks, y_ticks, x_title, y_title), _unsaid(*shapes)]
-    for row, (at, height) in zip(rows, curve, strict=True):
-        colour = ACCENT if row["low"] <= row["y"] <= row["high"] else BAD
-        said = f"given {percent(row['x'])}, true {percent(row['y'])}"
-        said += f", calibrated range {percent(row['low'])} to {percent(row['high'])}, of {row['n']:,}"
+    for part, (at, height) in zip(bins, curve, strict=True):
+        colour = ACCENT if part.is_calibrated else BAD
+        said = f"given {percent(part.claimed)}, observed {percent(part.observed)}"
+        said += f", calibrated range {percent(part.low)} to {percent(part.high)}, of {part.n:,}"
         parts.append(_mark("circle", "circle", said, cx=at, cy=height, r=4.7, fill=colour, stroke=RAISED))
     legend: list[LegendEntry] = [
         ("within the band", {"fill": ACCENT}),

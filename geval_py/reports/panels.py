@@ -1,8 +1,8 @@
 """The panels of a report: a question each, with its answer in a sentence, a chart and a table.
 
 In the order of the page: the score and its interval, the comparison with other outputs, the spread of the lines'
-figures, which lines are hard, whether probabilities are calibrated, what tuning or mixing would bring, the luck of
-the hash. The charts of plots.py are made here, too.
+figures, which lines are hard, whether probabilities are calibrated, and what tuning or mixing would bring. The
+charts of plots.py are made here, too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from geval_py.explaining import losses
-from geval_py.explaining.calibration import Calibration, Points, Reliability
+from geval_py.explaining.calibration import Calibration
 from geval_py.explaining.comparison import UNSAID, Comparison, System
 from geval_py.explaining.cross_validation import Change
 from geval_py.explaining.losses import Outcome
-from geval_py.explaining.luck import Luck
 from geval_py.explaining.mixing import Mixture, mix
-from geval_py.explaining.significance import LEVEL, MIN_LINES, NORMAL, Interval
+from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
 from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading.features import feature_words
 from geval_py.reports import charts
@@ -38,7 +37,6 @@ from geval_py.reports.charts import (
     dots,
     figure,
     histogram,
-    reliability,
 )
 from geval_py.reports.report import SHUFFLES, Report, as_perplexity, means_of_documents, score_row
 from geval_py.scoring.metrics.base import exp
@@ -64,10 +62,7 @@ class Panel(NamedTuple):
 
 def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     """Return the sections of a report that have a panel, in the order in which they are read."""
-    calibration, _ = report.calibration_and_luck
-    comparison, luck = comparison_panel(report), luck_panel(report)
-    # Luck stands first where there is no comparison, so that columns are about as long.
-    quality, loss = [quality_panel(report), comparison or luck], [spread_panel(report)]
+    quality, loss = [quality_panel(report), comparison_panel(report)], [spread_panel(report)]
     if report.of_losses:
         loss.append(costs_panel(report))
         hard = [length_panel(report), frequency_panel(report), features_panel(report), documents_panel(report)]
@@ -80,10 +75,8 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
         what = f"the length of {name}" if grouping.kind == "words" else name
         of_sample.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
     hard += [one._replace(method=one.method + _sample_text(report)) for one in of_sample]
-    honest = [help_panel(report), luck if comparison else None]
-    if calibration is not None:
-        calibrated = calibration_panels(calibration).values()
-        honest = [*(one._replace(method=one.method + _sample_text(report)) for one in calibrated), *honest]
+    calibrated = [] if report.calibration is None else calibration_panels(report.calibration)
+    honest = [*(one._replace(method=one.method + _sample_text(report)) for one in calibrated), help_panel(report)]
     panels: list[tuple[str, list[Panel | None]]] = [
         ("How good, how sure", quality),
         ("Where the loss comes from", loss),
@@ -96,6 +89,7 @@ def sections(report: Report) -> list[tuple[str, list[Panel]]]:
 Writer: TypeAlias = Callable[[Any], str]
 whole: Writer = "{:,}".format
 ENDS: list[tuple[str, Writer]] = [("from", figure), ("to", figure)]  # of an interval
+RANGE: list[tuple[str, Writer]] = [("range from", percent), ("to", percent)]
 
 
 def table_of(head: Iterable[tuple[str, Writer]], rows: Iterable[Sequence[object]]) -> Table:
@@ -116,9 +110,8 @@ def quality_panel(report: Report) -> Panel:
         others = (system for system in comparison.systems if system.name != comparison.baseline)
         rows += [score_row(names[one.name], one.score, report.unit, one.interval, SOFT) for one in others]
     if report.of_losses:
-        calibration, _ = report.calibration_and_luck
-        if calibration is not None and calibration.claim.lines:
-            rows.insert(0, score_row("its own claim", calibration.claim.claimed_perplexity, colour=BAD))
+        if report.calibration is not None and report.calibration.claim is not None:
+            rows.insert(0, score_row("its own claim", exp(report.calibration.claim.claimed), colour=BAD))
         if report.unigram is not None:
             rows.append(score_row("words of train", report.unigram, colour=SOFT))
         if score.metric.bits is not None:
@@ -579,74 +572,48 @@ def documents_panel(report: Report) -> Panel | None:
 # Calibration
 
 
-_BAND = (
-    "95 % of calibrated outputs lie in the band; it is found by drawing each line’s word from its own distribution."
-)
+_CALIBRATION_TEXTS = {  # a question, and what goes before the figures of its answer
+    "words": ("Are the probabilities calibrated?", "Listed words claim", "and are right"),
+    "guess": ("Can its first guess be trusted?", "First guesses claim", "and are right"),
+    "rest": ("Is the rest large enough?", "The rest holds", "where there is a guess; the word was not listed"),
+}
 
 
-def calibration_panels(calibration: Calibration) -> dict[str, Panel]:
-    """Return the panels on listed words, the first guess and the rest that have data, by their keys."""
-    words, guess, error = calibration.words, calibration.guess, calibration.guess_error
-    claim, told, panels = calibration.claim, "", dict[str, Panel]()
-    band = _BAND if calibration.documents is None else f"{_BAND} It is computed by document."
-
-    def add(
-        key: str, question: str, part: Reliability, said: tuple[str, str], more: str, points: Points, name: str,
-        method: str, finding: str = "", **drawing: Any,
-    ) -> None:  # fmt: skip
-        """Add a panel; ``said`` goes before what is claimed on average, and before how often that comes true."""
-        honest = f" (calibrated range: {percent(part.low)} to {percent(part.high)})"
-        honest = ", within the calibrated range" if part.is_honest else honest
-        claimed, true = f"{said[0]} {percent(part.claimed)}", f"{said[1]} {percent(part.found)}"
-        panels[key] = Panel(
-            key,
-            question,
-            sentence=f"{claimed} on average {true} of the time{honest}.{more}",
-            finding=finding,
-            chart=reliability(points, **drawing),
-            table=table_of(
-                [(name, percent), ("true", percent), ("range from", percent), ("to", percent), ("number", whole)],
-                list(zip(points.x, points.y, points.low, points.high, points.n, strict=True)),
-            ),
-            method=method,
+def calibration_panels(calibration: Calibration) -> list[Panel]:
+    """Return the panels on listed words, the first guess and the rest; none if no line lists words."""
+    claim, told, finding = calibration.claim, "", ""
+    if claim is not None:
+        how = "overconfident" if claim.observed > claim.claimed else "underconfident"
+        verdict = "which may be chance" if claim.is_calibrated else f"so it is {how}"
+        promise = f"Its own probabilities promise a perplexity of {figure(exp(claim.claimed))}"
+        told = f" {promise}; it gets {figure(exp(claim.observed))}, {verdict}."
+        finding = "" if claim.is_calibrated else told.strip()
+    band = "95 % of calibrated outputs lie in the band"
+    band += "." if calibration.documents is None else ", which is computed by document."
+    panels = []
+    for part, shares in calibration.parts().items():
+        question, claims, come_true = _CALIBRATION_TEXTS[part]
+        claimed, observed, low, high = map(percent, (shares.claimed, shares.observed, shares.low, shares.high))
+        verdict = f"{shares.place} the calibrated range, {low} to {high}"
+        sentence = f"{claims} {claimed} on average {come_true} {observed} of the time ({verdict})."
+        panels.append(
+            Panel(
+                part,
+                question,
+                sentence=sentence + told if part == "words" else sentence,
+                finding=finding if part == "words" else "",
+                chart=calibration.chart(part),
+                table=table_of(
+                    [("probability", percent), ("observed", percent), *RANGE, ("number", whole)],
+                    [(one.claimed, one.observed, one.low, one.high, one.n) for one in shares.bins],
+                ),
+                method=band,
+            )
         )
-
-    if claim.lines:
-        how = "it is overconfident" if claim.gap > 0 else "it is underconfident"
-        verdict = f": {how}." if claim.is_significant else ", which may be chance."
-        promise = f"Its own probabilities promise a perplexity of {figure(claim.claimed_perplexity)}"
-        told = f"{promise}; it gets {figure(claim.perplexity)}{verdict}"
-    levels, sets = calibration.sets_of_guesses or calibration.sets, ""
-    if levels is not None:
-        held = ", ".join(f"{percent(row['x'])}: {percent(row['y'])}" for row in levels.to_dict())
-        where = "" if calibration.sets_of_guesses is None else ", on lines with a guess"
-        sets = f"How often the smallest sets of words with such a probability hold the word{where}: {held}."
-    if words is not None:
-        add(
-            "honest", "Are the probabilities calibrated?", words, ("Listed words claim", "and are right"), f" {told}",
-            words.bins, "probability",
-            f"All words that lines list, in bins with as many expected hits. {band} {sets}",
-            finding=told if claim.is_significant else "",
-            logarithmic=True, x_title="probability given to a listed word", y_title="share right",
-        )  # fmt: skip
-    if guess is not None and error is not None:
-        off = f"Calibration error {percent(error.ece)}; calibrated guesses have {percent(error.honest)} on average."
-        add(
-            "guess", "Can its first guess be trusted?", guess, ("First guesses claim", "and are right"), f" {off}",
-            guess.bins, "probability", f"Lines with a guess, in bins of as many lines. {band}",
-            x_title="probability given to the first guess", y_title="share right",
-        )  # fmt: skip
-    if calibration.rest is not None:
-        add(
-            "rest", "Is the rest large enough?", calibration.rest,
-            ("The rest holds", "where there is a guess; the word was not listed"), "",
-            calibration.rest.bins, "rest", f"Lines with a guess, in bins of as many lines. {band}",
-            x_title="rest of the line", y_title="word not listed",
-        )  # fmt: skip
     return panels
 
 
-# What would help, and luck
+# What would help
 
 
 _TRIAL_NAMES = {
@@ -726,41 +693,3 @@ def change_row(label: str, value: float, base: float, change: Change, taken: boo
         note=note if taken else "not significantly better: leave it",
         colour=GOOD if taken else SOFT,
     )
-
-
-def luck_panel(report: Report) -> Panel | None:
-    """Return the panel on the luck of the hash; None for a metric that is not hashed, and for lines of buckets."""
-    (_, luck), score, interval = report.calibration_and_luck, report.score, report.interval
-    if luck is None:
-        return None
-    # The means of more lines differ less between seeds.
-    half = (luck.high - luck.low) / 2 * math.sqrt((luck.lines + luck.left_out) / len(report.values))
-    of_lines = interval.half_width
-    less = f", {figure(of_lines / half)} times less than the choice of lines" if 0 < half < of_lines else ""
-    z = luck.z or 0.0
-    seed = "was ordinary" if abs(z) < NORMAL else "was lucky" if z < 0 else "was unlucky"
-    seed, value = (f"{seed} on the sample", luck.score) if report.is_sampled else (seed, score.value)
-    return Panel(
-        "luck",
-        "How much is luck of the hash?",
-        sentence=f"Collisions move this score by ± {figure(half)} (95 %){less}; this seed {seed}.",
-        chart=luck_chart(luck, interval, value),
-        table=table_of(
-            [("what", written), ("score", figure)],
-            [("this output", value), ("mean over seeds", luck.mean),
-             *((f"seed {n}", one) for n, one in enumerate(luck.scores, 1))],
-        ),
-        method=f"The lines scored again with {luck.seeds} other seeds, line numbers plus 1 to {luck.seeds} (small "
-        f"marks), and the range that holds 95 % of seeds.{_sample_text(report)}",
-    )  # fmt: skip
-
-
-def luck_chart(luck: Luck, interval: Interval, score: float) -> Chart:
-    """Draw the interval of the true score, and the perplexities that other seeds of the hash would give."""
-    low, high = sorted(as_perplexity(end, luck.unit) for end in (luck.low, luck.high))
-    rule, mean, *points = (as_perplexity(one, luck.unit) for one in (score, luck.mean, *luck.scores))
-    rows = [
-        score_row("true score", score, luck.unit, interval),
-        ChartRow("other seeds", mean, low, high, points=tuple(points), colour=SOFT),
-    ]
-    return dots(rows, title="perplexity", rule=rule, rule_name="this output", logarithmic=True)

@@ -16,7 +16,6 @@ from geval_py.explaining.calibration import (
     Calibration,
     calibration_of,
     calibration_schemes,
-    profile_of,
     schemes_of,
 )
 from geval_py.explaining.comparison import Comparison, compare
@@ -32,7 +31,6 @@ from geval_py.explaining.documents import (
 )
 from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
-from geval_py.explaining.luck import DEFAULT_SEEDS, Luck, luck_of, luck_schemes
 from geval_py.explaining.significance import LEVEL, MIN_LINES, MIN_TESTED_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, ranked_features
@@ -43,7 +41,6 @@ from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ACCENT, ChartRow
 from geval_py.scoring.blocks import Progress
-from geval_py.scoring.evaluate import Named
 from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import Array, Integers, LineStatistics, exp, extended
 from geval_py.scoring.scores import Evaluation, Score, checked_evaluation
@@ -133,7 +130,7 @@ class Report:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether features, outcomes, columns, calibration and the luck of the hash are those of a sample."""
+        """Whether features, outcomes, columns and calibration are those of a sample."""
         return len(self.sample) < len(self.values)
 
     @cached_property
@@ -165,8 +162,8 @@ class Report:
     @cached_property
     def outcomes(self) -> losses.Outcomes:
         """What became of each line of the sample, for a metric with losses."""
-        if self.is_hashed and not (profile := profile_of(self._read_sample[0])).column("vector").any():
-            return losses.classify(*map(profile.column, losses.PROFILED))
+        if self.is_hashed:
+            return losses.classify(self._read_sample[0].scores[0].statistics)
         return losses.outcomes_of(self.read_items(self.sample))
 
     def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
@@ -244,28 +241,18 @@ class Report:
                 yield numbers[place], value, item, None
 
     @cached_property
-    def calibration_and_luck(self) -> tuple[Calibration | None, Luck | None]:
-        """Whether probabilities are calibrated, and the luck of the hash.
-
-        Both are None for a metric that is not hashed, and luck for lines of buckets, which hold for one seed of the
-        hash, and without a finite line.
-        """
-        if not self.is_hashed:
-            return None, None
-        scored = self._read_sample[0]
-        luck = luck_of(scored, 0) if len(scored.scores) > 1 else None
-        return calibration_of(scored, documents=self.column), luck if luck and luck.lines else None
+    def calibration(self) -> Calibration | None:
+        """Whether probabilities are calibrated; None for a metric that is not hashed."""
+        return calibration_of(self._read_sample[0], documents=self.column) if self.is_hashed else None
 
     @cached_property
     def _read_sample(self) -> tuple[Evaluation, WorstFeatures]:
-        """The scores of the sample that calibration and luck need, and the features of its lines.
+        """The scores of the sample that calibration needs, and the features of its lines.
 
-        Each line keeps its number, the seed of the hash. Lines of buckets are scored for calibration alone.
+        Each line keeps its number, the seed of the hash.
         """
-        own, schemes, tables = self.evaluation, list[Named](), list[LineStatistics]()
-        if self.is_hashed:
-            schemes = schemes_of(own)
-            schemes = [*calibration_schemes(schemes), *luck_schemes(schemes, DEFAULT_SEEDS, exact=False)[1:]]
+        own, tables = self.evaluation, list[LineStatistics]()
+        schemes = calibration_schemes(schemes_of(own)) if self.is_hashed else []
         occurrences = Occurrences(FeatureKinds(word_shapes=True), Fields(own.split.in_header))
         items, starts = self.read_items(self.sample), range(0, len(self.values), LINES_AT_ONCE)
         parts = np.split(self.sample, np.searchsorted(self.sample, starts[1:]))
@@ -276,8 +263,6 @@ class Report:
             expected, outputs = ([":1"] * (within[-1] + 1) for _ in range(2))
             for place, item in zip(within, texts, strict=True):
                 expected[place], outputs[place] = item.expected, item.output
-            if not all(":" in item.output for item in texts):
-                schemes, tables = schemes[:1], tables[:1]
             scored = [
                 metric.column.statistics(lines_of(outputs), lines_of(expected), start + 1).only(within)
                 for _, metric in schemes

@@ -23,7 +23,7 @@ def test_a_page_and_the_charts(geval, tmp_path):
     assert (status, err) == (0, "")
     names = sorted(path.name for path in svg.iterdir())
     assert "losses.svg" not in names
-    assert {"quality.svg", "spread.svg", "costs.svg", "honest.svg", "help.svg", "luck.svg"} <= set(names)
+    assert {"quality.svg", "spread.svg", "costs.svg", "words.svg", "help.svg"} <= set(names)
     assert "comparison.svg" not in names  # there is one output
     assert out.splitlines() == [
         f"wrote `{html}`: out-model=bigram.tsv, dev-0",

@@ -1,21 +1,15 @@
-"""Whether an output means what it says: the parts, on small cases and on honest outputs."""
+"""Whether an output is calibrated: the parts, on small cases and on calibrated outputs."""
 
 import json
 import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from geval_py import evaluate, score, score_file
+from geval_py import UsageError, evaluate, score, score_file
 from geval_py.errors import UnreadableFileError
-from geval_py.explaining.calibration import (
-    Forecasts,
-    Points,
-    Reliability,
-    calibration,
-    calibration_error,
-    reliability,
-)
+from geval_py.explaining.calibration import Verdict, calibration, hits_range
 from geval_py.tables.escapes import json_text
 
 GAZETTE = "challenges/gazette"
@@ -26,7 +20,7 @@ def calibrated(outputs, expected, metrics="PerplexityHashed"):
     return calibration(score(outputs, expected, metric=metrics))
 
 
-def honest_lines(lines, seed=1, power=1.0):
+def calibrated_lines(lines, seed=1, power=1.0):
     """Random distributions, and words drawn from them; a power other than 1 makes them sure of too much, or too little."""
     rng = np.random.default_rng(seed)
     outputs, expected = [], []
@@ -41,138 +35,144 @@ def honest_lines(lines, seed=1, power=1.0):
     return outputs, expected
 
 
-def test_an_honest_output():
-    found = calibrated(*honest_lines(1500, seed=3))
-    assert not found.claim.is_significant
-    assert found.words.is_honest
-    assert found.guess.is_honest
-    assert found.rest.is_honest
-    assert found.guess_error.ece < found.guess_error.honest_high
-    assert found.sets.y == pytest.approx([0.5, 0.8, 0.9], abs=0.03)
-    inside = [row["low"] <= row["y"] <= row["high"] for row in found.words.bins.to_dict()]
-    assert sum(inside) >= len(inside) - 3
+@pytest.mark.parametrize("lines", [300, 1500])
+def test_a_calibrated_output(lines):
+    result = calibrated(*calibrated_lines(lines, seed=3))
+    assert [part.is_calibrated for part in (result.claim, result.words, result.guess, result.rest)] == [True] * 4
+    inside = [row.is_calibrated for part in result.parts().values() for row in part.bins]
+    assert sum(inside) >= 0.9 * len(inside)
 
 
-def test_an_output_that_is_too_sure():
-    found = calibrated(*honest_lines(1500, power=2))
-    assert found.claim.is_significant
-    assert found.claim.gap > 0
-    assert found.guess.found < found.guess.low
-    assert found.guess_error.ece > 3 * found.guess_error.honest
-    assert found.sets.y[2] < found.sets.low[2]
+@pytest.mark.parametrize(
+    ("power", "sentence"),
+    [
+        (2, "It claims a perplexity of 4.61 and gets 12.4 (outside the calibrated range, 4.25 to 5.00): it is "
+            "overconfident, by 0.987 nats a word."),
+        (0.5, "It claims a perplexity of 13.4 and gets 10.9 (outside the calibrated range, 12.2 to 14.8): it is "
+              "underconfident, by 0.208 nats a word."),
+    ],
+)  # fmt: skip
+def test_an_output_that_is_too_sure_or_not_sure_enough(power, sentence):
+    result = calibrated(*calibrated_lines(1500, power=power))
+    assert not result.claim.is_calibrated
+    assert (result.claim.observed > result.claim.claimed) == (power > 1)
+    assert (result.guess.observed < result.guess.low) == (power > 1)
+    assert next(result.sentences()) == sentence
 
 
 def test_the_claim():
-    """The mean of the entropies over 2 buckets against that of the losses, by hand."""
-    found = calibrated(["a:0.5 :0.5", ":1", "a:1"], ["a", "a", "a"], "LogLossHashed1").claim
-    entropy = [-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)), math.log(2), 0.0]
-    losses = [-math.log(0.75), math.log(2), 0.0]
-    gaps = np.subtract(losses, entropy)
-    assert (found.lines, found.infinite) == (3, 0)
-    assert (found.entropy, found.loss) == pytest.approx((np.mean(entropy), np.mean(losses)))
-    assert found.z == pytest.approx(gaps.mean() / (gaps.std(ddof=1) / math.sqrt(3)))
-    assert found.perplexity == pytest.approx(math.exp(np.mean(losses)))
+    """The mean of the entropies over 2 buckets against that of the losses, and the range, by hand."""
+    result = calibrated(["a:0.5 :0.5", ":1", "a:1"], ["a", "a", "a"], "LogLossHashed1")
+    losses, chances = np.log([4 / 3, 4]), [0.75, 0.25]
+    mean = np.average(losses, weights=chances)
+    variance = np.average((losses - mean) ** 2, weights=chances)  # the other lines have none
+    claim = result.claim
+    assert (claim.n, result.infinite) == (3, 0)
+    assert (claim.claimed, claim.observed) == pytest.approx(((mean + math.log(2)) / 3, (losses[0] + math.log(2)) / 3))
+    middle, half = mean + math.log(2), 1.96 * math.sqrt(variance)
+    assert (claim.low, claim.high) == pytest.approx(((middle - half) / 3, (middle + half) / 3))
 
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_infinite_lines_are_left_out_of_the_claim():
-    found = calibrated(["a:1", "a:0.5 :0.5"], ["b", "a"])
-    assert (found.claim.lines, found.claim.infinite, found.claim.z) == (1, 1, None)
+    result = calibrated(["a:1", "a:0.5 :0.5"], ["b", "a"])
+    assert (result.claim.n, result.infinite) == (1, 1)
     finite = calibrated(["a:0.5 :0.5"], ["a"]).claim
-    assert found.claim.entropy == pytest.approx(finite.entropy, rel=1e-3)  # the line's number seeds its hash
-    assert found.claim.gap == found.claim.loss - found.claim.entropy
-    assert found.sets.y[0] == pytest.approx((0 + 1) / 2)
+    assert result.claim.claimed == pytest.approx(finite.claimed, rel=1e-3)  # the line's number seeds its hash
+    assert "This leaves out 1 line with an infinite loss." in list(result.sentences())
     none = calibrated(["a:1"], ["b"])
-    assert (none.claim.lines, none.claim.loss, none.claim.z) == (0, math.inf, None)
-    assert str(none).splitlines()[2] == (
-        "The loss of every line is infinite, so the claimed perplexity cannot be checked."
+    assert none.claim is None
+    assert (
+        next(none.sentences()) == "The loss of every line is infinite, so the claimed perplexity cannot be checked."
     )
 
 
 def test_lines_without_words():
-    found = calibrated([":1", ":1"], ["a", "b"])
-    assert (found.words, found.guess, found.rest, found.guess_error) == (None,) * 4
-    assert found.sets.y == pytest.approx([0.5, 0.8, 0.9])
-    assert found.sets_of_guesses is None
-
-
-@pytest.mark.filterwarnings("ignore:.*no guess at all would be better")
-def test_sets_with_and_without_lines_that_list_no_words():
-    """Those reach each level whatever the word is, and would hide that the guesses are wrong."""
-    found = calibrated([":1", ":1", "a:0.9 :0.1", "b:0.9 :0.1"], ["a", "b", "c", "c"])
-    with_guess = found.sets_of_guesses
-    assert (found.sets.n, with_guess.n) == ([4] * 3, [2] * 3)
-    assert with_guess.y[:2] == [0, 0]
-    assert found.sets.y[:2] == pytest.approx([0.25, 0.4])
-    assert (
-        "A line that lists no words reaches every level. The sets hold the word on 0.0, 0.0 and 0.0 % of the 2 other lines."
-    ) in list(found.sentences())
-    assert "the smallest sets, on lines with a guess" in str(found)
-    assert calibrated(["a:0.9 :0.1"], ["c"]).sets_of_guesses is None
+    """Their loss is that which they claim, but for rounding."""
+    result = calibrated([":1", ":1"], ["a", "b"])
+    assert (result.words, result.guess, result.rest, result.parts()) == (None, None, None, {})
+    assert result.claim.is_calibrated
+    assert next(result.sentences()) == (
+        "It claims a perplexity of 1024 and gets 1024 (within the calibrated range, 1024 to 1024)."
+    )
 
 
 def test_lines_of_buckets():
-    found = calibrated(["-1 -1", "-0.5 -1"], ["a", "b"], "LogLossHashed1")
-    assert (found.vectors, found.sets, found.words) == (2, None, None)
-    assert found.claim.entropy > 0.6
-    assert "What follows leaves out 2 lines of buckets, which list no words.\n" in str(found)
+    result = calibrated(["-1 -1", "-0.5 -1"], ["a", "b"], "LogLossHashed1")
+    assert (result.vectors, result.words) == (2, None)
+    assert result.claim.claimed > 0.6
+    assert "What follows leaves out 2 lines of buckets, which list no words." in list(result.sentences())
 
 
 def test_flags_hold():
     """The text is lower-cased, as for scoring, and only some lines are looked at."""
     outputs, expected = ["A:0.5 :0.5", "b:0.5 :0.5"], ["a", "c"]
-    found = calibrated(outputs, expected, "LogLossHashed:lf<exp:a>")
-    assert (found.lines, found.guess.n, found.guess.found) == (1, 1, 1.0)
+    result = calibrated(outputs, expected, "LogLossHashed:lf<exp:a>")
+    assert (result.lines, result.guess.n, result.guess.observed) == (1, 1, 1.0)
 
 
 def test_the_loss_is_the_score():
     evaluation = evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv")
-    found = calibration(evaluation)
-    assert found.claim.perplexity == pytest.approx(evaluation.score, rel=1e-12)
-    assert found.signature == str(evaluation.signature)
-    assert calibration(evaluation) == found
+    result = calibration(evaluation)
+    assert math.exp(result.claim.observed) == pytest.approx(evaluation.score, rel=1e-12)
+    assert result.signature == str(evaluation.signature)
+    assert calibration(evaluation) == result
 
 
 def test_frames_and_documents():
-    found = calibration(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"))
-    for part in (found.words, found.guess, found.rest, found.sets):
+    result = calibration(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"))
+    names = ["n", "claimed", "observed", "low", "high"]
+    for part in (result.words, result.guess, result.rest):
         frame = part.to_frame()
-        assert list(frame) == ["x", "y", "low", "high", "n"]
-        assert frame["x"].is_monotonic_increasing
+        assert list(frame) == names
+        assert frame["claimed"].is_monotonic_increasing
         assert (frame["low"] <= frame["high"]).all()
-    document = json.loads(json_text(found.to_dict()))
-    assert document["guess"]["bins"][0].keys() == {"x", "y", "low", "high", "n"}
-    assert sum(row["n"] for row in document["guess"]["bins"]) == found.guess.n == 212
+        assert frame["n"].sum() == part.n
+    document = json.loads(json_text(result.to_dict()))
+    assert list(document["guess"]) == [*names, "bins"]
+    assert list(document["guess"]["bins"][0]) == list(document["claim"]) == names
 
 
-def test_bins_have_as_many_things_and_keep_equal_probabilities_together():
-    p = np.array([0.1] * 10 + [0.1 + 1e-14] * 10 + [0.2] * 5 + [0.9] * 25)
-    bins = reliability(*Forecasts(p, np.zeros(50)).bin_sums).bins
-    assert bins.x == pytest.approx([0.1, 0.2, 0.9])
-    assert (bins.n, bins.y) == ([20, 5, 25], [0, 0, 0])
+def test_words_are_in_bins_by_their_probability():
+    """At most one word of a line is right: of two in a bin, one is with their common probability."""
+    result = calibrated(["a:0.3 b:0.25 c:0.05 :0.4", "a:0.3 b:0.2 :0.5"], ["b", "z"], "LogLossHashed")
+    assert [(row.n, row.claimed, row.observed) for row in result.words.bins] == [
+        (1, 0.05, 0), (4, pytest.approx((0.55 + 0.5) / 4), 1 / 4),
+    ]  # fmt: skip
+    assert (result.words.n, result.words.claimed) == (5, pytest.approx(1.1 / 5))
 
 
-def test_calibration_error_by_hand():
-    """Two bins, 0.2 and 0.8 with shares 0.5 and 0.5: ECE 0.3, and the mean square less its chance."""
-    p, y = np.repeat([0.2, 0.8], 10), np.tile([0.0, 1.0], 10)
-    found = calibration_error(Forecasts(p, y))
-    assert found.ece == pytest.approx(0.3)
-    assert found.debiased == pytest.approx(math.sqrt(0.3**2 - 0.5 * 0.5 / 9))
-    assert 0 < found.honest < found.honest_high < 0.3
+@pytest.mark.filterwarnings("ignore:.*no guess at all would be better")
+def test_bins_have_as_many_lines_and_keep_equal_probabilities_together():
+    outputs = [f"a:{p} :{1 - p:.2f}" for p in [0.1] * 20 + [0.2] * 5 + [0.9] * 25]
+    bins = calibrated(outputs, ["b"] * 50).guess.bins
+    assert [row.claimed for row in bins] == pytest.approx([0.1, 0.2, 0.9])
+    assert [(row.n, row.observed) for row in bins] == [(20, 0), (5, 0), (25, 0)]
+    many = calibrated([f"a:{n / 1000} :{1 - n / 1000}" for n in range(1, 1000)], ["b"] * 999).guess.bins
+    assert {row.n for row in many} <= {99, 100, 101}
 
 
-def test_one_line_has_no_debiased_error():
-    assert calibration_error(Forecasts(np.array([0.3]), np.array([1.0]))).debiased == 0
+@pytest.mark.parametrize(("things", "p"), [(20, 0.5), (400, 0.03), (999, 0.9), (5, 0.001)])
+def test_the_range_of_equal_probabilities_is_the_binomials(things, p):
+    below = binom.cdf(np.arange(-1, things), things, p) + binom.pmf(np.arange(things + 1), things, p) / 2
+    inside = np.flatnonzero((below >= 0.025) & (below <= 0.975))
+    assert hits_range(np.full(things, p)) == (inside[0], inside[-1])
 
 
-def test_honest_draws_by_hand():
-    """What is certain happens, what is impossible does not; of 4,000 things, about as many come true as said."""
-    forecasts = Forecasts(np.repeat([0.0, 0.25, 1.0], 4000), np.zeros(12_000))
-    draws = np.array(list(forecasts.draws()))
-    assert (draws.shape, set(draws[:, 0]), set(draws[:, 2])) == ((200, 3), {0}, {4000})
-    assert draws[:, 1].mean() == pytest.approx(1000, abs=4 * math.sqrt(4000 * 0.25 * 0.75 / 200))
-    assert draws[:, 1].std() == pytest.approx(math.sqrt(4000 * 0.25 * 0.75), rel=0.2)
-    assert (draws == list(forecasts.draws())).all()
+def test_the_range_of_different_probabilities_by_trying_all_outcomes():
+    p = np.array([0.9, 0.5, 0.2, 0.05, 0.7])
+    chances = np.zeros(6)
+    for outcome in np.ndindex((2,) * 5):
+        chances[sum(outcome)] += np.prod(np.where(outcome, p, 1 - p))
+    below = np.cumsum(chances) - chances / 2
+    inside = np.flatnonzero((below >= 0.025) & (below <= 0.975))
+    assert hits_range(p) == (inside[0], inside[-1])
+
+
+def test_the_range_of_many_things_is_about_the_same_computed_and_normal():
+    low, high = hits_range(np.full(999, 0.3))
+    normal_low, normal_high = hits_range(np.full(1000, 0.3))
+    assert (low / 999, high / 999) == pytest.approx((normal_low / 1000, normal_high / 1000), abs=1.5e-3)
 
 
 @pytest.mark.parametrize("missing", ["out", "expected"])
@@ -184,7 +184,7 @@ def test_a_file_that_went_away_meanwhile_is_named_unless_it_was_kept(kept, missi
     evaluation = score_file(tmp_path / "out.tsv", tmp_path / "expected.tsv", metric="PerplexityHashed")
     (tmp_path / f"{missing}.tsv").unlink()
     if kept:
-        assert calibration(evaluation).claim.perplexity == pytest.approx(evaluation.score)
+        assert math.exp(calibration(evaluation).claim.observed) == pytest.approx(evaluation.score)
         return
     with pytest.raises(UnreadableFileError) as caught:
         calibration(evaluation)
@@ -192,17 +192,22 @@ def test_a_file_that_went_away_meanwhile_is_named_unless_it_was_kept(kept, missi
 
 
 @pytest.mark.parametrize(
-    ("found", "is_honest"), [(0.2, True), (0.4, True), (0.3, True), (0.19999, False), (0.40001, False)]
+    ("observed", "is_calibrated"), [(0.2, True), (0.4, True), (0.3, True), (0.19999, False), (0.40001, False)]
 )
-def test_a_share_at_an_end_of_the_band_is_honest(found, is_honest):
-    bins = Points(x=[], y=[], low=[], high=[], n=[])
-    of = Reliability(n=9, claimed=0.3, found=found, low=0.2, high=0.4, bins=bins)
-    assert of.is_honest == is_honest
+def test_a_share_at_an_end_of_the_range_is_calibrated(observed, is_calibrated):
+    verdict = Verdict(n=9, claimed=0.3, observed=observed, low=0.2, high=0.4)
+    assert verdict.is_calibrated == is_calibrated
 
 
-def test_honest_hits_are_as_many_as_equal_probabilities_say():
-    """Single things are drawn otherwise than several of one probability."""
-    forecasts = Forecasts(np.repeat([0.2, 0.5, 0.8], [1, 2, 3]), np.zeros(6))
-    hits = np.array(list(forecasts.draws()))
-    assert hits.mean(axis=0) == pytest.approx([0.2, 1.0, 2.4], abs=0.15)
-    assert hits.max(axis=0).tolist() == [1, 2, 3]
+def test_charts():
+    result = calibration(evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv"))
+    charts = [result.chart().svg, result.chart("guess").svg, result.chart("rest").svg]
+    assert ["word not listed" in svg for svg in charts] == [False, False, True]
+    assert result.chart("words").svg == charts[0]
+    assert all("var(--" not in svg and "</title>" in svg for svg in charts)
+    with pytest.raises(UsageError) as caught:
+        result.chart("sets")
+    assert str(caught.value) == "there is no part 'sets': the parts are words, guess, rest"
+    with pytest.raises(UsageError) as caught:
+        calibrated([":1"], ["a"]).chart()
+    assert str(caught.value) == "there is nothing to draw: no line lists a word"

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from geval_py.errors import UsageError
-from geval_py.explaining.calibration import Points
+from geval_py.explaining.calibration import Verdict
 from geval_py.reports.charts import (
     ACCENT,
     BAD,
@@ -99,8 +99,8 @@ def test_how_figures_are_written(write):
 
 @pytest.mark.parametrize(("y", "is_good"), [(0.2, True), (0.3, True), (0.4, True), (0.19, False), (0.41, False)])
 def test_a_point_at_the_edge_of_the_band_is_inside(y, is_good):
-    points = Points(x=[0.3], y=[y], low=[0.2], high=[0.4], n=[1234])
-    (circle,) = circles(reliability(points, x_title="x", y_title="y"))
+    bins = [Verdict(claimed=0.3, observed=y, low=0.2, high=0.4, n=1234)]
+    (circle,) = circles(reliability(bins, x_title="x", y_title="y"))
     assert circle["fill"] == (ACCENT if is_good else BAD)
     assert circle["said"].endswith("calibrated range 20 % to 40 %, of 1,234")
 
@@ -161,8 +161,8 @@ def test_blocks_of_a_bin_stand_on_each_other():
 
 
 def test_the_diagonal_ends_where_the_shorter_axis_does():
-    points = Points(x=[0.2], y=[0.6], low=[0.1], high=[0.7], n=[9])
-    assert 'd="M46 224L386 157.3"' in reliability(points, x_title="x", y_title="y").svg
+    bins = [Verdict(claimed=0.2, observed=0.6, low=0.1, high=0.7, n=9)]
+    assert 'd="M46 224L386 157.3"' in reliability(bins, x_title="x", y_title="y").svg
 
 
 def test_all_stays_inside_of_a_chart():

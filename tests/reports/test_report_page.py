@@ -54,7 +54,7 @@ def test_strangers_words_are_harmless_and_short(hostile):
 
 def test_charts_of_strangers_words_are_harmless_xml_whose_marks_are_described(hostile):
     drawn = dict(charts(hostile))
-    keys = "quality comparison luck spread costs length column-1 honest help"
+    keys = "quality comparison spread costs length column-1 words help"
     assert set(keys.split()) <= drawn.keys()
     for name, svg in drawn.items():
         assert not any(harm in svg for harm in ("<img", "<script", "\u202e", "x" * 200)), name
@@ -91,7 +91,7 @@ def test_each_panel_has_a_question_an_answer_and_its_numbers(gazette):
     panels = re.findall(r'<article class="card" id="([^"]+)".*?</article>', gazette, re.DOTALL)
     assert panels == [
         "quality", "comparison", "spread", "costs", "length", "frequency", "culprits", "documents", "column-1",
-        "column-2", "column-3", "honest", "guess", "rest", "help", "luck",
+        "column-2", "column-3", "words", "guess", "rest", "help",
     ]  # fmt: skip
     for key in panels:
         (card,) = re.findall(rf'<article class="card" id="{key}".*?</article>', gazette, re.DOTALL)
@@ -132,7 +132,7 @@ LONG_METRICS = [pytest.param(metric, marks=pytest.mark.long) for metric in ("Cro
 def test_other_metrics(metric):
     evaluation = evaluate(GAZETTE, "dev-0", output="out-model=bigram.tsv", metric=metric)
     text = page(Report(evaluation), "Gazette")
-    assert ('id="luck"' in text) == ("Hashed" in metric)
+    assert ('id="words"' in text) == ("Hashed" in metric)
     assert ('id="help"' in text) == (metric in ("LikelihoodHashed", "CrossEntropyHashed"))
 
 

@@ -51,29 +51,25 @@ def test_a_sample_says_the_same(evaluation, monkeypatch):
     assert (sampled.score, sampled.interval) == (whole.score, whole.interval)
 
 
-def test_calibration_and_luck_of_a_sample(evaluation, monkeypatch):
+def test_calibration_of_a_sample(evaluation, monkeypatch):
     whole = Report(evaluation, documents="FileId")
-    calibration, luck = whole.calibration_and_luck
+    calibration = whole.calibration
     monkeypatch.setattr(reports, "MAX_LINES", 2000)
     monkeypatch.setattr(reports, "SAMPLED_LINES", 1000)
     monkeypatch.setattr(reports, "LINES_AT_ONCE", 700)
     sampled = Report(evaluation, documents="FileId")
-    own, own_luck = sampled.calibration_and_luck
-    assert own.lines == own_luck.lines == 1000
+    own = sampled.calibration
+    assert own.lines == 1000
     assert own.words.n == 2000
-    loss = pytest.approx(sampled.values[sampled.sample].mean())  # of the same seeds
-    assert (own.claim.loss, own_luck.loss) == (loss, loss)
-    for name in ("entropy", "loss", "gap"):
+    assert own.claim.observed == pytest.approx(sampled.values[sampled.sample].mean())  # of the same seeds
+    for name in ("claimed", "observed"):
         assert getattr(own.claim, name) == pytest.approx(getattr(calibration.claim, name), abs=0.05)
-    assert own.claim.is_significant == calibration.claim.is_significant
-    assert own_luck.mean == pytest.approx(luck.mean, abs=0.05)
+    assert own.claim.is_calibrated == calibration.claim.is_calibrated
     panels = {panel.key: panel for _, of_section in sections(sampled) for panel in of_section}
-    for key in ("honest", "guess", "rest", "luck", "culprits"):
+    for key in ("words", "guess", "rest", "culprits"):
         assert panels[key].method.endswith(
             " The sample is 1,000 of the 4,000 lines, whole documents, drawn at random."
         )
-    assert panels["luck"].sentence.startswith("Collisions move this score by ± ")
-    assert panels["luck"].sentence.endswith(" on the sample.")
     assert np.array_equal(sampled.outcomes.codes, whole.outcomes.codes[sampled.sample])
 
 
@@ -120,7 +116,7 @@ def real(tmp_path_factory):
         patch.setattr(reports, "MAX_LINES", 10**9)
         report = Report(evaluate(folder, "dev-1"))
         assert len(report.sample) == 210_380
-        return report, report.features, *report.calibration_and_luck, losses_by_outcome(report)
+        return report, report.features, report.calibration, losses_by_outcome(report)
 
 
 def losses_by_outcome(report):
@@ -131,7 +127,7 @@ def losses_by_outcome(report):
 
 @pytest.mark.parametrize("draw", range(1, 5))
 def test_a_sample_of_a_real_submission_says_the_same(real, monkeypatch, draw):
-    report, features, calibration, luck, by_outcome = real
+    report, features, calibration, by_outcome = real
     monkeypatch.setattr(config, "DEFAULT_SEED", draw)
     sampled = Report(report.evaluation)
     assert len(sampled.sample) == reports.SAMPLED_LINES
@@ -141,14 +137,12 @@ def test_a_sample_of_a_real_submission_says_the_same(real, monkeypatch, draw):
     assert gains[0] == pytest.approx(gains[1], abs=0.01)
     assert losses_by_outcome(sampled) == pytest.approx(by_outcome, abs=0.01)
 
-    own, own_luck = sampled.calibration_and_luck
-    assert own.claim.is_significant
-    assert calibration.claim.is_significant
-    assert own.claim.gap == pytest.approx(calibration.claim.gap, abs=0.06)  # four standard errors of the sample's
+    own = sampled.calibration
+    assert not own.claim.is_calibrated
+    assert not calibration.claim.is_calibrated
+    gaps = [one.claim.observed - one.claim.claimed for one in (own, calibration)]
+    assert gaps[0] == pytest.approx(gaps[1], abs=0.06)  # four standard errors of the sample's
     for part in ("words", "guess", "rest"):
         one, other = getattr(own, part), getattr(calibration, part)
-        assert one.is_honest == other.is_honest
-        assert (one.claimed, one.found) == pytest.approx((other.claimed, other.found), abs=0.01)
-    ratio = own_luck.sd / luck.sd * (len(sampled.sample) / len(report.values)) ** 0.5
-    assert 0.5 < ratio < 2  # as in 99.9 % of draws, since each deviation is of 25 seeds
-    assert np.log(own_luck.mean) == pytest.approx(np.log(luck.mean), abs=0.03)
+        assert one.is_calibrated == other.is_calibrated
+        assert (one.claimed, one.observed) == pytest.approx((other.claimed, other.observed), abs=0.01)

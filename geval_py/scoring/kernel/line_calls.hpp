@@ -20,15 +20,14 @@
 
 namespace {
 
-// What calls take: output lines, as many expected lines, the number of bits, the first line's number, perhaps one more.
+// What calls take: output lines, as many expected lines, the number of bits, the first line's number.
 struct BlockArguments {
     Buffer outputs, expected;
-    int bits = 0, more = 0;
+    int bits = 0;
     unsigned long long first_line = 0;
 
-    bool parse(PyObject* arguments, const char* format) {
-        return PyArg_ParseTuple(arguments, format, &outputs.view, &expected.view, &bits, &first_line, &more) &&
-               check_bits(bits);
+    bool parse(PyObject* arguments) {
+        return PyArg_ParseTuple(arguments, "y*y*iK", &outputs.view, &expected.view, &bits, &first_line) && check_bits(bits);
     }
     // Whether a block was read to its end; if not, an error is set.
     bool check(const BlockEnd& end) const {
@@ -42,7 +41,7 @@ struct BlockArguments {
 template <bool thorough>
 PyObject* score_lines(PyObject*, PyObject* arguments) {
     BlockArguments block;
-    if (!block.parse(arguments, "y*y*iK")) return nullptr;
+    if (!block.parse(arguments)) return nullptr;
     std::unique_ptr<double[]> losses;
     std::unique_ptr<std::uint32_t[]> flags;
     std::size_t lines = 0;
@@ -64,21 +63,19 @@ PyObject* score_lines(PyObject*, PyObject* arguments) {
 
 PyObject* line_profiles(PyObject*, PyObject* arguments) {
     BlockArguments block;
-    if (!block.parse(arguments, "y*y*iKi")) return nullptr;
-    if (block.more < 0 || block.more > MAX_DRAWS) return raise_value_error("draws is from 0 to 10000");
+    if (!block.parse(arguments)) return nullptr;
     ProfiledBlock profile;
     if (!without_gil([&] {
             profile = profile_block(block.outputs.text(), block.expected.text(), count_lines(block.expected.text()),
-                                    block.bits, block.first_line, block.more);
+                                    block.bits, block.first_line);
         }))
         return nullptr;
-    if (!block.check(profile.end)) return nullptr;
-    return Py_BuildValue("(NN)", columns_of(profile.columns, PROFILE_COLUMNS), array_of(profile.histogram));
+    return block.check(profile.end) ? columns_of(profile.columns, PROFILE_COLUMNS) : nullptr;
 }
 
 PyObject* read_guesses(PyObject*, PyObject* arguments) {
     BlockArguments block;
-    if (!block.parse(arguments, "y*y*iK")) return nullptr;
+    if (!block.parse(arguments)) return nullptr;
     GuessList guesses;
     BlockEnd end;
     if (!without_gil([&] {

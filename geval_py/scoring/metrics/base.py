@@ -336,11 +336,17 @@ def first_total(totals: Sequence[Number], lines: Number) -> Number:
 
 
 class HashedColumn(NamedTuple):
-    """The loss of the expected word's bucket, in nats: the column of LogLossHashed and its kin."""
+    """The loss of the expected word's bucket, in nats: the column of LogLossHashed and its kin.
+
+    With ``profile``, the columns are all those of :func:`geval_py.scoring.kernel.profile.line_profiles`.
+    """
 
     bits: int
+    profile: bool = False
 
     def statistics(self, outputs: Bytes, expected: bytes, first_line: int) -> LineStatistics:
+        if self.profile:
+            return LineStatistics(backends.line_profiles(outputs, expected, self.bits, first_line))
         losses, bound, far_above_one = backends.bounded_losses(outputs, expected, self.bits, first_line)
         return LineStatistics((losses,), bound=bound, far_above_one=far_above_one)
 
