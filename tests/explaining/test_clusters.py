@@ -279,12 +279,14 @@ def test_the_documents_are_those_of_the_scored_lines(challenge):
 
 @pytest.mark.filterwarnings("ignore:.*lines is infinite")
 def test_a_claim_of_which_one_document_is_finite(challenge):
-    """It has no spread between documents, so its interval is by lines."""
+    """One document cannot contradict the claim."""
     lines = ["b:1\n"] * 55 + (challenge / "dev-0/out-one.tsv").read_text().splitlines(keepends=True)[55:]
     (challenge / "dev-0/out-one.tsv").write_text("".join(lines))
     result = evaluate(challenge, "dev-0", output="one")
     by_document, by_line = (calibration(result, documents=by).claim for by in ("FileId", False))
-    assert (by_document.lines, by_document) == (5, by_line)
+    assert (by_document.n, by_document.observed) == (by_line.n, by_line.observed) == (5, by_line.observed)
+    assert by_document.is_calibrated
+    assert by_document.low <= by_line.low < by_line.high <= by_document.high
 
 
 def test_each_line_its_own_document(challenge, run):
