@@ -8,6 +8,7 @@ import pytest
 from geval_py import score
 from geval_py.explaining.calibration import calibration
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*no guess at all would be better")
 LISTED = 8
 PARTS = ("claim", "words", "guess", "rest")
 SENTENCE = "The calibrated ranges are computed by document (document)."
