@@ -10,7 +10,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from geval_py.cli.score import evaluate_with_texts, show_of_task
 from geval_py.cli.terminal import ProgressBar, note
@@ -140,20 +140,22 @@ def show_lines(task: Task, settings: Settings) -> None:
     if settings.sort or settings.reverse_sort:
         greatest_first = evaluation.scores[0].greatest_first(worst=settings.sort)
     places = line_by_line.places_of_lines(*evaluations, item_filter=item_filter, greatest_first=greatest_first)
-    total, top = evaluation.line_count if places is None else len(places), _top(settings)
-    below = _more(settings, total, "lines") if settings.top is None else ""
-    chosen = None if places is None else places[:top]
-    other = next(iter(evaluations[1:]), None)
-    rows = line_by_line.read_lines(evaluation, other, chosen)
-    rows = islice(rows, top)
-    lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else rows
-    if not total and settings.top != 0:
+    other, top = next(iter(evaluations[1:]), None), _top(settings)
+    rows = line_by_line.read_lines(evaluation, other, places)
+    total = evaluation.line_count if places is None else len(places)
+    if other is not None and settings.top != top:  # a terminal says how many lines differ
+        shown = list(islice(rows, top))
+        total, rows = len(shown) + sum(1 for _ in rows), iter(shown)
+    first = list(islice(rows, 1))
+    if not first and top != 0:
         note("no line differs in both its output and its score")
+    rows = islice(chain(first, rows), top)
+    lines = map(_preparation(evaluation, task), rows) if settings.show_preprocessed else rows
     listing = line_by_line.LineListing(
         evaluations=evaluations,
         lines=lines,
         for_terminal=_escapes(settings),
-        below=below,
+        below=_more(settings, total, "lines"),
     )
     if settings.mark_worst_features:
         if settings.format != "text":

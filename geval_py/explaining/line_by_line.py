@@ -16,12 +16,13 @@ from geval_py.errors import MalformedLineError, UsageError
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.metrics.base import Integers
-from geval_py.scoring.scores import Evaluation, head_of, signature_lines
+from geval_py.scoring.scores import Evaluation, head_of, score_difference, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK, fitted
 from geval_py.tables.table import Column, Table, plain_table
 from geval_py.text import BOLD_RED, PLAIN, RED, YELLOW, visible
 
+LINES_AT_ONCE = 4096  # whose figures are computed together
 MAX_SHOWN = 1000  # characters of a text that a terminal's row may show
 STYLES = ((0.001, "bold red", BOLD_RED), (0.01, "red", RED), (0.05, "yellow", YELLOW))  # of words with p below
 # The columns of JSON and CSV before and behind those of the input, alone and beside another output.
@@ -58,49 +59,59 @@ def places_of_lines(
     item_filter: features.ItemFilter | None = None,
     greatest_first: bool | None = None,
 ) -> Integers | None:
-    """Return the places of the lines to show among the scored lines, in order; None: all of them, as they are.
+    """Return the places among the scored lines of those that a filter selects; None: all of them, as they are.
 
-    Those that a filter selects, and beside another output those that differ. With ``greatest_first`` they are sorted
-    by the score or the difference, either way; equals in order, and NaN last.
+    With ``greatest_first`` they are sorted by the score, or the difference from another output's, either way; equals
+    in order, and NaN last. Raises as :meth:`Evaluation.select` and :meth:`Evaluation.check_same_lines`.
     """
-    if item_filter is None and other is None and greatest_first is None:
+    if item_filter is None and greatest_first is None:
         return None
     places = np.arange(evaluation.line_count)
     if item_filter is not None:
         places = places[evaluation.select(item_filter)]
-    values = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
-    if other is not None:  # as in GEval, lines without a score differ in it
-        pairs = zip(evaluation.texts("output"), other.texts("output"), strict=True)
-        differ = np.fromiter((one != another for one, another in pairs), np.bool_, len(values))
-        differ &= (values != 0) & (np.array(evaluation.line_scores()) != np.array(other.line_scores()))
-        places = places[differ[places]]
     if greatest_first is None:
         return places
-    return places[np.argsort(-values[places] if greatest_first else values[places], kind="stable")]
+    scores: Iterator[float] = (score for _, score, _ in _figures(evaluation, places))
+    if other is not None:
+        evaluation.check_same_lines(other)
+        scores = map(score_difference, scores, (score for _, score, _ in _figures(other, places)))
+    values = np.fromiter(scores, np.float64, len(places))
+    return places[np.argsort(-values if greatest_first else values, kind="stable")]
 
 
 def read_lines(
     evaluation: Evaluation, other: Evaluation | None = None, places: Integers | None = None
 ) -> Iterator[ScoredLine]:
-    """Yield the scored lines, all or those at some places, beside those of another output if one is given.
+    """Yield the scored lines, at all or some places; beside another output, those where texts and scores differ.
 
     Raises as :meth:`Evaluation.read_items` and :meth:`Evaluation.check_same_lines`.
     """
-    own_places = None if places is None else places.tolist()
-    chosen: Sequence[int] = range(evaluation.line_count) if own_places is None else own_places
-
-    def at(values: Sequence[Any]) -> Iterator[Any]:
-        return map(values.__getitem__, chosen)
-
-    def figures(one: Evaluation) -> tuple[Iterator[Any], Iterator[Any]]:
-        return at(one.line_scores()), at(one.line_losses) if one.scores[0].metric.measure.of_losses else repeat(None)
-
-    numbers = evaluation.line_numbers or range(1, evaluation.line_count + 1)
-    own = (at(numbers), *figures(evaluation), *evaluation.sides(own_places))
+    inputs, expected_lines, outputs = evaluation.sides(places)
+    lines = zip(_figures(evaluation, places), inputs, expected_lines, outputs, strict=False)
     if other is None:
-        return map(ScoredLine, *own)
-    differences = at(evaluation.score_differences(other))
-    return map(ScoredLine, *own, differences, *figures(other), other.texts("output", own_places))
+        return (ScoredLine(*figures, text, expected, output) for figures, text, expected, output in lines)
+    evaluation.check_same_lines(other)
+    beside = zip(_figures(other, places), other.texts("output", places), strict=False)
+    pairs = (
+        ScoredLine(*figures, text, expected, output, score_difference(figures[1], score), score, loss, other_output)
+        for (figures, text, expected, output), ((_, score, loss), other_output) in zip(lines, beside, strict=True)
+    )
+    return (  # as in GEval, lines without a score differ in it
+        line
+        for line in pairs
+        if line.output != line.other_output and line.score != line.other_score and line.difference != 0
+    )
+
+
+def _figures(evaluation: Evaluation, places: Integers | None = None) -> Iterator[tuple[int, float, float | None]]:
+    """Yield the number, the score and the loss of lines; few at once, since a file may have millions."""
+    first, numbers = evaluation.scores[0], evaluation.line_numbers or range(1, evaluation.line_count + 1)
+    chosen = range(evaluation.line_count) if places is None else places
+    for start in range(0, len(chosen), LINES_AT_ONCE):
+        block = list(map(int, chosen[start : start + LINES_AT_ONCE]))
+        table = first.statistics.only(block)
+        losses = table.columns[0] if first.metric.measure.of_losses else repeat(None)
+        yield from zip(map(numbers.__getitem__, block), first.metric.line_scores(table), losses, strict=False)
 
 
 @dataclass(frozen=True, kw_only=True)

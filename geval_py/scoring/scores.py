@@ -17,7 +17,7 @@ from geval_py.reading.lines import LinesByPlace, check_line_count, count_lines, 
 from geval_py.reading.outputs import Output
 from geval_py.reading.schemes import EvaluationScheme
 from geval_py.reading.splits import Split
-from geval_py.scoring.metrics.base import NOISE, LineStatistics, Metric
+from geval_py.scoring.metrics.base import NOISE, Integers, LineStatistics, Metric
 from geval_py.tables.numbers import counted, score_text
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import named, shown, visible
@@ -311,7 +311,7 @@ class Evaluation:
 
     # The texts of the scored lines
 
-    def texts(self, side: Side, places: Sequence[int] | None = None) -> Iterator[str]:
+    def texts(self, side: Side, places: Sequence[int] | Integers | None = None) -> Iterator[str]:
         """Return the scored lines of a file in scoring order, or those at some places among them, in any order.
 
         An input that is not there has "" without end. Raises LineCountError if the input has another number of lines.
@@ -327,11 +327,18 @@ class Evaluation:
         numbers = self.line_numbers
         if numbers is None and places is None:
             return read_lines(file, header=header)
-        line = LinesByPlace(file, header).line
-        of_scored = range(self.line_count) if places is None else places
-        return (line(place if numbers is None else numbers[place] - 1) for place in of_scored)
+        import numpy as np
 
-    def sides(self, places: Sequence[int] | None = None) -> tuple[Iterator[str], ...]:
+        in_file = np.asarray(range(self.line_count) if places is None else places, np.int64)
+        if numbers is not None:
+            in_file = np.array(numbers)[in_file] - 1
+        if not (in_file[1:] > in_file[:-1]).all():
+            return map(LinesByPlace(file, header).line, in_file.tolist())
+        is_shown = np.zeros(in_file.max(initial=-1) + 1, np.bool_)
+        is_shown[in_file] = True
+        return compress(read_lines(file, header=header), is_shown.data)
+
+    def sides(self, places: Sequence[int] | Integers | None = None) -> tuple[Iterator[str], ...]:
         """Return the :meth:`texts` of the input, the answers and the output."""
         return self.texts("input", places), self.texts("expected", places), self.texts("output", places)
 
@@ -483,10 +490,7 @@ class Evaluation:
         Raises as :meth:`check_same_lines`, and UsageError if ``other`` is not an evaluation, but a path for example.
         """
         self.check_same_lines(checked_evaluation(other))
-        return [
-            0.0 if math.isfinite(one) and math.isclose(one, another, rel_tol=NOISE) else one - another
-            for one, another in zip(self.line_scores(), other.line_scores(), strict=True)
-        ]
+        return list(map(score_difference, self.line_scores(), other.line_scores()))
 
     def check_same_lines(self, other: Evaluation) -> None:
         """Raise UsageError if a filter selects other lines of the other output, LineCountError for another number."""
@@ -515,6 +519,12 @@ def library_signature(scores: Sequence[Score]) -> str | None:
     """Return the signatures of the libraries that compute some scores, with ``;`` for ``|``; None for no library."""
     signed = [score.metric.signature(score.statistics) for score in scores if score.metric.signature is not None]
     return ",".join(text.replace("|", ";") for text in signed) or None
+
+
+def score_difference(score: float, other_score: float) -> float:
+    """Return a line's score minus the other output's: 0 for rounding noise, NaN if both are infinite."""
+    is_noise = math.isfinite(score) and math.isclose(score, other_score, rel_tol=NOISE)
+    return 0.0 if is_noise else score - other_score
 
 
 def checked_evaluation(value: object) -> Evaluation:
