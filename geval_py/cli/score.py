@@ -54,16 +54,17 @@ def run(task: Task, settings: Settings) -> int:
 
         list_metrics()
         return 0
-    if settings.plot_graph is not None:
-        from geval_py.reports.charts import check_graphs
-
-        check_graphs([metric for _, metric in select_schemes(task)])
+    if settings.plot_graph is not None and not any(metric.has_curve for _, metric in select_schemes(task)):
+        message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
+        raise UsageError(message=f"{message}\n  geval report draws the calibration of distributions over words")
     with _progress_of_samples(settings) as progress:
         show(table := _score_table(task, settings, progress), settings)
     if settings.plot_graph is not None:
-        from geval_py.reports.charts import write_graphs
+        from geval_py.reports.charts import calibration_graphs
 
-        write_graphs(settings.plot_graph, [result for result in table.results if result.has_scores])
+        stem = settings.plot_graph.removesuffix(".svg")
+        for number, graph in enumerate(calibration_graphs(table.results)):
+            graph.save(f"{stem}-{number}.svg" if number else f"{stem}.svg")
     return _status_of(table)
 
 

@@ -30,7 +30,6 @@ from geval_py.version import installs
 
 if TYPE_CHECKING:
     from geval_py.explaining.calibration import Verdict
-    from geval_py.scoring.metrics.base import Metric
     from geval_py.scoring.scores import Evaluation
 
 # Figures
@@ -572,10 +571,24 @@ def _quarters(values: Sequence[float]) -> float:
     return max(0.25, math.ceil(max(values, default=0.0) * 4) / 4)
 
 
-def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: str) -> Chart:
+# The graphs of --plot-graph
+
+
+def calibration_graphs(evaluations: Sequence[Evaluation]) -> list[Chart]:
+    """Draw the calibration of outputs as ``geval --plot-graph`` does: a chart for each metric that has a curve."""
+    names = [visible(name) for name in unique_names([evaluation.output for evaluation in evaluations])]
+    graphs = []
+    for scores in zip(*(evaluation.scores for evaluation in evaluations), strict=True):  # metric by metric
+        pairs = zip(names, scores, strict=True)
+        curves = {name: calibration_curve(score.statistics) for name, score in pairs if score.error is None}
+        if scores[0].metric.has_curve and curves:
+            graphs.append(calibration_graph(curves, f"calibration, {visible(scores[0].name)}"))
+    return graphs
+
+
+def calibration_graph(curves: Mapping[str, Sequence[tuple[float, float]]], title: str) -> Chart:
     """Draw curves of shares in [0, 1], by their names, and the diagonal, which is perfect; NaN is left out."""
-    x = Scale(0.0, 1.0, 46, 386)
-    y = Scale(0.0, 1.0, 386, 46)
+    x, y = Scale(0.0, 1.0, 46, 386), Scale(0.0, 1.0, 386, 46)
     ticks = x.ticks(write=_percent_tick)
     parts = [
         _unsaid(_text(x.start, 12, short(title, 56), INK)),
@@ -584,7 +597,7 @@ def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: s
     ]
     colours = (ACCENT, BAD, GOOD, NONE, INK, LISTED)
     legend: list[LegendEntry] = [("perfect", {"stroke": SOFT, "stroke_dasharray": DASHED})]
-    for number, (name, points) in enumerate(series):
+    for number, (name, points) in enumerate(curves.items()):
         dashes = None if number < len(colours) else str(1 + number // len(colours))
         style: dict[str, str | None] = {"stroke": colours[number % len(colours)], "stroke_dasharray": dashes}
         legend.append((short(name, MAX_NAME), style))
@@ -592,34 +605,3 @@ def curves(series: Sequence[tuple[str, Sequence[tuple[float, float]]]], title: s
         if places:
             parts.append(_mark("path", "curve", short(name), d=_path(places), stroke_width=1.7, fill="none", **style))
     return _with_legend(y.start + BELOW, parts, legend)
-
-
-# The graphs of --plot-graph
-
-
-def check_graphs(metrics: Sequence[Metric]) -> None:
-    """Raise UsageError if no metric has a curve that :func:`write_graphs` draws."""
-    if any(metric.has_curve for metric in metrics):
-        return
-    message = "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one"
-    if any(metric.is_of_words or metric.has_entries for metric in metrics):
-        advice = "geval calibration shows how far distributions over words can be trusted, and geval report draws it"
-    else:
-        advice = "-a Probabilistic-MultiLabel-F1 scores labels with it"
-    raise UsageError(message=f"{message}\n  {advice}")
-
-
-def write_graphs(path: str, evaluations: Sequence[Evaluation]) -> None:
-    """Draw the calibration of outputs, as GEval does for ``--plot-graph``: a file for each metric that has a curve.
-
-    The first file has the name given, the others a number before its ending.
-    """
-    names = [visible(name) for name in unique_names([evaluation.output for evaluation in evaluations])]
-    number = 0
-    for results in zip(*(evaluation.scores for evaluation in evaluations), strict=True):  # metric by metric
-        if results[0].metric.has_curve:
-            pairs = zip(names, results, strict=True)
-            series = [(name, calibration_curve(one.statistics)) for name, one in pairs if one.error is None]
-            chart = curves(series, f"calibration, {visible(results[0].name)}")
-            chart.save(f"{path.removesuffix('.svg')}-{number}.svg" if number else path)
-            number += 1

@@ -186,12 +186,12 @@ NO_GRAPH = {
     "another metric": (
         ("-a", "MultiLabel-F1", "--plot-graph", "g.svg"),
         "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one\n"
-        "  -a Probabilistic-MultiLabel-F1 scores labels with it",
+        "  geval report draws the calibration of distributions over words",
     ),
     "a metric of word gaps": (
         ("-a", "LogLossHashed", "--plot-graph", "g.svg"),
         "--plot-graph draws the curve of Probabilistic-MultiLabel-F1 and the like; no metric here has one\n"
-        "  geval calibration shows how far distributions over words can be trusted, and geval report draws it",
+        "  geval report draws the calibration of distributions over words",
     ),
     "another ending": (
         ("--plot-graph", "g.png"),
