@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 import geval_py
-from geval_py import plots
 from geval_py.scoring import score_tables
 from geval_py.scoring.metrics.registry import METRICS
 
@@ -181,11 +180,6 @@ def test_text_of_strangers_does_no_harm(tmp_path):
     assert all("<script" not in value._repr_html_() for value in shown)
     assert html.escape("<script>") in outputs._repr_html_()
     assert all("\x1b" not in repr(value) for value in [*shown[1:], geval_py.Challenge.open(tmp_path)["dev-0"]])
-
-
-def test_plots_has_charts_alone():
-    assert dir(plots) == sorted(plots.__all__)
-    assert all(callable(getattr(plots, name)) for name in dir(plots))
 
 
 def test_the_notebook_runs(monkeypatch):

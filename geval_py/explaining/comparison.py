@@ -69,6 +69,8 @@ from geval_py.text import shown, some_of, visible
 if TYPE_CHECKING:
     import pandas as pd
 
+    from geval_py.reports.charts import Chart
+
 Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name or path, an index, or the best known
 
 
@@ -226,6 +228,18 @@ class Comparison(formats.Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         return formats.json_fields(self, "of_losses", "precision", "names", "marks")
+
+    def chart(self) -> Chart:
+        """Draw the other systems' differences from the baseline with their intervals.
+
+        Raises UsageError if no difference is finite.
+        """
+        from geval_py.reports.panels import differences
+
+        _, chart = differences(self)
+        if chart is None:
+            raise UsageError(message="there is no difference to draw: no line is finite in all outputs")
+        return chart
 
     @property
     def is_tested(self) -> bool:

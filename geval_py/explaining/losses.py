@@ -16,9 +16,19 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from geval_py.explaining.significance import MIN_LINES, MIN_TESTED_LINES, mean_of
+from geval_py.explaining.significance import (
+    MIN_LINES,
+    MIN_TESTED_LINES,
+    benjamini_hochberg,
+    dot,
+    mean_of,
+    normal_cdf,
+    sum_of,
+)
+from geval_py.explaining.statistics import sums_by
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
+from geval_py.scoring.metrics import regression
 from geval_py.scoring.metrics.base import Array, HashedColumn, Integers, LineStatistics
 from geval_py.scoring.metrics.hashed import profile_of
 from geval_py.scoring.scores import Evaluation
@@ -154,6 +164,23 @@ class Grouping(NamedTuple):
     kind: Literal["number", "value", "words", "range"]
     codes: Integers
     labels: tuple[str, ...]
+
+
+def group_q_values(values: Array, grouping: Grouping, documents: Integers | None = None) -> Array:
+    """Return q of each group: whether the values of its lines differ from those of the other lines; NaN without any.
+
+    All lines are ranked by their values, and the ranks of a group compared with the mean rank. The variance is that
+    of sums by document, and q is p corrected for the number of groups by Benjamini and Hochberg.
+    """
+    p_values, known = np.full(len(grouping.labels), np.nan), np.flatnonzero(~np.isnan(values))
+    ranks = regression.ranks(values[known]) - (len(known) + 1) / 2
+    units = np.arange(len(known)) if documents is None else documents[known]
+    for code in np.unique(grouping.codes[known]):
+        in_group = grouping.codes[known] == code
+        sums = sums_by(units, (in_group - in_group.mean()) * ranks)
+        if deviation := math.sqrt(dot(sums, sums)):
+            p_values[code] = 2 * normal_cdf(-abs(sum_of(sums)) / deviation)
+    return benjamini_hochberg(p_values)
 
 
 def group_by_range(values: Iterable[int], labels: Mapping[int, str]) -> Grouping:

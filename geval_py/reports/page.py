@@ -14,7 +14,7 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from geval_py.reports import charts as drawing
-from geval_py.reports.panels import OUTCOMES, sections
+from geval_py.reports.panels import OUTCOMES, next_step, sections
 from geval_py.reports.report import Report
 from geval_py.tables.escapes import environment, short
 from geval_py.tables.numbers import percent
@@ -35,13 +35,15 @@ def page(report: Report, title: str) -> str:
         "figure": drawing.figure, "percent": percent, "bar": bar, "sort_key": sort_key, "shorten": short
     }  # fmt: skip
     shown = sections(report)
+    panels = [panel for _, of_section in shown for panel in of_section]
     return templates.get_template("page.html").render(
         title=title,
         report=report,
         evaluation=report.evaluation,
         score=report.score,
         sections=shown,
-        findings=[panel.finding for _, panels in shown for panel in panels if panel.finding],
+        findings=[panel.finding for panel in panels if panel.finding and panel.key != "help"],
+        next_step=next_step(report, panels),
         examples=list(report.examples()),
         outcomes={outcome: name for outcome, (name, _) in OUTCOMES.items()},
         style=Markup(style),

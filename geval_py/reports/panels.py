@@ -1,8 +1,8 @@
 """The panels of a report: a question each, with its answer in a sentence, a chart and a table.
 
 In the order of the page: the score and its interval, the comparison with other outputs, the spread of the lines'
-figures, which lines are hard, whether probabilities are calibrated, and what tuning or mixing would bring. The
-charts of plots.py are made here, too.
+figures, which lines are hard, whether probabilities are calibrated, what tuning or mixing would bring. Above them is
+what a reader should do next.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from geval_py.errors import UsageError
 from geval_py.explaining import losses
 from geval_py.explaining.calibration import Calibration
 from geval_py.explaining.comparison import UNSAID, Comparison, System
@@ -38,17 +39,20 @@ from geval_py.reports.charts import (
     figure,
     histogram,
 )
-from geval_py.reports.report import SHUFFLES, Report, as_perplexity, means_of_documents, score_row
+from geval_py.reports.report import Report, as_perplexity, score_row
 from geval_py.scoring.metrics.base import exp
+from geval_py.scoring.scores import Evaluation
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted, p_value, percent
 from geval_py.tables.table import Column, Table, written
+from geval_py.text import visible
 
 
 class Panel(NamedTuple):
     """A question and its answer: a sentence, a chart (None without anything to draw), its data, the method.
 
-    ``key`` is its name in links and files. ``finding`` is a shorter sentence for the head of the page, "" for none.
+    ``key`` is its name in links and files. For the head of the page there are ``finding``, a shorter sentence, and
+    ``advice``, what to do; "" for none.
     """
 
     key: str
@@ -58,32 +62,59 @@ class Panel(NamedTuple):
     table: Table
     method: str
     finding: str = ""
+    advice: str = ""
 
 
 def sections(report: Report) -> list[tuple[str, list[Panel]]]:
     """Return the sections of a report that have a panel, in the order in which they are read."""
-    quality, loss = [quality_panel(report), comparison_panel(report)], [spread_panel(report)]
+    quality, loss, hard = [quality_panel(report), comparison_panel(report)], [], []
     if report.of_losses:
-        loss.append(costs_panel(report))
-        hard = [length_panel(report), frequency_panel(report), features_panel(report), documents_panel(report)]
+        loss = [spread_panel(report), costs_panel(report)]
+        hard = [length_panel(report), frequency_panel(report), features_panel(report)]
     else:
-        quality, loss = quality + loss, []
-        hard = [expected_panel(report), features_panel(report)]
-    of_sample = []
+        hard = [spread_panel(report), expected_panel(report), features_panel(report)]
     for number, (column, grouping) in enumerate(report.columns(), 1):
         name = short(column)
         what = f"the length of {name}" if grouping.kind == "words" else name
-        of_sample.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
-    hard += [one._replace(method=one.method + _sample_text(report)) for one in of_sample]
+        hard.append(_grouping_panel(report, f"column-{number}", f"Does {what} matter?", grouping, name))
     calibrated = [] if report.calibration is None else calibration_panels(report.calibration)
-    honest = [*(one._replace(method=one.method + _sample_text(report)) for one in calibrated), help_panel(report)]
     panels: list[tuple[str, list[Panel | None]]] = [
         ("How good, how sure", quality),
-        ("Where the loss comes from", loss),
-        ("Which lines are hard", hard),
-        ("Calibration, and what would help", honest),
+        (f"Where the loss comes from{report.of_sample}", loss),
+        (f"Which lines are hard{report.of_sample}", hard),
+        ("Calibration, and what would help", [*calibrated, help_panel(report)]),
     ]
     return [(title, some) for title, of_section in panels if (some := [panel for panel in of_section if panel])]
+
+
+def next_step(report: Report, panels: Iterable[Panel]) -> str:
+    """Return a paragraph on what a reader should do next, the quickest step first."""
+    by_key = {panel.key: panel for panel in panels}
+    steps = [panel.advice for panel in by_key.values() if panel.advice]
+    if (panel := by_key.get("help")) and panel.finding:
+        steps.insert(0, panel.sentence)
+    if report.infinite:
+        step = "Give every line a rest (:prob), so that no word is impossible: an infinite loss decides the score."
+        steps.insert(0, step)
+    return " ".join(steps) or "Read the worst lines at the end of this page: they show what the model lacks."
+
+
+def chart_of(evaluation: Evaluation, name: str) -> Chart:
+    """Return a chart of the report: spread, costs, length, frequency, culprits, or by a column of the input.
+
+    Raises UsageError for another name, and where there is nothing to draw.
+    """
+    report = Report(evaluation)
+    groupings = dict(report.columns())
+    panel = None
+    if name in groupings:
+        panel = _grouping_panel(report, "column", "", groupings[name], name)
+    elif name in CHARTS and (report.of_losses or name in ("spread", "culprits")):
+        panel = CHARTS[name](report)
+    if panel is None or panel.chart is None:
+        names = visible(", ".join([*CHARTS, *groupings]))
+        raise UsageError(message=f"there is no chart {visible(name)!r} of {report.value_name}\n  charts: {names}")
+    return panel.chart
 
 
 Writer: TypeAlias = Callable[[Any], str]
@@ -208,11 +239,13 @@ def comparison_panel(report: Report) -> Panel | None:
     intervals = (one.difference_interval for one in others if one.difference_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
+    better = next((_brief(system.name) for system in others if _is_better(system, comparison)), "")
     return Panel(
         "comparison",
         question,
         sentence=" ".join(sentences),
         finding=_verdict(first, comparison),
+        advice=better and f"Start from {better}, which is significantly better.",
         chart=chart,
         table=table_of(
             [("output", written), ("score", figure), ("difference", figure), *ENDS, ("p", written), ("won", percent),
@@ -286,16 +319,22 @@ _OUTCOMES_METHOD = (
     "First guess right: the most likely word is the expected one. Listed: the expected word is listed, "
     "but not first. Not listed: it only has a share of the rest. No guess: the line has nothing but a rest."
 )
+_ADVICE = {  # by the outcome that costs most
+    Outcome.RIGHT: "",
+    Outcome.LISTED: "Words that are listed, but not first, make {share} of the loss: rank the listed words better.",
+    Outcome.MISSED: "Words that are not listed make {share} of the loss: list more words on each line.",
+    Outcome.NO_GUESS: "Lines without a guess make {share} of the loss: list words on these lines.",
+}
 
 
 def spread_panel(report: Report) -> Panel | None:
     """Return the panel on the spread of the lines' losses or scores; None if no single line has a score."""
     values, lines, of_losses = report.values, len(report.values), report.of_losses
-    shown, name = report.values[report.sample], short(report.score.name)
+    name = short(report.score.name)
     if not of_losses and not len(report.finite):
         return None
-    finite = np.isfinite(shown)
-    bins = losses.bins_of(shown[finite], report.outcomes.codes[finite] if of_losses else None)
+    finite = np.isfinite(values)
+    bins = losses.bins_of(values[finite], report.outcomes.codes[finite] if of_losses else None)
     marks = [(report.mean, "mean")] if math.isfinite(report.mean) else []
     if of_losses:
         bits = report.score.metric.bits
@@ -319,9 +358,13 @@ def spread_panel(report: Report) -> Panel | None:
         method = (
             f"The score of a line is what {name} gives of the line alone. That of an output need not be their mean."
         )
-    blocks = _blocks(bins, len(shown), "line", " nats" if of_losses else "", of_outcomes=of_losses)
+    blocks = []
+    for low, high, code, count in bins:
+        outcome, colour = OUTCOMES[Outcome(code)] if of_losses else ("", charts.ACCENT)
+        said = f"{low:g} to {high:g}{f' nats, {outcome}' if outcome else ''}: {counted(count, 'line')}"
+        blocks.append(BarPart(low, high, count / lines, said, outcome, colour))
     head = [("from (nats)" if of_losses else "from", figure), ("to", figure), ("lines", whole), ("share", percent)]
-    rows: list[list[object]] = [[low, high, count, count / len(shown)] for low, high, _, count in bins]
+    rows: list[list[object]] = [[low, high, count, count / lines] for low, high, _, count in bins]
     if of_losses:
         head.insert(2, ("outcome", written))
         for row, block in zip(rows, blocks, strict=True):
@@ -332,25 +375,13 @@ def spread_panel(report: Report) -> Panel | None:
         sentence,
         chart=histogram(blocks, marks, None if of_losses else f"{name} of the line"),
         table=table_of(head, rows),
-        method=method + _sample_text(report),
+        method=method,
     )
-
-
-def _blocks(
-    bins: Iterable[tuple[float, float, int, int]], total: int, what: str, unit: str, *, of_outcomes: bool = False
-) -> list[BarPart]:
-    """Return the blocks of a histogram, whose codes may be outcomes."""
-    blocks = []
-    for low, high, code, count in bins:
-        name, colour = OUTCOMES[Outcome(code)] if of_outcomes else ("", charts.ACCENT)
-        said = f"{low:g} to {high:g}{unit}{', ' if name else ''}{name}: {counted(count, what)}"
-        blocks.append(BarPart(low, high, count / total, said, name, colour))
-    return blocks
 
 
 def costs_panel(report: Report) -> Panel:
     """Return the panel on the costs of each kind of miss."""
-    shares = losses.outcome_shares(report.values[report.sample], report.outcomes.codes)
+    shares = losses.outcome_shares(report.values, report.outcomes.codes)
     worst = max(shares, key=lambda one: one.share_of_loss)
     costs = f"{percent(worst.share_of_lines)} of the lines ({OUTCOMES[worst.outcome][0]})"
     costs += f" make {percent(worst.share_of_loss)} of the loss"
@@ -368,6 +399,7 @@ def costs_panel(report: Report) -> Panel:
         "Which kind of miss costs most?",
         sentence=f"{costs}: their perplexity is {figure(exp(worst.mean_loss))}.",
         finding=f"{costs}.",
+        advice=_ADVICE[worst.outcome].format(share=percent(worst.share_of_loss)),
         chart=charts.stacked_bars(bars),
         table=table_of(
             [("outcome", written), ("lines", whole), ("share of lines", percent), ("share of loss", percent),
@@ -375,7 +407,7 @@ def costs_panel(report: Report) -> Panel:
             [(OUTCOMES[one.outcome][0], one.lines, one.share_of_lines, one.share_of_loss, one.mean_loss,
               exp(one.mean_loss)) for one in shares],
         ),
-        method=f"{_OUTCOMES_METHOD} Shares of the loss are of its finite part.{_sample_text(report)}",
+        method=f"{_OUTCOMES_METHOD} Shares of the loss are of its finite part.",
     )  # fmt: skip
 
 
@@ -453,10 +485,11 @@ def _rows_panel(
         sentence,
         chart=group_chart(report, rows),
         table=table_of(
-            [(heading, written), ("lines", whole), (report.value_name, figure), *ENDS],
-            [(short(row.label, 60), row.lines, row.value, row.low, row.high) for row in rows],
+            [(heading, written), ("lines", whole), (report.value_name, figure), *ENDS, ("differs", written)],
+            [(short(row.label, 60), row.lines, row.value, row.low, row.high, row.note) for row in rows],
         ),
-        method=f"{method} {figures}, with its interval of 95 % over {over}.",
+        method=f"{method} {figures}, with its interval of 95 % over {over}. Small q: the lines of a group rank "
+        "otherwise than the other lines, corrected for the number of groups.",
     )  # fmt: skip
 
 
@@ -467,7 +500,7 @@ def group_chart(report: Report, rows: Sequence[ChartRow]) -> Chart:
 
 
 def extremes(report: Report, rows: Sequence[ChartRow], what: str, verb: str, unit: str) -> str:
-    """Name the worst and the best group, and say if their intervals overlap."""
+    """Name the worst and the best group, with q."""
     told = [row for row in rows if (row.lines or 0) >= MIN_LINES and math.isfinite(row.value)]
     if len(told) < 2:
         return "There are too few lines of each kind to tell."
@@ -477,10 +510,10 @@ def extremes(report: Report, rows: Sequence[ChartRow], what: str, verb: str, uni
         return f"{name} is {figure(lowest.value)} in each part."
     lower_is_better = report.of_losses or report.score.direction == "lower"
     worst, best = (highest, lowest) if lower_is_better else (lowest, highest)
-    is_sure = lowest.high is not None and highest.low is not None and lowest.high < highest.low
+    of_worst, of_best = (f" ({row.note})" if row.note else "" for row in (worst, best))
     return (
-        f"{name} is worst, {figure(worst.value)}, where {what} {verb} {short(worst.label)}{unit}, and best, "
-        f"{figure(best.value)}, where it {verb} {short(best.label)}{'' if is_sure else '; the intervals overlap'}."
+        f"{name} is worst, {figure(worst.value)}, where {what} {verb} {short(worst.label)}{unit}{of_worst}, "
+        f"and best, {figure(best.value)}, where it {verb} {short(best.label)}{of_best}."
     )
 
 
@@ -488,85 +521,51 @@ def features_panel(report: Report) -> Panel | None:
     """Return the panel on the features of bad lines; None if no single line has a score."""
     if not report.of_losses and not len(report.finite):
         return None
-    features, of_losses = report.features, report.of_losses
-    columns = {name: column.tolist() for name, column in features.columns.items()}
-    names, counts = list(map(feature_words, features.names)), columns["count"]
+    columns = {name: column.tolist() for name, column in report.features.columns.items()}
+    names = list(map(feature_words, report.features.names))
     head: list[tuple[str, Writer]]
-    if of_losses:
+    rows, cells = list[ChartRow](), list[tuple[object, ...]]()
+    for place, name in enumerate(names):
+        lines, q = columns["count"][place], f"q {p_value(columns['q'][place])}"
+        if report.of_losses:
+            gain, low, high = (columns[column][place] for column in ("gain", "gain_low", "gain_high"))
+            rows.append(ChartRow(name, gain, low, high, lines, q, BAD))
+            cells.append((short(name, 60), lines, columns["perplexity"][place], gain, low, high, q))
+        else:
+            rows.append(ChartRow(name, columns["score"][place], lines=lines, note=q, colour=BAD))
+            cells.append((short(name, 60), lines, columns["score"][place], q))
+    finding = "No word or shape of a word is significantly more common in bad lines."
+    if names:
+        what, value = f"{rows[0].lines:,} lines with {short(names[0])}", rows[0].value
+        finding = f"The {what} have a mean score of {figure(value)}; that of all lines is {figure(report.mean)}."
+        if report.of_losses:
+            finding = f"If the {what} were no worse than the others, the perplexity would fall by {percent(value)}."
+    if report.of_losses:
         head = [("perplexity", figure), ("fall", percent), ("from", percent), ("to", percent)]
-        shown = ["perplexity", "gain", "gain_low", "gain_high"]
-    else:
-        head, shown = [("mean score", figure)], ["score"]
-    figures, q_values = zip(*(columns[name] for name in shown), strict=True), map(p_value, columns["q"])
-    rows, cells = [], []
-    for name, own, lines, q in zip(names, figures, counts, q_values, strict=True):
-        value, low, high = own[1:] if of_losses else (*own, None, None)
-        rows.append(ChartRow(name, value, low, high, lines, f"q {q}", BAD))
-        cells.append((short(name, 60), lines, *own, q))
-    finding, sentence = "", "No word or shape of a word is significantly more common in bad lines."
-    of_sample = " of the sample" if report.is_sampled else ""
-    if names and of_losses:
-        those = f"the {counts[0]:,} lines{of_sample} with {short(names[0])}"
-        finding = f"If {those} were no worse than the others, the perplexity would fall by {percent(rows[0].value)}."
-        sentence = finding
-    elif names:
-        finding = sentence = (
-            f"The {counts[0]:,} lines{of_sample} with {short(names[0])} have a mean score of "
-            f"{figure(rows[0].value)}; "
-            f"that of all lines is {figure(report.mean)}."
-        )
-    if of_losses:
         chart = dots(rows, title="fall of the perplexity", rule=0.0, rule_name="no fall", write=percent)
-        method = "; by how far the perplexity would fall. geval -w lists all."
+        method = "by how far the perplexity would fall"
     else:
+        head = [("mean score", figure)]
         chart = dots(rows, title=report.value_name, rule=report.mean)
-        method = ". Means are of the scores of lines. geval -w lists all."
+        method = "the surest first. Means are of the scores of lines"
     return Panel(
         "culprits",
         "What is common in bad lines?",
-        sentence,
-        chart if names else None,
-        table=table_of(
-            [("feature", written), ("lines", whole), *head, ("q", written)], cells
-        ),
-        method="Words and shapes of words on at least ten lines, with a q below 0.05 and the smallest p; of those on "
-        "the same lines, the first"
-        f"{method}{_sample_text(report)}",
-        finding=finding,
-    )  # fmt: skip
-
-
-def _sample_text(report: Report) -> str:
-    """Return the sentence behind a method on the lines of a sample; "" without a sample."""
-    documents = "" if report.documents is None else ", whole documents,"
-    sample = f" The sample is {len(report.sample):,} of the {len(report.values):,} lines{documents} drawn at random."
-    return sample if report.is_sampled else ""
-
-
-def documents_panel(report: Report) -> Panel | None:
-    """Return the panel on how documents differ; None without documents, or with few."""
-    means_and_dealt = means_of_documents(report.documents, report.values)
-    if means_and_dealt is None or report.documents is None:
-        return None
-    means, dealt = means_and_dealt
-    (low, high), (dealt_low, dealt_high) = (
-        np.exp(np.quantile(values, (0.25, 0.75))).tolist() for values in (means, dealt)
+        sentence=finding,
+        chart=chart if names else None,
+        table=table_of([("feature", written), ("lines", whole), *head, ("q", written)], cells),
+        method=f"Words and shapes of words on at least ten lines with q below 0.05; {method}. geval -w lists all.",
+        finding=finding if names else "",
     )
-    bins = losses.bins_of(means)
-    title, median = "mean loss of a document in nats", (float(np.median(means)), "median")
-    return Panel(
-        "documents",
-        "Do documents differ?",
-        sentence=f"Half of the {len(means):,} documents by {short(report.documents.column)} have a perplexity of "
-        f"{figure(low)} to {figure(high)}; by chance alone it would be {figure(dealt_low)} to {figure(dealt_high)}.",
-        chart=histogram(_blocks(bins, len(means), "document", " nats"), [median], title),
-        table=table_of(
-            [("from (nats)", figure), ("to", figure), ("documents", whole)],
-            [(low, high, count) for low, high, _, count in bins],
-        ),
-        method="A document is the lines with the same value in the column. By chance alone: lines are dealt out to "
-        f"documents at random, {SHUFFLES} times. The quartiles are of the documents’ mean losses.",
-    )
+
+
+CHARTS: dict[str, Callable[[Report], Panel | None]] = {
+    "spread": spread_panel,
+    "costs": costs_panel,
+    "length": length_panel,
+    "frequency": frequency_panel,
+    "culprits": features_panel,
+}
 
 
 # Calibration

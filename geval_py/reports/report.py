@@ -7,21 +7,15 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress, islice, repeat
+from itertools import zip_longest
 
 import numpy as np
 
 from geval_py.explaining import derived, losses
-from geval_py.explaining.calibration import (
-    Calibration,
-    calibration_of,
-    calibration_schemes,
-    schemes_of,
-)
+from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.cross_validation import FEW_LINES
 from geval_py.explaining.documents import (
-    Documents,
     DocumentsBy,
     choose_documents,
     notes_on_columns,
@@ -29,30 +23,26 @@ from geval_py.explaining.documents import (
     notes_on_intervals,
     score_interval,
 )
-from geval_py.explaining.features import MAX_LINES, Occurrences
 from geval_py.explaining.guesses import bucket_shares, hashed_bits
-from geval_py.explaining.significance import LEVEL, MIN_LINES, MIN_TESTED_LINES, Interval
+from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
-from geval_py.explaining.worst_features import WorstFeatures, ranked_features
+from geval_py.explaining.worst_features import WorstFeatures, rank_features
 from geval_py.reading import config, splits
-from geval_py.reading.features import FeatureKinds, Fields
-from geval_py.reading.items import ScoredItem, column_names, lines_of
+from geval_py.reading.features import FeatureKinds
+from geval_py.reading.items import ScoredItem, column_names
 from geval_py.reading.lines import read_lines
 from geval_py.reading.preparation import preparation_of
 from geval_py.reports.charts import ACCENT, ChartRow
 from geval_py.scoring.blocks import Progress
-from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import Array, Integers, LineStatistics, exp, extended
+from geval_py.scoring.metrics.base import Integers, exp
 from geval_py.scoring.scores import Evaluation, Score, checked_evaluation
 from geval_py.tables.escapes import short
+from geval_py.tables.numbers import p_value
 
+MAX_LINES = 100_000  # that are read again, of a file with more a sample
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
-SAMPLED_LINES = 50_000
-MIN_DOCUMENTS = 30  # of a sample
-LINES_AT_ONCE = 1024
 SAMPLES = 300  # of the lines of a group, for its interval
-SHUFFLES = 20  # times that lines are dealt out to documents at random
 
 
 class Report:
@@ -63,12 +53,13 @@ class Report:
     metric is made from log losses of words. Then the figures of lines are losses in nats, and those of groups of
     lines perplexities; else both are scores.
 
-    ``values`` are the losses in nats, or the scores, of all lines, NaN for a line without one; ``finite`` are the
-    finite ones, ``mean`` is their mean (NaN without any), and ``infinite`` the number of infinite losses.
-    ``documents`` are those of the scored lines, None if lines are taken one by one, and ``column`` the column that
-    names them, or False. ``notes`` say by which other columns lines may depend on each other, and where intervals
-    are not to be trusted. ``can_be_tuned`` is whether the metric is hashed and has no flags that choose or change
-    lines, and has scored enough lines.
+    Score, interval, comparison, calibration and tuning are of all lines; ``sample`` has the lines that are read
+    again, all or MAX_LINES drawn at random. ``values`` are their losses in nats, or their scores, NaN for a line
+    without one; ``finite`` are the finite ones, ``mean`` is their mean (NaN without any), and ``infinite`` the number
+    of infinite losses. ``documents`` are those of the sample's lines, None if lines are taken alone, and ``column``
+    the column that names them, or False. ``notes`` say by which other columns lines may depend on each other, and
+    where intervals are not to be trusted. ``can_be_tuned`` is whether the metric is hashed and has no flags that
+    choose or change lines, and has scored enough lines.
 
     This and the attributes raise UsageError if the texts were not kept, and the errors of :func:`geval_py.compare`
     and of :meth:`Evaluation.read_items`.
@@ -96,13 +87,15 @@ class Report:
         self.unit = self.score.unit if self.of_losses else "words"  # from which figures are made
         self.value_name = "perplexity" if self.of_losses else short(self.score.name)
 
-        self.values = np.array(evaluation.line_losses if self.of_losses else evaluation.line_scores(), np.float64)
+        self.sample = evaluation if evaluation.line_count <= MAX_LINES else sample_of_lines(evaluation)
+        first = self.sample.scores[0]
+        self.values = np.array(self.sample.line_losses if self.of_losses else self.sample.line_scores(), np.float64)
         self.finite = self.values[np.isfinite(self.values)]
         self.mean = float(self.finite.mean()) if len(self.finite) else math.nan
         self.infinite = int(np.isinf(self.values).sum()) if self.of_losses else 0
 
         self._of_file = choose_documents(evaluation, documents)
-        self.documents = self._of_file and self._of_file.of_score(self.score)
+        self.documents = self._of_file and self._of_file.of_score(first)
         self.column = False if self._of_file is None else self._of_file.column
         self.notes = (
             *notes_on_documents(self.documents),
@@ -115,37 +108,24 @@ class Report:
         """What the flags of a metric of distributions over words make of a line."""
         return (preparation_of(self.score.scheme) if self.of_losses else None) or str
 
-    def read_items(self, places: Integers) -> Iterator[ScoredItem]:
-        """Yield the texts of some scored lines, in their order.
+    def read_items(self, places: Integers | None = None) -> Iterator[ScoredItem]:
+        """Yield the texts of the sample's lines, or of some of them, in their order.
 
         Those of distributions over words are as the metric's flags leave them.
         """
-        inputs, expected, outputs = self.evaluation.sides(places.tolist())
+        inputs, expected, outputs = self.sample.sides(places)
         return map(ScoredItem, inputs, map(self._prepare, expected), map(self._prepare, outputs))
 
     @cached_property
     def expected(self) -> list[str]:
-        """The answers of the scored lines, as in :meth:`read_items`."""
-        return list(map(self._prepare, self.evaluation.texts("expected")))
+        """The answers of the sample's lines, as in :meth:`read_items`."""
+        return list(map(self._prepare, self.sample.texts("expected")))
 
     @property
-    def is_sampled(self) -> bool:
-        """Whether features, outcomes, columns and calibration are those of a sample."""
-        return len(self.sample) < len(self.values)
-
-    @cached_property
-    def sample(self) -> Integers:
-        """The places of the lines in the sample: all or, of more than MAX_LINES, some whole documents."""
-        lines = len(self.values)
-        if lines <= MAX_LINES:
-            return np.arange(lines)
-        of_line = np.arange(lines) if self.documents is None else self.documents.of_line
-        sizes = np.bincount(of_line)
-        order = np.random.default_rng(config.DEFAULT_SEED).permutation(len(sizes))
-        before = np.cumsum(sizes[order]) - sizes[order]
-        return np.flatnonzero(
-            np.isin(of_line, order[(before < SAMPLED_LINES) | (np.arange(len(order)) < MIN_DOCUMENTS)])
-        )
+    def of_sample(self) -> str:
+        """What headings say of a sample; "" if all lines are read again."""
+        lines = self.sample.line_count
+        return "" if lines == self.evaluation.line_count else f", in a random sample of {lines:,} lines"
 
     @cached_property
     def interval(self) -> Interval:
@@ -162,29 +142,30 @@ class Report:
     @cached_property
     def outcomes(self) -> losses.Outcomes:
         """What became of each line of the sample, for a metric with losses."""
-        if self.is_hashed:
-            return losses.classify(self._read_sample[0].scores[0].statistics)
-        return losses.outcomes_of(self.read_items(self.sample))
+        return losses.outcomes_of(self.read_items())
 
     def rows(self, grouping: losses.Grouping) -> list[ChartRow]:
         """Return the figures of groups of lines with their 95 % intervals, by documents if a group has several.
 
         Lines with an infinite loss are counted, but left out of a perplexity. Figures are NaN where they are not
-        defined, and a single line has no interval.
+        defined, and a single line has no interval. Notes have q, where a group differs from the other lines or not.
         """
         rows = []
-        for code, label in enumerate(grouping.labels):
+        q_values = losses.group_q_values(self.values, grouping, self.documents and self.documents.of_line)
+        for (code, label), q in zip(enumerate(grouping.labels), q_values.tolist(), strict=True):
             here = grouping.codes == code
             if not here.any():
                 continue
             places = np.flatnonzero(here & np.isfinite(self.values) if self.of_losses else here)
             documents = self.documents and self.documents.only(places)
             of_line = documents.of_line if documents and 1 < documents.count < len(places) else None
-            metric, statistics = self.score.metric, self.score.statistics.only(places.tolist())
+            metric, statistics = self.score.metric, self.sample.scores[0].statistics.only(places.tolist())
             value, span = metric.value(statistics) if len(places) else math.nan, None
             if len(places) > 1:
                 (span,) = intervals(sample_of(metric, [statistics], of_line), samples=SAMPLES)
-            rows.append(score_row(label, value, self.unit, span, lines=int(here.sum())))
+            row = score_row(label, value, self.unit, span, lines=int(here.sum()))
+            note = f"q {p_value(q)}{'' if q < LEVEL else ', may be chance'}"
+            rows.append(row if math.isnan(q) else row._replace(note=note))
         return rows
 
     @cached_property
@@ -198,44 +179,51 @@ class Report:
 
         The name of a column without a header is "column 2".
         """
-        if self.evaluation.split.input is None:
+        split = self.evaluation.split
+        if split.input is None:
             return []
-        inputs = list(self.evaluation.texts("input", self.sample.tolist()))
-        width = 1 + max(map(str.count, inputs, repeat("\t")), default=0)
-        text = lines_of(inputs)
-        del inputs
-        columns: list[tuple[str, losses.Grouping]] = []
-        for column, name in enumerate(column_names(width, self.evaluation.split.in_header, set())):
-            grouping = losses.group_by_text(backends.take_column(text, column).decode().split("\n")[:-1])
-            if grouping is not None and len(columns) < MAX_COLUMNS:
-                codes = np.full(len(self.values), -1)
-                codes[self.sample] = grouping.codes
-                title = f"column {name}" if name == str(column + 1) else name
-                columns.append((title, grouping._replace(codes=codes)))
-        return columns
+        columns = list(zip_longest(*(text.split("\t") for text in self.sample.texts("input")), fillvalue=""))
+        groupings: list[tuple[str, losses.Grouping]] = []
+        for number, name in enumerate(column_names(len(columns), split.in_header, set())):
+            grouping = losses.group_by_text(columns[number])
+            if grouping is not None and len(groupings) < MAX_COLUMNS:
+                groupings.append((f"column {name}" if name == str(number + 1) else name, grouping))
+        return groupings
 
-    @property
+    @cached_property
     def features(self) -> WorstFeatures:
-        """At most ten words and shapes of words with a q below 0.05 in bad lines of the sample, the surest first."""
-        return self._read_sample[1]
+        """At most ten words and shapes of words that are significantly more common in bad lines, the costliest first.
+
+        Of those on the same lines, the first is shown; the first are the surest ones if costs are unknown.
+        """
+        ranked = rank_features(
+            self.sample,
+            FeatureKinds(word_shapes=True),
+            scores=np.where(np.isfinite(self.values), self.sample.line_scores(), np.nan),
+            least=MIN_LINES,
+            costs=True,
+            documents=self.column,
+        )
+        columns = ranked.columns
+        places = np.flatnonzero(columns["q"] < LEVEL)
+        if "gain" in columns:
+            places = places[np.argsort(-columns["gain"][places], kind="stable")]
+        figures = np.column_stack([columns["count"], columns["score"]])[places]
+        _, firsts = np.unique(figures, axis=0, return_index=True)
+        return ranked.at(places[np.sort(firsts)].tolist()).readable(MAX_FEATURES)
 
     def examples(self) -> Iterator[tuple[int, float, losses.Example | ScoredItem, losses.Outcome | None]]:
         """Yield the 300 worst lines and the 100 best, the worst first: number, figure, texts and outcome.
 
         Lines without a score are left out, and only distributions over words have an outcome.
         """
-        numbers = self.evaluation.line_numbers or range(1, self.evaluation.line_count + 1)
-        badness, of_ties = self.values if self.worst_is_greatest else -self.values, None
-        if self.of_losses:  # of equally bad lines, those of the sample come first
-            of_ties = losses.Outcomes(*(np.full(len(badness), value) for value in (-1, -1.0, np.inf)))
-            for of_all, of_sample in zip(of_ties, self.outcomes, strict=True):
-                of_all[self.sample] = of_sample
-        places = losses.worst_and_best(badness, of_ties)
-        items = dict(zip(places.tolist(), self.read_items(places), strict=True))
-        for place in places.tolist():
-            value, item = float(self.values[place]), items[place]
+        numbers = self.sample.line_numbers or range(1, self.sample.line_count + 1)
+        badness = self.values if self.worst_is_greatest else -self.values
+        places = losses.worst_and_best(badness, self.outcomes if self.of_losses else None)
+        for place, item in zip(places.tolist(), self.read_items(places), strict=True):
+            value = float(self.values[place])
             if self.of_losses:
-                outcome = losses.Outcome(losses.outcomes_of([item]).codes[0])
+                outcome = losses.Outcome(self.outcomes.codes[place])
                 yield numbers[place], exp(value), losses.example_of(item), outcome
             else:
                 yield numbers[place], value, item, None
@@ -243,52 +231,7 @@ class Report:
     @cached_property
     def calibration(self) -> Calibration | None:
         """Whether probabilities are calibrated; None for a metric that is not hashed."""
-        return calibration_of(self._read_sample[0], documents=self.column) if self.is_hashed else None
-
-    @cached_property
-    def _read_sample(self) -> tuple[Evaluation, WorstFeatures]:
-        """The scores of the sample that calibration needs, and the features of its lines.
-
-        Each line keeps its number, the seed of the hash.
-        """
-        own, tables = self.evaluation, list[LineStatistics]()
-        schemes = calibration_schemes(schemes_of(own)) if self.is_hashed else []
-        occurrences = Occurrences(FeatureKinds(word_shapes=True), Fields(own.split.in_header))
-        items, starts = self.read_items(self.sample), range(0, len(self.values), LINES_AT_ONCE)
-        parts = np.split(self.sample, np.searchsorted(self.sample, starts[1:]))
-        for start, places in zip(starts, parts, strict=True):
-            within, texts = (places - start).tolist(), list(islice(items, len(places)))
-            if not texts:
-                continue
-            expected, outputs = ([":1"] * (within[-1] + 1) for _ in range(2))
-            for place, item in zip(within, texts, strict=True):
-                expected[place], outputs[place] = item.expected, item.output
-            scored = [
-                metric.column.statistics(lines_of(outputs), lines_of(expected), start + 1).only(within)
-                for _, metric in schemes
-            ]
-            tables = extended(tables, scored)
-            if finite := list(compress(texts, np.isfinite(self.values[places]).tolist())):
-                occurrences.add(finite)
-        numbers = np.array(own.line_numbers or range(1, len(self.values) + 1))[self.sample]
-        scores = tuple(
-            Score(self.score.name, self.score.value, metric, self.score.scheme, table, array("q", numbers))
-            for (_, metric), table in zip(schemes, tables, strict=True)
-        )
-        read = Evaluation(own.split, own.output, scores, own.file_lines)
-        known = np.flatnonzero(np.isfinite(self.values[self.sample]))
-        values = self.values[self.sample][known]
-        features = ranked_features(
-            occurrences,
-            values,
-            worst_is_greatest=self.worst_is_greatest,
-            least=MIN_LINES,
-            losses=values if self.of_losses else None,
-            documents=self.documents and self.documents.only(self.sample[known]),
-        )
-        significant = features.at(np.flatnonzero(features.columns["q"] < LEVEL).tolist()).readable()
-        _, first_places = np.unique(significant.columns["p"], return_index=True)  # of the same lines, it is one
-        return read, significant.at(first_places[:MAX_FEATURES].tolist())
+        return calibration(self.evaluation, documents=self.column) if self.is_hashed else None
 
     @cached_property
     def unigram(self) -> float | None:
@@ -306,6 +249,22 @@ class Report:
         shares = bucket_shares(self.evaluation.split, frequent, bits)
         masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
+
+
+def sample_of_lines(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation of MAX_LINES lines, which are drawn at random, by its first metric."""
+    first, numbers = evaluation.scores[0], evaluation.line_numbers or range(1, evaluation.line_count + 1)
+    drawn = np.random.default_rng(config.DEFAULT_SEED).choice(evaluation.line_count, MAX_LINES, replace=False)
+    places = np.sort(drawn).tolist()
+    score = Score(
+        first.name,
+        first.value,
+        first.metric,
+        first.scheme,
+        first.statistics.only(places),
+        array("q", map(numbers.__getitem__, places)),
+    )
+    return Evaluation(evaluation.split, evaluation.output, [score], evaluation.file_lines)
 
 
 def as_perplexity(value: float, unit: str) -> float:
@@ -327,19 +286,3 @@ def score_row(
     ends = () if interval is None else interval.ends
     low, high = sorted(as_perplexity(end, unit) for end in ends if end is not None) or (None, None)
     return ChartRow(label, as_perplexity(value, unit), low, high, lines=lines, colour=colour)
-
-
-def means_of_documents(documents: Documents | None, line_losses: Array) -> tuple[Array, Array] | None:
-    """Return the mean finite loss of each document, and those of documents to which lines are dealt out at random.
-
-    None without documents, or with few.
-    """
-    if documents is None or documents.are_lines:
-        return None
-    finite = np.flatnonzero(np.isfinite(line_losses))
-    kept, values = documents.only(finite), line_losses[finite]
-    if kept.count < MIN_TESTED_LINES:
-        return None
-    sizes, rng = np.bincount(kept.of_line), np.random.default_rng(config.DEFAULT_SEED)
-    dealt = [np.bincount(kept.of_line, rng.permutation(values)) / sizes for _ in range(SHUFFLES)]
-    return np.bincount(kept.of_line, values) / sizes, np.concatenate(dealt)

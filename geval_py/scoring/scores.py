@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from geval_py.explaining.luck import Luck
     from geval_py.explaining.significance import Interval
     from geval_py.reading.features import ItemFilter
+    from geval_py.reports.charts import Chart
     from geval_py.scoring.blocks import Progress
 
 
@@ -481,6 +482,17 @@ class Evaluation:
         from geval_py.explaining.luck import luck
 
         return luck(self)
+
+    def chart(self, name: str = "spread") -> Chart:
+        """Draw a chart of the report, which Jupyter shows.
+
+        It is the ``spread`` of the losses by outcome, what each outcome ``costs``, the perplexity by the ``length``
+        of the expected word or its ``frequency`` in train, ``culprits`` (the worst features), or the perplexity by a
+        column of the input. Raises UsageError for another name, and where there is nothing to draw.
+        """
+        from geval_py.reports.panels import chart_of
+
+        return chart_of(self, name)
 
     # Beside other evaluations
 

@@ -1,4 +1,4 @@
-"""What a report compares with: the words of train, documents that are dealt out."""
+"""What a report compares with: outputs that know little."""
 
 import math
 import re
@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from geval_py import evaluate, score
-from geval_py.explaining.documents import Documents
 from geval_py.explaining.losses import LENGTHS, group_by_range
 from geval_py.reports.page import page
-from geval_py.reports.report import Report, means_of_documents
+from geval_py.reports.report import Report
 
 GAZETTE = Path(__file__).parents[2] / "challenges" / "gazette"
 
@@ -96,26 +95,6 @@ def test_infinite_losses_are_counted_and_left_out_of_figures():
     report = Report(score(["a:0.5 :0.5"] * 3 + ["b:1"], ["a"] * 4, metric="LogLossHashed"))
     (row,) = report.rows(group_by_range([1] * 4, LENGTHS))
     assert (row.lines, row.value) == (4, pytest.approx(math.exp(np.mean(report.finite))))
-
-
-def test_documents_that_do_not_differ_are_spread_as_by_chance():
-    rng = np.random.default_rng(1)
-    of_line = np.repeat(np.arange(200), 10)
-    documents, losses = Documents.of("FileId", of_line.tolist()), rng.gamma(2, 1, 2000)
-    means, dealt = means_of_documents(documents, losses)
-    quartiles = (0.25, 0.75)
-    assert means == pytest.approx(losses.reshape(200, 10).mean(axis=1))
-    assert np.quantile(means, quartiles) == pytest.approx(np.quantile(dealt, quartiles), rel=0.1)
-    means, dealt = means_of_documents(documents, losses + rng.normal(0, 2, 200)[of_line] + 9)
-    assert np.ptp(np.quantile(means, quartiles)) > 2 * np.ptp(np.quantile(dealt, quartiles))
-
-
-def test_few_documents_have_no_distribution():
-    losses = np.array([1.0, 2.0, math.inf] * 20)
-    assert means_of_documents(None, losses) is None
-    assert means_of_documents(Documents.of("1", list(range(60))), losses) is None
-    assert means_of_documents(Documents.of("1", [n % 19 for n in range(60)]), losses) is None
-    assert means_of_documents(Documents.of("1", [n % 20 for n in range(60)]), losses)[0].shape == (20,)
 
 
 def test_the_best_baseline_beside_the_answers(tmp_path, geval):

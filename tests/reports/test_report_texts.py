@@ -123,29 +123,25 @@ def test_what_can_be_tuned(metric, lines, can_be):
 
 FEW = MIN_LINES - 1
 EXTREMES = {
-    "apart": (
-        "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", 20, 0.5, 0.4, 0.6)],
-        "M is worst, 0.500, where C is b, and best, 0.900, where it is a.",
-    ),
-    "the intervals touch": (
-        "higher", ("is", ""), [("b", 20, 0.5, 0.4, 0.6), ("a", 20, 0.9, 0.6, 1.0)],
-        "M is worst, 0.500, where C is b, and best, 0.900, where it is a; the intervals overlap.",
+    "higher is better": (
+        "higher", ("is", ""), [("a", 20, 0.9, "q 0.0100"), ("b", 20, 0.5, "q 0.2000, may be chance")],
+        "M is worst, 0.500, where C is b (q 0.2000, may be chance), and best, 0.900, where it is a (q 0.0100).",
     ),
     "lower is better": (
-        "lower", ("has", " words"), [("2", 20, 0.9, 0.8, 1.0), ("1", MIN_LINES, 0.5, 0.4, 0.6)],
-        "M is worst, 0.900, where C has 2 words, and best, 0.500, where it has 1.",
+        "lower", ("has", " words"), [("2", 20, 0.9, "q 0.0100"), ("1", MIN_LINES, 0.5, "")],
+        "M is worst, 0.900, where C has 2 words (q 0.0100), and best, 0.500, where it has 1.",
     ),
     "of losses": (
-        None, ("has", " letters"), [("a", 20, 7.39, 6.2, 8.8), ("b", 20, 2.72, 2.4, 6.2), ("c", FEW, 1.0, 0.9, 1.1)],
-        "The perplexity is worst, 7.39, where C has a letters, and best, 2.72, where it has b; the intervals overlap.",
+        None, ("has", " letters"), [("a", 20, 7.39, "q 0.0100"), ("b", 20, 2.72, "q 0.0100"), ("c", FEW, 1.0, "")],
+        "The perplexity is worst, 7.39, where C has a letters (q 0.0100), and best, 2.72, where it has b (q 0.0100).",
     ),
-    "the same": ("higher", ("is", ""), [("a", 20, 0.5, 0.4, 0.6), ("b", 20, 0.5, 0.4, 0.6)], "M is 0.500 in each part."),
+    "the same": ("higher", ("is", ""), [("a", 20, 0.5, ""), ("b", 20, 0.5, "")], "M is 0.500 in each part."),
     "few lines": (
-        "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", FEW, 0.5, 0.4, 0.6)],
+        "higher", ("is", ""), [("a", 20, 0.9, ""), ("b", FEW, 0.5, "")],
         "There are too few lines of each kind to tell.",
     ),
     "no score": (
-        "higher", ("is", ""), [("a", 20, 0.9, 0.8, 1.0), ("b", 20, math.nan, None, None)],
+        "higher", ("is", ""), [("a", 20, 0.9, ""), ("b", 20, math.nan, "")],
         "There are too few lines of each kind to tell.",
     ),
 }  # fmt: skip
@@ -153,13 +149,37 @@ EXTREMES = {
 
 @pytest.mark.parametrize(("direction", "words", "groups", "sentence"), EXTREMES.values(), ids=EXTREMES)
 def test_the_worst_and_the_best_group(direction, words, groups, sentence):
-    rows = [
-        ChartRow(label=label, lines=lines, value=value, low=low, high=high)
-        for label, lines, value, low, high in groups
-    ]
+    rows = [ChartRow(label=label, lines=lines, value=value, note=note) for label, lines, value, note in groups]
     score = SimpleNamespace(direction=direction or "higher")
     report = SimpleNamespace(of_losses=direction is None, value_name="M", score=score)
     assert panels.extremes(report, rows, "C", *words) == sentence
+
+
+def next_step(text):
+    return re.search(r'<p class="next"><strong>Next:</strong> (.*)</p>', text)[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*lines is infinite", "ignore:.*no guess at all would be better")
+@pytest.mark.parametrize(("line", "answer", "step"), [
+    ("x:1 :0", "y", "Give every line a rest (:prob), so that no word is impossible: an infinite loss decides the score."),
+    ("x:0.4 :0.6", "y", "Words that are not listed make 100 % of the loss: list more words on each line."),
+    ("x:0.6 y:0.3 :0.1", "y", "Words that are listed, but not first, make 100 % of the loss: rank the listed words better."),
+    (":1", "y", "Lines without a guess make 100 % of the loss: list words on these lines."),
+    ("y:0.4 :0.6", "y", "Read the worst lines at the end of this page: they show what the model lacks."),
+])  # fmt: skip
+def test_what_to_do_next(line, answer, step):
+    text = page(Report(score([line] * 30, [answer] * 30, metric="LogLossHashed")), "x")
+    assert next_step(text).startswith(step)
+
+
+def test_what_to_do_next_on_outputs_that_can_be_improved(gazette):
+    assert re.search(
+        r"^Tuned, it would score .*: geval tune --apply test-A\. Words that are not listed", next_step(gazette)
+    )
+
+
+def test_an_output_that_is_better_is_the_one_to_start_from(page_of):
+    assert next_step(page_of("GLEU", "middling", "good", "bad")) == "Start from good, which is significantly better."
 
 
 @pytest.mark.parametrize(("low", "high", "taken", "verdict"), [
@@ -200,10 +220,10 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said():
     assert sentences(text, "culprits")[0] == "No word or shape of a word is significantly more common in bad lines."
 
 
-@pytest.mark.parametrize(("share", "how"), [(0.9, "so it is overconfident"), (0.2, "so it is underconfident")])
+@pytest.mark.parametrize(("share", "how"), [(0.9, "it is overconfident"), (0.2, "it is underconfident")])
 def test_how_sure_an_output_should_be_is_said(share, how):
     evaluation = score([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metric="LogLossHashed")
-    assert panels.calibration_panels(calibration(evaluation))[0].finding.endswith(f", {how}.")
+    assert panels.calibration_panels(calibration(evaluation))["honest"].finding.endswith(f": {how}.")
 
 
 def test_strangers_texts_are_harmless():
