@@ -479,11 +479,12 @@ def _rows_panel(
     figures = (
         "The perplexity is e to the mean loss" if report.of_losses else "The score is that of the lines of the group"
     )
+    of_all = exp(report.mean) if report.of_losses else report.score.value
     return Panel(
         key,
         question,
         sentence,
-        chart=group_chart(report, rows),
+        chart=dots(rows, title=report.value_name, rule=of_all, logarithmic=report.of_losses),
         table=table_of(
             [(heading, written), ("lines", whole), (report.value_name, figure), *ENDS, ("differs", written)],
             [(short(row.label, 60), row.lines, row.value, row.low, row.high, row.note) for row in rows],
@@ -491,12 +492,6 @@ def _rows_panel(
         method=f"{method} {figures}, with its interval of 95 % over {over}. Small q: the lines of a group rank "
         "otherwise than the other lines, corrected for the number of groups.",
     )  # fmt: skip
-
-
-def group_chart(report: Report, rows: Sequence[ChartRow]) -> Chart:
-    """Draw the figures of groups of lines, and that of all lines as a rule."""
-    of_all = exp(report.mean) if report.of_losses else report.score.value
-    return dots(rows, title=report.value_name, rule=of_all, logarithmic=report.of_losses)
 
 
 def extremes(report: Report, rows: Sequence[ChartRow], what: str, verb: str, unit: str) -> str:
