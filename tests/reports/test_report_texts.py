@@ -220,10 +220,10 @@ def test_infinite_losses_and_words_that_explain_nothing_are_said():
     assert sentences(text, "culprits")[0] == "No word or shape of a word is significantly more common in bad lines."
 
 
-@pytest.mark.parametrize(("share", "how"), [(0.9, "it is overconfident"), (0.2, "it is underconfident")])
+@pytest.mark.parametrize(("share", "how"), [(0.9, "so it is overconfident"), (0.2, "so it is underconfident")])
 def test_how_sure_an_output_should_be_is_said(share, how):
     evaluation = score([f"x:{share} :{1 - share}"] * 200, ["x", "y"] * 100, metric="LogLossHashed")
-    assert panels.calibration_panels(calibration(evaluation))["honest"].finding.endswith(f": {how}.")
+    assert panels.calibration_panels(calibration(evaluation))[0].finding.endswith(f", {how}.")
 
 
 def test_strangers_texts_are_harmless():
