@@ -531,7 +531,8 @@ def features_panel(report: Report) -> Panel | None:
             cells.append((short(name, 60), lines, columns["score"][place], q))
     finding = "No word or shape of a word is significantly more common in bad lines."
     if names:
-        what, value = f"{rows[0].lines:,} lines with {short(names[0])}", rows[0].value
+        of_sample = " of the sample" if report.of_sample else ""
+        what, value = f"{rows[0].lines:,} lines{of_sample} with {short(names[0])}", rows[0].value
         finding = f"The {what} have a mean score of {figure(value)}; that of all lines is {figure(report.mean)}."
         if report.of_losses:
             finding = f"If the {what} were no worse than the others, the perplexity would fall by {percent(value)}."

@@ -46,4 +46,5 @@ def test_a_sample_says_the_same(evaluation, monkeypatch):
     for heading in ("Where the loss comes from", "Which lines are hard", "The lines"):
         assert f"{heading}, in a random sample of 1,000 lines</h2>" in text
     assert "The 300 worst and the 100 best of 1,000 lines" in text
+    assert " lines of the sample with `storm` in Left were no worse" in text
     assert {number for number, *_ in sampled.examples()} <= set(numbers.tolist())
