@@ -89,7 +89,6 @@ def rank_features(
     kinds: FeatureKinds,
     *,
     other: Evaluation | None = None,
-    scores: Array | None = None,
     best: bool = False,
     least: int | None = None,
     least_of_pair: int | None = None,
@@ -99,13 +98,11 @@ def rank_features(
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``scores`` take the place of those of the lines; NaN leaves a line out. ``costs`` asks for the cost of each
-    feature, and for q, which those by documents have in any case. Raises
+    ``costs`` asks for the cost of each feature, and for q, which those by documents have in any case. Raises
     UsageError if all lines are one document.
     """
     score = evaluation.scores[0]
-    if scores is None:
-        scores = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
+    scores = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
     if least is None:
         least = 1 if len(scores) <= MAX_LINES else LEAST_OF_MANY
     places = np.flatnonzero(~np.isnan(scores))

@@ -87,7 +87,10 @@ class Report:
         self.unit = self.score.unit if self.of_losses else "words"  # from which figures are made
         self.value_name = "perplexity" if self.of_losses else short(self.score.name)
 
-        self.sample = evaluation if evaluation.line_count <= MAX_LINES else sample_of_lines(evaluation)
+        self.sample = evaluation
+        if evaluation.line_count > MAX_LINES:
+            rng = np.random.default_rng(config.DEFAULT_SEED)
+            self.sample = lines_at(evaluation, np.sort(rng.choice(evaluation.line_count, MAX_LINES, replace=False)))
         first = self.sample.scores[0]
         self.values = np.array(self.sample.line_losses if self.of_losses else self.sample.line_scores(), np.float64)
         self.finite = self.values[np.isfinite(self.values)]
@@ -197,9 +200,8 @@ class Report:
         Of those on the same lines, the first is shown; the first are the surest ones if costs are unknown.
         """
         ranked = rank_features(
-            self.sample,
+            lines_at(self.sample, np.flatnonzero(np.isfinite(self.values))),
             FeatureKinds(word_shapes=True),
-            scores=np.where(np.isfinite(self.values), self.sample.line_scores(), np.nan),
             least=MIN_LINES,
             costs=True,
             documents=self.column,
@@ -251,18 +253,17 @@ class Report:
         return float(np.exp(-np.log(masses).mean()))
 
 
-def sample_of_lines(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation of MAX_LINES lines, which are drawn at random, by its first metric."""
-    first, numbers = evaluation.scores[0], evaluation.line_numbers or range(1, evaluation.line_count + 1)
-    drawn = np.random.default_rng(config.DEFAULT_SEED).choice(evaluation.line_count, MAX_LINES, replace=False)
-    places = np.sort(drawn).tolist()
+def lines_at(evaluation: Evaluation, places: Integers) -> Evaluation:
+    """Return the evaluation of the lines at some places among the scored ones, by its first metric."""
+    first, chosen = evaluation.scores[0], places.tolist()
+    numbers = evaluation.line_numbers or range(1, evaluation.line_count + 1)
     score = Score(
         first.name,
         first.value,
         first.metric,
         first.scheme,
-        first.statistics.only(places),
-        array("q", map(numbers.__getitem__, places)),
+        first.statistics.only(chosen),
+        array("q", map(numbers.__getitem__, chosen)),
     )
     return Evaluation(evaluation.split, evaluation.output, [score], evaluation.file_lines)
 
