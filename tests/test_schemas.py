@@ -36,9 +36,8 @@ COMMANDS = {
     "comparison": [
         "compare -t dev-0 --samples 100", f"compare -t dev-0 --samples 100 --no-documents {BOTH} infinite.tsv",
         "compare -t dev-0 --samples 100 infinite.tsv rest.tsv", f"compare -t dev-0 --samples 100 -a BLEU {BOTH}",
-        "compare -t runs --runs seed --no-worse-than 0.5 --detect 0.01",
+        "compare -t runs --runs seed --no-worse-than 0.5 --detect 0.01", "compare --challenge . --challenge . -t dev-0",
     ],
-    "pooled": ["compare --challenge . --challenge . -t dev-0"],
     "calibration": [
         f"calibration {ONE}", "calibration -t dev-0 -o infinite.tsv",
         "calibration -t dev-0 -o rest.tsv --no-documents",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from itertools import product
 from typing import NoReturn
 
 from geval_py.cli import score, terminal
@@ -18,11 +19,18 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import MissingFileError, UsageError
-from geval_py.evaluation import evaluate_all
-from geval_py.explaining.comparison import compare
-from geval_py.explaining.pooled import compare_sets
+from geval_py.explaining.comparison import compare, compare_sets
 from geval_py.reading import config, splits
-from geval_py.reading.outputs import by_accepted_names, unique_names
+from geval_py.reading.outputs import (
+    by_accepted_names,
+    by_runs,
+    find_output,
+    is_pattern,
+    output_at,
+    outputs_of_pattern,
+    run_parameter,
+    unique_names,
+)
 from geval_py.scoring import evaluate
 from geval_py.text import named, some_of, visible
 
@@ -43,8 +51,8 @@ class _OutFile(argparse.Action):
 make_compare_parser = parser_maker(
     "compare",
     """\
-Compare outputs of one test set: intervals, paired tests against a baseline, and groups of
-outputs that do not differ significantly. The challenge's config.txt is read as for scoring.""",
+Compare outputs: intervals, paired tests against a baseline, and groups of outputs that do not
+differ significantly. The challenge's config.txt is read as for scoring.""",
     """\
   geval compare -t dev-0               all outputs of dev-0, with the best baseline
   geval compare -t dev-0 --baseline unigram
@@ -52,9 +60,11 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
   geval compare old/out.tsv new/out.tsv -t dev-0 -m LogLossHashed
   geval compare -t dev-0 --documents FileId
                                        lines of one file belong together
-  geval compare --challenge a --challenge b -t dev-0
-                                       differences pooled over two challenges
-  geval compare -t dev-0 --runs seed   out-seed=1.tsv and out-seed=2.tsv are runs of one system
+  geval compare -t dev-0 -t dev-1      each test set by itself, and all lines together
+  geval compare lstm transformer -t dev-0 --runs seed
+                                       out-model=lstm,seed=1.tsv is a training run of lstm
+  geval compare -t dev-0 --runs 'runs/{model}/seed={seed}/out.tsv'
+                                       outputs with other names
   geval compare -t dev-0 --format latex --caption "Perplexity on dev-0" --label tab:dev-0 >table.tex
 """,
     option(
@@ -67,11 +77,11 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
     ),
     option(
         "-t", "--test-name", dest="tests", action="append", default=[], metavar="NAME",
-        help="the test set's sub-directory (default: test-A); repeatable: differences are pooled over the test sets",
+        help="the test set's sub-directory (default: test-A); repeatable: a row for each, and one for all lines",
     ),
     option(
         "--challenge", dest="challenges", action="append", default=[], metavar="DIR",
-        help="the folder of a challenge; repeatable: differences are pooled over the challenges",
+        help="the folder of a challenge; repeatable: a row for each test set, and one for all lines",
     ),
     *PLACES[1:],
     option("-o", "--out-file", action=_OutFile, nargs="?", help=argparse.SUPPRESS),
@@ -86,18 +96,23 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
     number_option(
         "--samples",
         default=config.DEFAULT_SAMPLES,
-        help=f"random samples for each test and interval (default: {config.DEFAULT_SAMPLES})",
+        help="random samples for each test and interval of a metric that is not made from a mean loss "
+        f"(default: {config.DEFAULT_SAMPLES})",
     ),
     table_options(seed=f"of the random numbers (default: {config.DEFAULT_SEED})"),
     DOCUMENTS,
     option(
         "--runs", metavar="NAME",
-        help="a parameter in names: outputs that differ only in it are training runs of one system",
+        help="a parameter in names: outputs that differ only in it are training runs of one system; or a pattern of "
+        "paths, such as 'runs/{model}/seed={seed}/out.tsv'",
     ),
+    option("--paired-runs", action="store_true",
+        help="all systems have the same seeds: compare equal ones"),
     option("--no-worse-than", type=float, metavar="X",
-        help="show if an output is not worse than the baseline by more than X"),
+        help="show if an output is not worse than the baseline by more than X (for perplexities, X %%)"),
     option("--detect", type=float, metavar="X",
-        help="show how many lines detect a difference of X in 80 %% of cases"),
+        help="show how many lines detect a difference of X (for perplexities, X %%) in 80 %% of cases"),
+    number_option("--tries", help="how many outputs were tried, of which the best is here"),
     table_options(precision="digits after the point (default: by the width of the intervals)"),
     add_format,
     table_options("names", "threads", "cluster"),
@@ -105,65 +120,90 @@ outputs that do not differ significantly. The challenge's config.txt is read as 
 
 
 OF_ONE_TEST = (  # options that do not go with several test sets
-    *("expected_directory", "expected_file", "input_file", "in_header", "out_header", "vocabulary"),
-    *("tokenizer", "runs", "no_worse_than", "detect", "precision", "names", "cluster"),
+    *("expected_file", "input_file", "cluster"),
 )
 
 
 def run_compare(args: argparse.Namespace) -> int:
     """Run the command; returns the exit status, raises GevalError."""
     folders, tests, args.challenges = args.challenges, args.tests, None
-    if len(folders) == 1:
-        args.out_directory = folders[0]
+    args.out_directory = folders[0] if folders else args.out_directory
     args.test_name = tests[0] if tests else None
     task, settings = config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")
-    if len(folders) > 1 or len(tests) > 1:
-        single = [*OF_ONE_TEST, *(["out_directory"] if len(folders) > 1 else [])]
-        if alone := [config.said_option(name) for name in single if getattr(args, name, None) is not None]:
+    places = list(product(folders or [None], tests or [task.test_name]))
+    tasks = [task]
+    if len(places) > 1:
+        alone = [config.said_option(name) for name in OF_ONE_TEST if getattr(args, name, None) is not None]
+        alone += ["a pattern of --runs"] * is_pattern(args.runs or "")
+        if alone:
             raise UsageError(message=f"{', '.join(alone)}: only with a single test set")
-        if args.outputs:
-            raise UsageError(message="outputs of several test sets are found by their names: name none of them")
-        sets = [
-            evaluate_all(folder, test, metric=args.alt_metrics or ())
-            for folder in folders or [task.out_directory]
-            for test in tests or [task.test_name]
-        ]
-        pooled = compare_sets(sets, baseline=args.baseline, documents=settings.documents_by)
-        terminal.show(pooled, settings)
-        return 0
-    task = task.replace(out_files=tuple(args.outputs))
-    with score.blaming_config(task):
-        split = _with_baseline(splits.locate(task), task, args.baseline)
-        results = score.scored(task, split, evaluate.select_schemes(task)[:1], settings, keep=True)
-    evaluations = [result for result in results if not result.errors]
-    if len(evaluations) < 2 <= len(results):
-        terminal.complain(
-            f"{len(evaluations) or 'none'} of {len(results)} outputs could be scored: there is nothing to compare"
-        )
-        return 1
+        tasks = [_task_of(args, folder, test) for folder, test in places]
+    results = []
+    for one in tasks:
+        with score.blaming_config(one):
+            schemes = evaluate.select_schemes(one)[:1]
+            results.append(score.scored(one, _located(one, args), schemes, settings, keep=True))
+    sound = [[result for result in of_set if not result.errors] for of_set in results]
+    failed = [named(result.output.path) for of_set in results for result in of_set if result.errors]
+    for of_set, evaluations in zip(results, sound, strict=True):
+        if len(evaluations) < 2 <= len(of_set):
+            terminal.complain(
+                f"{len(evaluations) or 'none'} of {len(of_set)} outputs could be scored: there is nothing to compare"
+            )
+            return 1
     with terminal.ProgressBar("samples", unit="items") as progress:
-        comparison = compare(
-            evaluations,
-            baseline=args.baseline,
-            samples=args.samples,
-            seed=settings.seed,
-            documents=settings.documents_by,
-            runs=args.runs,
-            no_worse_than=args.no_worse_than,
-            detect=args.detect,
-            progress=progress,
-        )
-    score.warn_unbounded_loss(evaluations)
-    failures = [result for result in results if result.errors]
-    failed = [named(failure.output.path) for failure in failures]
+        options = {
+            "baseline": args.baseline,
+            "samples": args.samples,
+            "seed": settings.seed,
+            "documents": settings.documents_by,
+            "runs": args.runs and run_parameter(args.runs),
+            "paired_runs": args.paired_runs,
+            "no_worse_than": args.no_worse_than,
+            "detect": args.detect,
+            "tries": args.tries,
+            "progress": progress,
+        }
+        comparison = compare(sound[0], **options) if len(sound) == 1 else compare_sets(sound, **options)
+    for evaluations in sound:
+        score.warn_unbounded_loss(evaluations)
     notes = [f"{name} could not be scored and is left out" for name in failed]
     if len(failed) > 2:
         notes = [f"{some_of(failed, terminal.MAX_LIKEWISE)} could not be scored and are left out"]
-    comparison = replace(comparison, notes=(*notes, *comparison.notes), precision=args.precision)
-    comparison = comparison.with_names(dict(settings.names))
+    comparison = replace(comparison, notes=(*notes, *comparison.notes))
+    comparison = comparison.with_names(dict(settings.names), precision=args.precision)
     terminal.note(*comparison.notes)
     score.show_of_task(task, comparison, settings)
-    return 1 if failures else 0
+    return 1 if failed else 0
+
+
+def _task_of(args: argparse.Namespace, folder: str | None, test: str) -> config.Task:
+    """Return the task of one of several test sets."""
+    args.out_directory, args.test_name = folder or args.out_directory, test
+    return config.task_and_settings(args, *config.BY_DOCUMENTS, "cluster", command="compare")[0]
+
+
+def _located(task: config.Task, args: argparse.Namespace) -> splits.Split:
+    """Find the files of a test set, with the outputs that are compared: all, or those that are named."""
+    words = [*args.outputs, *filter(None, [args.baseline])] if args.outputs else []
+    if args.runs is None:
+        task = task.replace(out_files=tuple(args.outputs))
+        return _with_baseline(splits.locate(task), task, args.baseline)
+    if is_pattern(args.runs):
+        outputs = outputs_of_pattern(args.runs)
+        split = splits.locate(task.replace(out_files=tuple(output.path for output in outputs)))
+        renamed = zip(outputs, split.outputs, strict=True)
+        split = split._replace(outputs=tuple(output._replace(file=there.file) for output, there in renamed))
+    else:
+        split = splits.locate(task)
+    groups = by_runs(split.outputs, run_parameter(args.runs))
+    systems = list(map(output_at, groups))
+    accepted = by_accepted_names(unique_names(systems), systems)
+    if not is_pattern(args.runs) and not all(word in accepted for word in words):  # paths, perhaps
+        return splits.locate(task.replace(out_files=tuple(args.outputs)))
+    meant = [find_output(word, unique_names(systems), systems, "compared") for word in words]
+    places = sorted(place for n, runs in enumerate(groups.values()) if not words or n in meant for place in runs)
+    return split._replace(outputs=tuple(split.outputs[place] for place in places))
 
 
 def _with_baseline(split: splits.Split, task: config.Task, baseline: str | None) -> splits.Split:

@@ -2,8 +2,8 @@
 
     evaluations ──> a sample of line statistics ──> differences, tests, groups ──> tables
 
-Only the first metric is compared. :mod:`geval_py.explaining.statistics` describes the tests,
-:mod:`geval_py.explaining.significance` the groups.
+Several test sets are compared one by one and, with all lines together, as one. Only the first metric is compared.
+:mod:`geval_py.explaining.statistics` describes the tests, :mod:`geval_py.explaining.significance` the groups.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from geval_py.explaining.significance import (
     undistinguished_groups,
 )
 from geval_py.explaining.statistics import (
-    BaselineTest,
+    MAX_SIGNED,
     LineSample,
-    against_baseline,
-    comparable_parts,
+    PairTest,
+    change_for,
+    effect_of,
     intervals,
     line_shares,
     optimism,
-    pair_p_values,
-    ranking_p_values,
+    pair_tests,
     sample_of,
+    unit_of_change,
 )
 from geval_py.reading import config
 from geval_py.reading.outputs import (
@@ -76,9 +77,11 @@ Baseline: TypeAlias = "str | os.PathLike[str] | SupportsIndex | None"  # a name 
 
 _STARS = (0.05, 0.01, 0.001)  # a star for each that p is below
 SIGNIFICANT_DIGITS = 4  # of a number without an interval, or with one of no width
-SCORE, DIFFERENCE, NOT_WORSE = "score [95 %]", "diff. [95 %]", "not worse"
+SCORE, DIFFERENCE, NOT_WORSE, RUNS_SCORE = "score [95 %]", "diff. [95 %]", "not worse", "runs' mean ± sd"
+FEW_DEGREES = 8  # of freedom: with fewer, a test has little power
+MAX_SKEWNESS = 0.5  # of a mean difference: beyond, intervals and p are not reliable
 UNSAID = ("share", "correlation", "answers' unit", "its square")  # units that are not written behind a number
-NOT_PRINTED = ("compared", "score there", "won", "lost", "tied")  # in a paper
+NOT_PRINTED = ("compared", "score there", "p infinite", "won", "lost", "tied")  # in a paper
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,41 +90,63 @@ class System:
 
     ``score`` and its 95 % ``interval`` are over all lines, of which ``infinite`` have an infinite loss (or another
     infinite statistic); ``finite_score`` is over the lines ``compared``: those that are finite in this system and in
-    the baseline. A system has ``runs``, if they are told apart.
+    the baseline. A system has ``runs``, if they are told apart: ``run_mean`` and ``run_deviation`` are the mean and
+    the standard deviation of their scores.
 
     Against the baseline, on all lines: the shares of lines ``won`` (a lower loss or, for a metric of other
     statistics, a better score of the line; any finite line beats an infinite one), ``lost`` and ``tied`` (also two
-    infinite lines). On the lines compared: the ``difference`` (finite score minus the baseline's, in the metric's
-    unit) with its 95 % interval, and the p-values of both tests (two-sided, not corrected for the number of systems;
-    by documents, and for many lines, ``p_bootstrap`` is of a t test). All are None for the baseline. Figures of the
-    lines compared are None if there is no such line, and so is a difference of infinite scores. The difference and
-    its p-values are None, too, if it favours the system with more infinite lines. ``run_share`` is the share of the
-    difference's variance that is due to training runs. A true difference of ``least_detectable`` would be significant
-    at 5 % in 80 % of cases; ``lines_needed`` is the number of lines for another such difference, inf if more lines
-    are not enough. ``p_no_worse`` is the one-sided p-value of the test that the system is not worse by some margin.
+    infinite lines), and ``p_infinite``, the p-value of the exact sign test of the numbers of infinite losses. On the
+    lines compared: the ``difference`` is the finite score minus the baseline's, in the metric's unit. The ``effect``
+    is what is shown, with its 95 % ``effect_interval``: the difference or, for perplexities and likelihoods, how much
+    the score is above the baseline's in per cent. ``p_value`` is two-sided and not corrected for the number of
+    systems. Its test has a ``standard_error`` of the difference (of perplexities and likelihoods: of the difference
+    of the mean losses, in nats), ``degrees_of_freedom`` and, by line, the ``skewness`` of the mean difference.
 
-    Two equal ``signature`` mean the same score; it is None if none was asked for, or the system has several runs.
+    All are None for the baseline. Figures of the lines compared are None if there is no such line, and so is a
+    difference of infinite scores. The difference and its p-value are None, too, if it favours the system with more
+    infinite lines. ``run_share`` is the share of the difference's variance that is due to training runs. A true
+    effect of ``least_detectable`` would be significant at 5 % in 80 % of cases; ``lines_needed`` is the number of
+    lines for another such effect, inf if more lines are not enough. ``p_no_worse`` is the one-sided p-value of the
+    test that the system is not worse by some margin.
+
+    The ``evaluation`` has the signature; it is None if the system has several runs or test sets.
     """
 
     name: str
     score: float
     interval: Interval
     infinite: int
+    runs: int | None = None
+    run_mean: float | None = None
+    run_deviation: float | None = None
     compared: int = 0
     finite_score: float | None = None
     difference: float | None = None
-    difference_interval: Interval | None = None
-    p_bootstrap: float | None = None
-    p_randomisation: float | None = None
+    effect: float | None = None
+    effect_interval: Interval | None = None
+    p_value: float | None = None
+    p_infinite: float | None = None
+    standard_error: float | None = None
+    degrees_of_freedom: float | None = None
+    skewness: float | None = None
     won: float | None = None
     lost: float | None = None
     tied: float | None = None
-    runs: int | None = None
     run_share: float | None = None
     least_detectable: float | None = None
     lines_needed: float | None = None
     p_no_worse: float | None = None
-    signature: scores.Signature | None = None
+    evaluation: scores.Evaluation | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def signature(self) -> scores.Signature | None:
+        """What the score depends on: two equal signatures mean the same score; files are hashed for it."""
+        return None if self.evaluation is None else self.evaluation.signature
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        signature = None if self.signature is None else str(self.signature)
+        return formats.json_fields(self, "evaluation") | {"signature": signature}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -129,18 +154,18 @@ class Comparison(formats.Tabular):
     """A comparison of outputs on the same lines, the best output first. Printed as a table.
 
     ``test`` is the name of the test set; scores are of a ``metric``, in its ``unit``; ``direction`` says which are
-    better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. ``groups`` are
-    the greatest sets of systems, by name, of which no two differ significantly (approximate randomisation of all
-    pairs or, by documents or runs, t tests; Holm's correction, 5 %; a system that is finite on all lines is better
-    than one that is not, without a test). If intervals and tests are by documents, ``documents`` is their column and
-    ``compared_documents`` their number.
+    better. Of ``lines`` lines, ``compared`` have finite statistics, such as losses, for every system. Differences are
+    tested by a ``method``, and shown as effects in the ``effect_unit``. ``groups`` are the greatest sets of systems,
+    by name, of which no two differ significantly (Holm's correction for all pairs, 5 %). If intervals and tests are
+    by documents, ``documents`` is their column and ``compared_documents`` their number.
 
-    ``optimism`` is by how much the best of as many equally good systems would seem better than their mean, in the
-    metric's unit (None for two systems and for other metrics), and ``p_best`` the p-value of the best one against the
-    baseline, corrected for the choice among all (None if the baseline is best). ``runs`` is the parameter that tells
-    a system's training runs apart, if there is one: scores and shares are then of losses averaged over the runs.
-    ``no_worse_than`` is the margin of each system's ``p_no_worse``, and ``detect`` the difference of its
-    ``lines_needed``, both in the metric's unit.
+    ``optimism`` is by how much the best of ``tries`` equally good systems would seem better than their mean, in the
+    metric's unit (None for two systems and for other metrics). ``runs`` is the parameter that tells a system's
+    training runs apart, if there is one: scores and shares are then of losses averaged over the runs; they are
+    ``paired_runs`` if equal seeds are compared. ``no_worse_than`` is the margin of each system's ``p_no_worse``, and
+    ``detect`` the effect of its ``lines_needed``.
+
+    A comparison on the lines of several test sets has one on each of these ``sets``.
 
     ``notes`` are warnings, for people. ``of_losses`` is whether lines are compared by their losses, not by other
     statistics. Shown scores have ``precision`` digits after the point or, without it, as many as their intervals make
@@ -159,15 +184,19 @@ class Comparison(formats.Tabular):
     seed: int
     documents: str | None
     compared_documents: int | None
+    method: str
+    effect_unit: str
     optimism: float | None
-    p_best: float | None
+    tries: int
     runs: str | None
+    paired_runs: bool
     no_worse_than: float | None
     detect: float | None
     systems: tuple[System, ...]
     groups: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
     of_losses: bool
+    sets: tuple[Comparison, ...] = ()
     precision: int | None = field(default=None, compare=False)
     names: Mapping[str, str] = field(default_factory=dict, compare=False)
     marks: bool = field(default=False, compare=False)
@@ -198,11 +227,12 @@ class Comparison(formats.Tabular):
         """Return the names for a paper or a chart, without ``out-`` and ``.tsv``."""
         return {system.name: short_name(system.name) for system in self.systems}
 
-    def with_names(self, names: Mapping[str, str]) -> Comparison:
-        """Return the same comparison, which tables for people show with other names; raises UsageError."""
+    def with_names(self, names: Mapping[str, str], *, precision: int | None = None) -> Comparison:
+        """Return the same comparison, which tables for people show with other names and digits; raises UsageError."""
         own = [system.name for system in self.systems]
         new = own_names(names, own, list(map(output_at, own)), "compared")
-        return replace(self, names={**self.names, **new})
+        sets = tuple(comparison.with_names(names, precision=precision) for comparison in self.sets)
+        return replace(self, names={**self.names, **new}, precision=precision, sets=sets)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row per system, in the same order; an interval is two columns, low and high.
@@ -212,7 +242,15 @@ class Comparison(formats.Tabular):
         """
         import pandas as pd
 
-        return pd.DataFrame([self.row(system) for system in self.systems])
+        return pd.DataFrame([comparison.row(system) | of_set for comparison, system, of_set in self.rows()])
+
+    def rows(self) -> Iterator[tuple[Comparison, System, dict[str, str]]]:
+        """Yield each system with its comparison; of several sets, once for each, with its name, and for all lines."""
+        for name in (system.name for system in self.systems):
+            for comparison in (*self.sets, self):
+                test = "all" if comparison is self else comparison.test
+                of_set = {"set": test} if self.sets else {}
+                yield from ((comparison, system, of_set) for system in comparison.systems if system.name == name)
 
     def row(self, system: System) -> dict[str, Any]:
         """Return a system's row of that table."""
@@ -221,7 +259,7 @@ class Comparison(formats.Tabular):
             prefix = name.removesuffix("interval")
             if prefix != name:
                 row |= {f"{prefix}low": value and value.low, f"{prefix}high": value and value.high}
-            elif name not in ("name", "signature"):
+            elif name not in ("name", "evaluation"):
                 row[name] = value
         groups = tuple(n for n, group in enumerate(self.groups) if system.name in group)
         return row | {"groups": groups, "output": short_name(system.name)}
@@ -246,35 +284,28 @@ class Comparison(formats.Tabular):
         """Whether the baseline and another system have finite lines in common."""
         return any(system.compared for system in self.systems if system.name != self.baseline)
 
-    @property
-    def tests(self) -> list[str]:
-        """The columns of the tests: by documents or runs, and for many lines, t tests; nothing is resampled.
-
-        A t test by documents or runs has one p-value, which makes the groups, too.
-        """
-        intervals = [system.difference_interval for system in self.systems]
-        if all(one is None or one.samples is not None for one in intervals):
-            return ["p boot", "p rand"]
-        return ["p t", "p rand"] if (self.documents or self.runs) is None else ["p t"]
-
     def table(self) -> Table:
         """Return the table for people: a row per system.
 
         Columns about infinite losses are left out if all lines are finite, columns about lines compared if none are.
         """
         some_infinite, tested = self.compared < self.lines, self.is_tested
-        figures = [*(["runs"] if self.runs else []), SCORE, *(["infinite"] if some_infinite else [])]
+        figures = ["runs", RUNS_SCORE] if self.runs else []
+        figures += [SCORE, *(["infinite", "p infinite"] if some_infinite else [])]
         figures += ["compared", "score there"] if tested and some_infinite else []
-        figures += [DIFFERENCE, *self.tests] if tested else []
+        figures += [DIFFERENCE, "p"] if tested else []
         figures += [NOT_WORSE] if tested and self.no_worse_than is not None else []
         figures += ["won", "lost", "tied"]
         columns = [Column(name, alignment="right", write=lambda cell: cell) for name in figures]
-        columns.insert(0, Column("system", write=lambda cell: cell))
+        columns[:0] = [Column(name, write=lambda cell: cell) for name in ("system", *(["set"] if self.sets else []))]
         columns += [Column("group")] if tested else []
-        rows = [[cells[column.name] for column in columns] for cells in map(self._cells, self.systems)]
-        return Table(columns, rows, not_printed=[*self.tests[:-1], *NOT_PRINTED])
+        rows = [
+            [(comparison.cells(system) | of_set)[column.name] for column in columns]
+            for comparison, system, of_set in self.rows()
+        ]
+        return Table(columns, rows, not_printed=NOT_PRINTED)
 
-    def _cells(self, system: System) -> dict[str, str]:
+    def cells(self, system: System) -> dict[str, str]:
         """Write the cells of a system, by their columns."""
 
         def number(value: float | None, interval: Interval | None) -> str:
@@ -286,43 +317,48 @@ class Comparison(formats.Tabular):
                 return numbers.significant(value, SIGNIFICANT_DIGITS)
             return numbers.fixed(value, numbers.decimals_of(interval.half_width, 2))
 
-        def measured(value: float | None, interval: Interval | None, stars: str = "") -> str:
+        def measured(value: float | None, interval: Interval | None, mark: str = "") -> str:
             ends = ""
             if value is not None and interval is not None and not math.isnan(interval.low):
                 ends = f" [{number(interval.low, interval)}, {number(interval.high, interval)}]"
-            return f"{number(value, interval)}{stars}{ends}"
+            return f"{number(value, interval)}{mark}{ends}"
 
-        p, difference = system.p_randomisation, system.difference
-        stars = "*" * sum(p < least for least in _STARS) if self.marks and p is not None else ""
-        versus = measured(difference, system.difference_interval, stars)
+        p, effect = system.p_value, system.effect
+        mark = "*" * sum(p < least for least in _STARS) if self.marks and p is not None else ""
+        mark += " %" if self.effect_unit == "%" and effect is not None else ""
+        versus = measured(effect, system.effect_interval, mark)
         score = measured(system.score, system.interval)
         is_best = self.marks and system.score == self.systems[0].score and math.isfinite(system.score)
         no_worse = numbers.p_value(system.p_no_worse)
+        deviation = "" if system.run_deviation is None else f" ± {numbers.significant(system.run_deviation, 2)}"
         return {
             "system": visible(self.names.get(system.name, system.name)),
             "runs": str(system.runs),
+            RUNS_SCORE: f"{number(system.run_mean, system.interval)}{deviation}",
             SCORE: Bold(score) if is_best else score,
             "infinite": str(system.infinite),
+            "p infinite": numbers.p_value(system.p_infinite),
             "compared": str(system.compared),
             "score there": number(system.finite_score, system.interval),
-            DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((difference or 0.0) > 0)}{versus}",
-            self.tests[0]: numbers.p_value(system.p_bootstrap),
-            "p rand": numbers.p_value(p),
+            DIFFERENCE: "baseline" if system.name == self.baseline else f"{'+' * ((effect or 0.0) > 0)}{versus}",
+            "p": numbers.p_value(p),
             NOT_WORSE: no_worse and f"{'yes' if (system.p_no_worse or 0.0) < LEVEL else 'no'} ({no_worse})",
             **{name: share_text(getattr(system, name)) for name in ("won", "lost", "tied")},
             "group": group_letters(self.row(system)["groups"]),
         }
 
     def records(self) -> Table:
-        rows = [self.row(system) | {"signature": str(system.signature or "")} for system in self.systems]
-        for row in rows:
-            row["groups"] = " ".join(map(str, row["groups"]))
+        rows = []
+        for comparison, system, of_set in self.rows():
+            row = comparison.row(system)
+            groups = " ".join(map(str, row["groups"]))
+            rows.append(of_set | row | {"groups": groups, "signature": str(system.signature or "")})
         return plain_table(list(rows[0]), [list(row.values()) for row in rows])
 
     @property
     def unit_text(self) -> str:
-        """The unit, as it is written behind a number."""
-        return "" if self.unit in UNSAID else f" {self.unit}"
+        """The unit of differences, as it is written behind a number."""
+        return "" if self.effect_unit in UNSAID else f" {self.effect_unit}"
 
     def _range(self, name: str, write: Callable[[float], str]) -> str:
         """Write the least and the greatest of a figure of the systems; "" if none has it."""
@@ -333,11 +369,12 @@ class Comparison(formats.Tabular):
         return scores.signature_lines((system.name, system.signature) for system in self.systems)
 
     def legend(self) -> Iterator[str]:
-        drawn = f"; {self.samples} samples, seed {self.seed}" if "p boot" in self.tests else ""
         yield visible(
             f"{self.metric} ({self.unit}, {self.direction} is better) of {numbers.counted(self.lines, 'line')} of "
-            f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}{drawn}."
+            f"{self.test}; the baseline is {self.names.get(self.baseline, self.baseline)}."
         )
+        if self.sets:
+            yield "set: the row of all is the same comparison of the lines of all sets together."
         if self.documents is not None:
             yield visible(
                 f"Intervals and tests are computed by document: {self.compared_documents} documents, named by the "
@@ -348,36 +385,36 @@ class Comparison(formats.Tabular):
                 f"Outputs that differ only in {self.runs} are training runs of one system. Its score is computed "
                 "from the mean of its runs on each line; intervals and tests allow for other runs."
             )
+            if self.paired_runs:
+                yield "Runs are paired: equal seeds are compared, so what a seed does to all systems cancels."
+            yield f"{RUNS_SCORE}: the mean of the runs' scores and their standard deviation."
             if shares := self._range("run_share", share_text):
                 yield f"{shares} of a difference's variance is due to training runs. More lines do not reduce it."
+        if self.compared < self.lines:
+            what = "losses" if self.of_losses else "scores"
+            units = "lines" if self.documents is None else "documents"
+            yield f"p infinite: exact sign test (McNemar) of the {units} where one has more infinite {what}."
         if self.compared < self.lines and self.is_tested:
-            what = "loss" if self.of_losses else "score"
             yield (
-                f"Differences and tests are of the lines compared, with a finite {what} in the system and in the "
+                f"Differences and p are of the lines compared, without infinite {what} in the system and in the "
                 f"baseline; the rest is of all {self.lines}."
             )
             yield "score there: of the lines compared."
-            yield f"{DIFFERENCE}: none is shown where it favours the one of the two with more infinite lines."
+            yield f"{DIFFERENCE}: none is shown where it favours the one of the two with more infinite {what}."
         better, much = ("a lower loss", "lower") if self.of_losses else ("a better score", "better")
         yield f"won: lines with {better} than the baseline's; the score also depends on how much {much}."
         if self.is_tested:
-            names = {"p boot": "paired bootstrap test", "p t": "paired t test", "p rand": "approximate randomisation"}
-            yield from (f"{test}: {names[test]}, two-sided, against the baseline." for test in self.tests)
-            decided = "; a finite score is better than an infinite one" if self.compared < self.lines else ""
-            correction = f"({self.tests[-1]} of all pairs, Holm's correction, 5 % level{decided})"
+            if self.effect_unit == "%":
+                yield f"{DIFFERENCE}: how much the score is above (+) or below (-) the baseline's, in per cent of it."
+            yield f"p: {self.method}{self._degrees_text()}, two-sided, against the baseline."
+            also = "; the numbers of infinite losses are tested, too" if self.compared < self.lines else ""
+            correction = f"(all pairs, Holm's correction, 5 % level{also})"
             yield f"group: systems that share a letter do not differ significantly {correction}."
         if self.optimism is not None:
-            tries, best = len(self.systems), self.systems[0].name
             yield (
-                f"best of {tries}: of {tries} equally good systems, the best would seem better than their mean by "
-                f"{numbers.significant(self.optimism, 2)} {self.unit}, by chance."
+                f"best of {self.tries}: of {self.tries} equally good systems, as alike as these, the best would seem "
+                f"better than their mean by {numbers.significant(self.optimism, 2)} {self.unit}, by chance."
             )
-            if self.p_best is not None:
-                verdict = "is" if self.p_best < LEVEL else "is not"
-                yield visible(
-                    f"{self.names.get(best, best)} {verdict} significantly better than the baseline, corrected for "
-                    f"the choice of the best of {tries} (p {numbers.p_value(self.p_best)})."
-                )
         if self.no_worse_than is not None:
             margin = f"worse than the baseline by less than {self.no_worse_than:g}{self.unit_text}, or better"
             yield f"{NOT_WORSE}: {margin} (one-sided test with its p-value, 5 % level)."
@@ -390,11 +427,18 @@ class Comparison(formats.Tabular):
         if self.marks:
             yield "bold: the best score."
         if self.marks and self.is_tested:
-            stars = ", ".join(f"{'*' * count} {self.tests[-1]} < {p}" for count, p in enumerate(_STARS, 1))
+            stars = ", ".join(f"{'*' * count} p < {p}" for count, p in enumerate(_STARS, 1))
             yield f"{stars}, against the baseline, not corrected for the number of systems."
 
+    def _degrees_text(self) -> str:
+        """Write the degrees of freedom of the t tests by document or of runs."""
+        if self.documents is None and self.runs is None:
+            return ""
+        degrees = self._range("degrees_of_freedom", lambda value: numbers.significant(value, 2))
+        return degrees and f", {degrees} degrees of freedom"
 
-def rank(
+
+def compare_systems(
     sample: LineSample,
     own_scores: Sequence[float],
     names: Sequence[str],
@@ -405,71 +449,98 @@ def rank(
     no_worse_than: float | None = None,
     detect: float | None = None,
     progress: blocks.Progress | None = None,
-) -> tuple[list[System], list[tuple[str, ...]], float | None]:
+) -> tuple[list[System], list[tuple[str, ...]]]:
     """Test systems in pairs, and group them; ``baseline`` is the index of one, and ``own_scores`` are of all lines.
 
-    Returns the systems, the best first, the groups that do not differ significantly, and the p-value of the best.
+    Returns the systems, the best first, and the groups that do not differ significantly.
     """
     count, sign = sample.systems, sample.metric.measure.sign
-    failures = sample.infinite.sum(axis=0).tolist()
+    infinite, shares = sample.infinite, line_shares(sample, baseline)
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": names[n],
-            "score": own_scores[n],
-            "interval": own_intervals[n],
-            "infinite": failures[n],
-            "runs": sample.runs[n].systems if sample.runs else None,
-        }
-        for n in range(count)
-    ]
-    for n, (won, lost, tied) in enumerate(line_shares(sample, baseline)):
-        if n != baseline:
-            rows[n].update(won=won, lost=lost, tied=tied)
-    pairs = list(combinations(range(count), 2))
-    p_values = pair_p_values(sample, pairs, samples=samples, seed=seed, progress=progress)
-    against = [(min(n, baseline), max(n, baseline)) for n in range(count)]  # also the baseline's own finite lines
-    for part, place, together in comparable_parts(sample, against):
-        tests: list[BaselineTest] = []
-        part_scores, is_whole = part.scores(part.totals())[0].tolist(), part.lines == sample.lines
-        score_of = {n: own_scores[n] if is_whole else part_scores[at] for n, at in place.items()}
-        for pair in together:
-            n, p_value = sum(pair) - baseline, p_values.get(pair)
-            rows[n].update(compared=part.lines, finite_score=score_of[n])
-            if p_value is not None:
-                tests = tests or against_baseline(
-                    part, place[baseline], samples=samples, seed=seed, progress=progress
-                )
-                difference = score_of[n] - score_of[baseline]
-                difference_interval, p_bootstrap, spread = tests[place[n]]
-                rows[n].update(
-                    difference=None if math.isnan(difference) else difference,
-                    difference_interval=difference_interval,
-                    p_bootstrap=p_bootstrap,
-                    p_randomisation=p_value,
-                )
-                if no_worse_than is not None and not math.isnan(difference):
-                    rows[n].update(p_no_worse=spread.p_of_less(sign * difference - no_worse_than))
-                if spread.deviation > 0.0:  # there are lines that differ
-                    rows[n].update(
-                        run_share=spread.run_share if sample.runs else None,
-                        least_detectable=spread.least_detectable,
-                        lines_needed=None if detect is None else spread.lines_needed(part.lines, detect),
-                    )
+    pairs = [(b, a) if a == baseline else (a, b) for a, b in combinations(range(count), 2)]
+    tests = pair_tests(sample, pairs, samples=samples, seed=seed, progress=progress)
 
-    def place_of(n: int) -> tuple[bool, float, int, float]:
+    def system_of(n: int) -> System:
+        system = System(
+            name=names[n],
+            score=own_scores[n],
+            interval=own_intervals[n],
+            infinite=int(infinite[:, n].sum()),
+            **(_run_figures(sample.runs[n]) if sample.runs else {}),
+        )
+        if n == baseline:
+            finite = ~infinite[:, n]
+            if not system.infinite or not finite.any():
+                return replace(
+                    system, compared=int(finite.sum()), finite_score=None if system.infinite else system.score
+                )
+            part = sample.select(finite, [n])
+            finite_score = float(part.scores(part.totals())[0, 0])
+            return replace(system, compared=part.lines, finite_score=finite_score)
+        test, (won, lost, tied) = tests[n, baseline], shares[n]
+        if test.lines == sample.lines:
+            test = test._replace(scores=(own_scores[n], own_scores[baseline]))
+        return replace(
+            system,
+            compared=test.lines,
+            finite_score=test.scores and test.scores[0],
+            p_infinite=test.p_infinite,
+            won=won,
+            lost=lost,
+            tied=tied,
+            **_effect_figures(sample, test, no_worse_than, detect),
+        )
+
+    def badness(n: int) -> tuple[bool, float, int, float]:
         """Sort by score, infinite lines, score on the lines compared; undefined scores are last, in their order."""
-        finite_score = (rows[n].get("finite_score") or 0.0) if failures[n] else 0.0
-        return math.isnan(own_scores[n]), sign * own_scores[n], failures[n], sign * finite_score
+        system = systems[n]
+        finite_score = (system.finite_score or 0.0) if system.infinite else 0.0
+        return math.isnan(system.score), sign * system.score, system.infinite, sign * finite_score
 
-    best, *_ = order = sorted(range(count), key=place_of)
-    p_of = ranking_p_values(sample, p_values)
-    corrected = holm([p_of[min(order[a], order[b]), max(order[a], order[b])] for a, b in pairs])
-    groups = undistinguished_groups(
-        count, frozenset(pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL)
-    )
-    p_best = None if best == baseline else min(1.0, (count - 1) * p_of[min(best, baseline), max(best, baseline)])
-    return [System(**rows[n]) for n in order], [tuple(names[order[n]] for n in group) for group in groups], p_best
+    systems = list(map(system_of, range(count)))
+    order = sorted(range(count), key=badness)
+    place = {n: position for position, n in enumerate(order)}
+    corrected = zip(pairs, holm([tests[pair].p_value for pair in pairs]), strict=True)
+    distinct = frozenset((min(place[a], place[b]), max(place[a], place[b])) for (a, b), p in corrected if p < LEVEL)
+    groups = undistinguished_groups(count, distinct)
+    return [systems[n] for n in order], [tuple(names[order[n]] for n in group) for group in groups]
+
+
+def _run_figures(runs: LineSample) -> dict[str, Any]:
+    """Return a system's figures of training runs."""
+    run_scores = runs.scores(runs.totals())[0]
+    deviation = float(run_scores.std(ddof=1)) if runs.systems > 1 else None
+    return {"runs": runs.systems, "run_mean": float(run_scores.mean()), "run_deviation": deviation}
+
+
+def _effect_figures(
+    sample: LineSample, test: PairTest, no_worse_than: float | None, detect: float | None
+) -> dict[str, Any]:
+    """Return a system's figures of the difference from the baseline; none where there is none to show."""
+    change = test.change
+    if change is None or test.scores is None:
+        return {}
+    difference, spread = test.scores[0] - test.scores[1], change.spread
+    low, high = sorted(effect_of(sample, end) for end in change.ends)
+    figures: dict[str, Any] = {
+        "difference": None if math.isnan(difference) else difference,
+        "effect": effect_of(sample, change.change) if sample.is_ratio else difference,
+        "effect_interval": Interval(low, high, documents=sample.document_count),
+        "p_value": change.p_value,
+    }
+    if no_worse_than is not None:
+        figures["p_no_worse"] = change.p_of_more(change_for(sample, no_worse_than))
+    if 0.0 < spread.deviation < math.inf:  # there are lines that differ
+        unit = 1.0 if sample.is_ratio else abs(unit_of_change(sample))
+        figures |= {
+            "standard_error": unit * spread.deviation,
+            "degrees_of_freedom": spread.degrees,
+            "skewness": spread.skewness if sample.is_by_line else None,
+            "run_share": spread.run_share if sample.runs else None,
+            "least_detectable": abs(effect_of(sample, spread.least_detectable)),
+            "lines_needed": None if detect is None else spread.lines_needed(test.lines, change_for(sample, detect)),
+        }
+    return figures
 
 
 def _mean(runs: Sequence[LineStatistics]) -> LineStatistics:
@@ -502,17 +573,19 @@ def compare(
     seed: int = config.DEFAULT_SEED,
     documents: DocumentsBy = None,
     runs: str | None = None,
+    paired_runs: bool = False,
     no_worse_than: float | None = None,
     detect: float | None = None,
+    tries: int | None = None,
     progress: blocks.Progress | None = None,
 ) -> Comparison:
     """Compare evaluations, given one by one or as a list, with a baseline and with each other.
 
     ``baseline`` is an output's name or path, its index, or a shorter name that fits only one output: ``"unigram"`` or
     ``"model=unigram"`` for ``out-model=unigram.tsv``. By default, it is the best output of ``geval baseline`` or,
-    without one, the first that was neither tuned nor mixed. ``samples`` is the number of resamples for the bootstrap
-    test and, of metrics that are not made from one mean loss, for intervals and approximate randomisation. ``seed``
-    is for the random numbers; ``progress`` is called now and then.
+    without one, the first that was neither tuned nor mixed. For metrics that are not made from one mean loss,
+    ``samples`` is the number of resamples for intervals and approximate randomisation, and ``seed`` is for the random
+    numbers; ``progress`` is called now and then.
 
     ``documents`` is a column of the input (its name or number, from 1), columns that nest (``"FileId,Newspaper"``
     means the coarsest) or one value per line: lines with the same value belong together, and intervals and tests are
@@ -521,12 +594,15 @@ def compare(
     lost and tied are of all lines.
 
     ``runs`` is a parameter of the outputs' names, such as ``"seed"``: outputs that differ only in it are training
-    runs of one system. ``no_worse_than`` and ``detect`` are differences in the metric's unit, above 0: whether a
-    system is not worse than the baseline by more, and how many lines detect such a difference.
+    runs of one system. With ``paired_runs``, all systems have the same seeds, and equal ones are compared.
+    ``no_worse_than`` and ``detect`` are differences above 0, in per cent of the baseline's score for perplexities and
+    likelihoods and otherwise in the metric's unit: whether a system is not worse than the baseline by more, and how
+    many lines detect such a difference. The best of many outputs seems better than it is; ``tries`` is their number,
+    if not all are here.
 
     Raises UsageError for fewer than two evaluations or systems, other values, different answers or metrics, an
-    unknown baseline, column or parameter, samples, a seed or a difference out of range, a single document or run;
-    LineCountError for different numbers of lines.
+    unknown baseline, column or parameter, samples, a seed or a difference out of range, a single document or run,
+    different seeds of paired runs, and fewer tries than systems; LineCountError for different numbers of lines.
     """
     evaluations = scores.checked_evaluations(outputs, "compare")
     config.check_sampling(samples, seed)
@@ -535,10 +611,14 @@ def compare(
     files = [evaluation.output for evaluation in evaluations]
     members: list[tuple[int, ...]] = [(n,) for n in range(len(files))]
     if runs is not None:
-        files, members = _systems(files, runs)
+        files, members = _systems(files, runs, is_paired=paired_runs)
+    elif paired_runs:
+        raise UsageError(message="to pair runs, name the parameter that tells them apart with", arguments=("runs",))
     if len(members) < 2:
         what = "outputs" if runs is None else "systems"
         raise UsageError(message=f"a comparison takes two {what} or more; there is {len(members) or 'none'}")
+    if tries is not None and tries < len(members):
+        raise UsageError(message=f"{tries} tries are fewer than the {len(members)} systems that are compared")
     scores.check_comparable(evaluations)
     names, first = unique_names(files), evaluations[0].scores[0]
     index = find_baseline(baseline, [evaluations[one[0]] for one in members], files)
@@ -551,8 +631,9 @@ def compare(
     if runs is not None:
         if np.isnan(sample.line_figures()).any():
             raise UsageError(message=f"training runs cannot be compared by {metric.name}: it is not of single lines")
-        sample = replace(sample, runs=tuple(sample_of(metric, one, of_line) for one in of_runs))
-    systems, groups, p_best = rank(
+        samples_of_runs = tuple(sample_of(metric, one, of_line) for one in of_runs)
+        sample = replace(sample, runs=samples_of_runs, paired_runs=paired_runs)
+    systems, groups = compare_systems(
         sample,
         [metric.value(system) for system in statistics],
         names,
@@ -563,8 +644,7 @@ def compare(
         detect=detect,
         progress=progress,
     )
-    singles = [(name, n) for name, (n, *more) in zip(names, members, strict=True) if not more]
-    signatures = {name: scores.Signature(evaluations[n]) for name, n in singles}
+    signed = {name: evaluations[one[0]] for name, one in zip(names, members, strict=True) if len(one) == 1}
     comparison = Comparison(
         **scores.head_of(evaluations[0]),
         lines=evaluations[0].line_count,
@@ -574,21 +654,96 @@ def compare(
         seed=seed,
         documents=grouped and grouped.column,
         compared_documents=grouped and grouped.count,
-        optimism=optimism(sample) if runs is None else None,
-        p_best=p_best,
+        method=_method(sample, samples, seed),
+        effect_unit="%" if sample.is_ratio else first.unit,
+        optimism=optimism(sample, tries) if runs is None else None,
+        tries=tries or len(members),
         runs=runs,
+        paired_runs=paired_runs,
         no_worse_than=no_worse_than,
         detect=detect,
-        systems=tuple(replace(system, signature=signatures.get(system.name)) for system in systems),
+        systems=tuple(replace(system, evaluation=signed.get(system.name)) for system in systems),
         groups=tuple(groups),
         notes=(),
         of_losses=metric.measure.of_losses,
     )
-    return replace(comparison, notes=tuple(_notes(evaluations, comparison, sample.are_drawn, of_file, documents)))
+    return replace(comparison, notes=tuple(_notes(evaluations, comparison, of_file, documents)))
 
 
-def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], list[tuple[int, ...]]]:
-    """Return the systems that have runs, as outputs without the parameter of these, and the indices of their runs."""
+def compare_sets(
+    sets: Sequence[Sequence[scores.Evaluation]],
+    *,
+    baseline: Baseline = None,
+    documents: DocumentsBy = None,
+    **options: Any,
+) -> Comparison:
+    """Compare the outputs of several test sets, which are found by their names, set by set and on all lines together.
+
+    The other arguments are those of :func:`geval_py.compare`, and so are the errors. Outputs that are not in all sets
+    are left out, with a note.
+    """
+    by_name = [
+        dict(zip(unique_names([one.output for one in evaluations]), evaluations, strict=True)) for evaluations in sets
+    ]
+    names = [name for name in by_name[0] if all(name in others for others in by_name)]
+    if len(names) < 2:
+        both = f"only {visible(names[0])} is" if names else "no output is"
+        raise UsageError(message=f"{both} in all test sets: give outputs the same names")
+    compared, labels = list[Comparison](), list[tuple[int, int]]()
+    for n, evaluations in enumerate(by_name):
+        own = [evaluations[name] for name in names]
+        compared.append(compare(own, baseline=baseline, documents=documents, **options))
+        baseline = compared[0].baseline
+        of_file = choose_documents(own[0], documents)
+        of_scored = (
+            range(own[0].line_count) if of_file is None else of_file.of_score(own[0].scores[0]).of_line.tolist()
+        )
+        labels += [(n, label) for label in of_scored]
+    joined = [_joined([evaluations[name] for evaluations in by_name]) for name in names]
+    column = next((one.documents for one in compared if one.documents is not None), None)
+    together = compare(joined, baseline=baseline, documents=False if column is None else labels, **options)
+    systems = tuple(replace(system, evaluation=None) for system in together.systems)
+    together = replace(together, documents=column, systems=systems)
+    missing = [name for evaluations in by_name for name in evaluations if name not in names]
+    notes = [f"not in all test sets, and left out: {some_of(dict.fromkeys(missing))}"] if missing else []
+    notes += [f"{comparison.test}: {note}" for comparison in compared for note in comparison.notes]
+    return replace(together, sets=tuple(compared), notes=tuple(dict.fromkeys([*notes, *together.notes])))
+
+
+def _joined(evaluations: Sequence[scores.Evaluation]) -> scores.Evaluation:
+    """Return the evaluation of an output on the scored lines of several test sets."""
+    first, statistics = evaluations[0], LineStatistics()
+    for evaluation in evaluations:
+        statistics.extend(evaluation.scores[0].statistics)
+    score = first.scores[0]
+    whole = scores.Score(score.name, score.metric.value(statistics), score.metric, score.scheme, statistics)
+    split = first.split._replace(name=", ".join(evaluation.split.name for evaluation in evaluations))
+    return scores.Evaluation(split, first.output, [whole], statistics.lines)
+
+
+def _method(sample: LineSample, samples: int, seed: int) -> str:
+    """Name the test of a sample's pairs."""
+    if sample.metric.measure.corpus_score is not None:
+        return f"paired t test with the bootstrap's standard error ({samples:,} samples, seed {seed})"
+    if sample.runs:
+        units = "lines" if sample.documents is None else "documents"
+        return f"{'paired ' * sample.paired_runs}t test over training runs and {units}"
+    if sample.documents is not None:
+        return "cluster-robust paired t test (CR2)"
+    if sample.is_of_shares:
+        return "exact binomial test (McNemar) of the lines that one of the two gets right"
+    if sample.lines <= MAX_SIGNED:
+        return "exact sign-flip test of the lines"
+    return "paired t test by line, corrected for skewness (Hall)"
+
+
+def _systems(
+    outputs: Sequence[Output], parameter: str, *, is_paired: bool = False
+) -> tuple[list[Output], list[tuple[int, ...]]]:
+    """Return the systems that have runs, as outputs without the parameter of these, and the indices of their runs.
+
+    Paired runs are in the order of their seeds, which all systems must have in common.
+    """
     groups = by_runs(outputs, parameter)
     names = {os.path.basename(path): [outputs[n].name for n in runs] for path, runs in groups.items()}
     single = [name for name, runs in names.items() if len(runs) == 1 and runs != [name]]
@@ -596,6 +751,13 @@ def _systems(outputs: Sequence[Output], parameter: str) -> tuple[list[Output], l
         those = f"there is a single one of {some_of(single)}" if single else "there are none"
         what = f"outputs whose names differ only in {visible(parameter)}"
         raise UsageError(message=f"a system takes two training runs or more, {what}\n  {those}")
+    if is_paired:
+        seeds = [{outputs[n].parameters.get(parameter, ""): n for n in runs} for runs in groups.values()]
+        for path, own in zip(groups, seeds, strict=True):
+            if own.keys() != seeds[0].keys():
+                both = f"{visible(os.path.basename(path))} has {some_of(own)}, not {some_of(seeds[0])}"
+                raise UsageError(message=f"paired runs are of the same {visible(parameter)} in all systems\n  {both}")
+        return list(map(output_at, groups)), [tuple(own[seed] for seed in seeds[0]) for own in seeds]
     return list(map(output_at, groups)), list(map(tuple, groups.values()))
 
 
@@ -628,20 +790,17 @@ def find_baseline(baseline: Baseline, evaluations: Sequence[scores.Evaluation], 
 def _notes(
     evaluations: Sequence[scores.Evaluation],
     comparison: Comparison,
-    is_drawn: bool,
     of_file: Documents | None,
     by: DocumentsBy,
 ) -> Iterator[str]:
-    """Yield notes on documents, intervals, lines, infinite losses and samples; documents are of the whole file."""
-    yield from notes_on_documents(of_file and of_file.of_score(evaluations[0].scores[0]))
+    """Yield notes on documents, intervals, lines and tests; documents are of the whole file."""
+    documents = of_file and of_file.of_score(evaluations[0].scores[0])
+    yield from notes_on_documents(documents)
     yield from notes_on_columns(evaluations[0], of_file, by)
     yield from notes_on_intervals(of_file, (evaluation.scores[0] for evaluation in evaluations))
-    lines, compared, runs = comparison.lines, comparison.compared, comparison.runs
+    lines, runs = comparison.lines, comparison.runs
     files = [evaluation.output for evaluation in evaluations]
-    needed = round(math.comb(len(files), 2) / LEVEL)  # with fewer, the smallest p cannot pass Holm's correction
-    unknown = max(evaluation.out_of_vocabulary for evaluation in evaluations)
     what = "loss" if comparison.of_losses else "score"
-    infinite = f"the {what} of {lines - compared} of {lines} lines is infinite for some system"
     together = max(system.compared for system in comparison.systems if system.won is not None)
     names = unique_names(files)
     if runs is None:
@@ -656,29 +815,32 @@ def _notes(
         all_of = f"{visible(', '.join(others))} and {visible(last)}"
         yield f"{some_of([*others, last], 3) if len(others) > 3 else all_of} have the same {what} on every line"
     if not together:
-        yield f"{infinite}: no line is left for differences and tests"
-    elif compared < lines:
-        yield f"{infinite}: two systems are compared on the lines that are finite in both"
-    if unknown and compared < lines:
-        yield (
-            f"{unknown} of {numbers.counted(lines, 'expected word')} {'is' if unknown == 1 else 'are'} not in the "
-            "vocabulary; if an output does not list such a word, its loss is infinite"
-        )
+        yield f"no line has a finite {what} in two systems: there is no difference to test"
+    degrees = min((one.degrees_of_freedom or math.inf for one in comparison.systems), default=math.inf)
+    if comparison.compared_documents is not None and runs is None and degrees < FEW_DEGREES:
+        count = comparison.compared_documents
+        reason = "few" if degrees > (count - 1) / 2 else "of very unequal sizes"
+        power = f"the test by document has little power ({degrees:.1f} degrees of freedom)"
+        yield f"{power}, since the {count} documents are {reason}"
     if 0 < together < MIN_TESTED_LINES:
         yield f"a test on {numbers.counted(together, 'line')} is not reliable"
-    elif few := {
+    few = {
         system.name: count
         for system in comparison.systems
         if 0 < (count := round(((system.won or 0.0) + (system.lost or 0.0)) * lines)) < MIN_TESTED_LINES
-    }:
+    }
+    if together >= MIN_TESTED_LINES and few:
         most = f"{'at most ' * (len(few) > 1)}{numbers.counted(max(few.values()), 'line')}"
         differ = f"{some_of(list(few))} and the baseline differ on {most}"
         yield f"{differ}: the interval of the difference may be too narrow"
-    if comparison.samples < needed and len(comparison.groups) == 1 and is_drawn:
-        yield (
-            f"with {comparison.samples} samples, no difference between two systems can be significant: use --samples "
-            f"{needed} or more"
-        )
+    skewed = [
+        system.name
+        for system in comparison.systems
+        if system.name not in few and abs(system.skewness or 0.0) > MAX_SKEWNESS
+    ]
+    if skewed and lines > MAX_SIGNED:
+        differ = f"{some_of(skewed)} {'differs' if len(skewed) == 1 else 'differ'} from the baseline"
+        yield f"a few lines decide how {differ}: the interval of the difference and p are less reliable"
 
 
 def share_text(share: float | None) -> str:

@@ -1,37 +1,22 @@
 """The statistics engine: 95 % intervals of scores, and paired tests of systems on the same lines.
 
 A *sample* holds the line statistics of systems. A *resample* of it is a weight for each line: how often the line was
-drawn (bootstrap), or whether two systems change places on it (approximate randomisation). Lines of a document are
-drawn, or change places, together: then there is a weight for each document. A sum over the lines is linear in the
-weights, so the sums of all systems on a block of resamples are one product of matrices.
+drawn (bootstrap). Lines of a document are drawn together: then there is a weight for each document. A sum over the
+lines is linear in the weights, so the sums of all systems on a block of resamples are one product of matrices.
 
-Intervals
-    The interval of a mean loss follows from the spread of the lines or, with documents, of the documents. Scores of
-    other metrics are resampled unless there are documents, or more than 20,000 lines: then the jackknife's
-    pseudo-values stand for the lines. By single lines, Hall's transformation corrects for skewness, and the degrees
-    of freedom for a variance that comes from a few lines.
+Intervals and two-sided tests come from one estimate of how far a mean is from the true one, so that an interval
+leaves out 0 if and only if p is below 0.05. The mean is of losses, or of the differences of two systems' losses; for
+a metric that is not made from one mean loss, it is of the jackknife's pseudo-values.
 
-Paired tests, two-sided, of the difference of the metric or, if that rises or falls with the mean loss, of the latter
-    *Bootstrap*: the differences on resamples (Koehn, "Statistical significance tests for machine translation
-    evaluation", 2004), shifted so that the null hypothesis holds for them: how often are they as far from 0 as the
-    observed one (Noreen, "Computer-Intensive Methods for Testing Hypotheses", 1989; Efron and Tibshirani, "An
-    Introduction to the Bootstrap", 1993, chapter 16)? Shifting absolute differences by their mean, as is often done,
-    rejects a true null hypothesis twice as often as it should. With documents, or many lines, it is a t test instead:
-    resamples of documents of unequal size are spread too little.
+    *By line*, Hall's transformation corrects t for the skewness of the lines ("On the removal of skewness by
+    transformation", 1992). For the few differences of a small test set all signs are tried (Fisher, "The Design of
+    Experiments", 1935). Right and wrong lines have Wilson's interval and the exact binomial test.
 
-    *Approximate randomisation*: if the systems are no different, each line's two statistics might as well change
-    places (Noreen 1989; Riezler and Maxwell, "On some pitfalls in automatic evaluation and significance testing for
-    MT", 2005): how often is the difference then as far from 0? For the mean loss and for many lines, this is computed
-    without samples; with documents, it is the t test. Other metrics draw samples. If hardly any sample is as far, the
-    p-value is smaller than counting can make it: the tail of the samples. The board stores these.
+    *By document*, it is the t test of cluster-robust variances: CR2 with Satterthwaite's degrees of freedom.
 
-A counted p-value counts the observed difference as one of the samples, so it is never 0. Two systems are compared on
-the lines that are finite in both. A system must not gain by failing on hard lines: where it has more infinite lines
-than the other, it is not said to be better on the rest.
+    *With training runs*, it is a t test of two levels: other runs and other lines, or documents.
 
-Training runs
-    The outputs of a system may be runs of its training, such as with several seeds. Its figures are means over them,
-    and all intervals and tests are t tests of two levels: other runs and other lines, or documents.
+A corpus-level metric is no function of sums, and has no pseudo-values: it is scored on resamples.
 
 Shapes: weights are resamples x lines (or documents); statistics are columns x lines x systems; members are lines x
 classes, 1 if a line is of the class (a metric without classes has one class of all lines); sums are columns x
@@ -41,22 +26,21 @@ resamples x systems x classes; counts are resamples x classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from geval_py.explaining.significance import (
-    GEVAL_TAIL,
+    CONFIDENCE,
     NORMAL_QUANTILE,
     POWER_QUANTILE,
-    TINY,
     Interval,
+    beta_cdf,
     dot,
-    expanded_tail,
-    expansion,
     mean_of,
     slices,
     sum_of,
@@ -65,46 +49,40 @@ from geval_py.explaining.significance import (
 )
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED, check_sampling
 from geval_py.scoring.blocks import Progress
-from geval_py.scoring.metrics.base import NOISE, Array, Flags, Integers, LineStatistics, Metric, Places
+from geval_py.scoring.metrics.base import (
+    NOISE,
+    Array,
+    Flags,
+    Integers,
+    LineStatistics,
+    Metric,
+    Places,
+    exp,
+    likelihood,
+    perplexity,
+)
 
 Pair: TypeAlias = tuple[int, int]  # two systems
 
 MAX_FINITE = 1e280  # a greater statistic, or NaN, counts as infinite: a sum of such might overflow
-MANY = 20_000  # lines, beyond which means are so nearly normal that nothing is drawn
-MAX_SIGNED = 16  # differences of which all signs are tried
-FEW_LARGE = 12  # differences of which all signs are tried where they have most of the squares
+MAX_SIGNED = 16  # lines, whose differences are tried with all signs
 BLOCK_BYTES = 1 << 22  # of the weights of one block, which are held a few times over; at least one resample
-FEW_EXTREME = 10  # samples as extreme as the observed difference: the share of so few is uncertain
+BEST_DRAWS = 10_000  # of the scores of equally good systems
 MIN_TRIES = 3  # systems, of which the best seems better than it is
-MIN_RESAMPLED = 4  # lines, up to which resamples are too much alike: p is at least the t test's
 MIN_SKEWED = 1e-6  # of skewness times distance: below, the cube root would lose digits
-MIN_DISTANCE = 1e-4  # standard deviations, below which p is 1
 MIN_P_VALUE = 1e-300  # a p-value of finite losses is never 0
 
 
 def bootstrap_weights(units: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
     """Draw all units with replacement, ``samples`` times; yield how often each was drawn, in blocks."""
-    rng = np.random.default_rng(seed)
-    for rows in _block_sizes(units, samples, progress):
-        drawn = rng.integers(0, units, (rows, units))
-        drawn += units * np.arange(rows)[:, np.newaxis]
-        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
-
-
-def swap_weights(units: int, samples: int, seed: int, progress: Progress | None = None) -> Iterator[Array]:
-    """Toss a coin for each unit, ``samples`` times: yield 1 for a change of places, else 0, in blocks."""
-    rng = np.random.default_rng(seed)
-    for rows in _block_sizes(units, samples, progress):
-        coins = np.frombuffer(rng.bytes(rows * -(-units // 8)), dtype=np.uint8).reshape(rows, -1)
-        yield np.unpackbits(coins, axis=1, count=units).astype(np.float64)
-
-
-def _block_sizes(units: int, samples: int, progress: Progress | None) -> Iterator[int]:
-    size = max(1, BLOCK_BYTES // (8 * units))
+    rng, size = np.random.default_rng(seed), max(1, BLOCK_BYTES // (8 * units))
     for start in range(0, samples, size):
         if progress is not None:
             progress(start, samples)
-        yield min(size, samples - start)
+        rows = min(size, samples - start)
+        drawn = rng.integers(0, units, (rows, units))
+        drawn += units * np.arange(rows)[:, np.newaxis]
+        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
 
 
 class Totals(NamedTuple):
@@ -119,7 +97,8 @@ class LineSample:
     """The statistics of systems on the same lines (at least one), finite or inf.
 
     ``documents`` is the number of each line's document, from 0; None if each line is by itself. If systems have
-    training runs, their statistics are means over these, and ``runs`` has a sample of each system's runs.
+    training runs, their statistics are means over these, and ``runs`` has a sample of each system's runs. With
+    ``paired_runs``, the runs of all systems have the same seeds in the same order.
     """
 
     metric: Metric
@@ -127,6 +106,7 @@ class LineSample:
     members: Array
     documents: Integers | None = None
     runs: tuple[LineSample, ...] = ()
+    paired_runs: bool = False
 
     @property
     def lines(self) -> int:
@@ -154,22 +134,24 @@ class LineSample:
         return np.arange(self.lines) if self.documents is None else self.documents
 
     @property
-    def has_spread(self) -> bool:
-        """Whether intervals and tests follow from the spread of documents, or of many lines.
-
-        Few lines are resampled, which sees how skewed their figures are; with many, both are the same.
-        """
-        return self.units > (MANY if self.documents is None and not self.runs else 1)
-
-    @property
     def is_of_mean_loss(self) -> bool:
         """Whether a score is made from one mean loss, so that systems are told apart by their mean losses."""
         return self.metric.measure.of_losses and self.members.shape[1] == 1
 
     @property
-    def are_drawn(self) -> bool:
-        """Whether pairs are tested by samples, not by the figures of lines."""
-        return not self.has_spread and not (self.is_of_mean_loss and self.documents is None)
+    def is_of_shares(self) -> bool:
+        """Whether lines are right or wrong, and a score is made from their mean."""
+        return self.is_of_mean_loss and not self.metric.measure.in_nats
+
+    @property
+    def is_by_line(self) -> bool:
+        """Whether lines are drawn, one by one, and nothing else."""
+        return self.documents is None and not self.runs
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether a score is exp of one mean loss, so that scores are compared by their ratio."""
+        return self.is_of_mean_loss and self.metric.measure.formula in (likelihood, perplexity)
 
     @property
     def infinite(self) -> Flags:
@@ -227,43 +209,25 @@ class LineSample:
         mean: Array = np.where(counts > 0, values, 0.0).sum(axis=2) / (counts > 0).sum(axis=2)
         return mean
 
-    def tested_values(self, totals: Totals) -> Array:
-        """Return the tested figures, resamples x systems: the metric, or the mean loss if that is equivalent."""
-        return totals.sums[0, :, :, 0] / totals.counts if self.is_of_mean_loss else self.scores(totals)
-
-    def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Callable[[Pair], Array]:
-        """Return a function of two systems: their difference in each sample, after they changed places on some lines.
-
-        The systems of every pair change places on the same lines, or documents.
-        """
-        observed, swapped = self.totals(), self.totals(swap_weights(self.units, samples, seed, progress))
-
-        def differences(pair: Pair) -> Array:
-            moved = swapped.sums[:, :, pair]
-            values = self.scores(Totals(observed.sums[:, :, pair] - moved + moved[:, :, ::-1], observed.counts))
-            return values[:, 0] - values[:, 1]
-
-        return differences
-
     def line_scores(self) -> Array:
         """Compute the score of each line alone: lines x systems, NaN for no score."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Array = self.metric.measure.formula(list(self.statistics), np.ones(self.statistics.shape[1:]))
         return scores
 
-    def line_figures(self, *, of_score: bool = False) -> Array:
+    def line_figures(self) -> Array:
         """Return a figure for each line, whose mean stands for the score: systems x lines, inf if infinite.
 
-        The figures are the losses or, for a metric that is not made from one mean loss and always if ``of_score``,
-        the jackknife's pseudo-values: N times the score, minus N - 1 times the score without the line. NaN where
-        these are undefined, and for a corpus-level metric.
+        The figures are the losses or, for a metric that is not made from one mean loss, the jackknife's
+        pseudo-values: N times the score, minus N - 1 times the score without the line. NaN where these are undefined,
+        and for a corpus-level metric.
         """
         shape = self.systems, self.lines
         if self.metric.measure.corpus_score is not None:
             return np.full(shape, np.nan)
         figures = np.full(shape, np.inf)
         for system, is_finite in enumerate(~self.infinite.T):
-            if self.is_of_mean_loss and not of_score:
+            if self.is_of_mean_loss:
                 figures[system, is_finite] = self.statistics[0, is_finite, system]
             elif is_finite.sum() > 1:
                 figures[system, is_finite] = self.select(is_finite, [system]).pseudo_values()
@@ -298,18 +262,6 @@ class CorpusSample(LineSample):
             drawn = np.repeat(np.arange(self.lines), weights[self.unit_of_line].astype(np.intp))
             scores.append([self.score_of(drawn + start) for start in starts])
         return Totals(np.array(scores)[np.newaxis, :, :, np.newaxis], np.full((len(scores), 1), float(self.lines)))
-
-    def exchanges(self, samples: int, seed: int, progress: Progress | None = None) -> Callable[[Pair], Array]:
-        def differences(pair: Pair) -> Array:
-            one, other = (np.arange(self.lines) + self.lines * system for system in pair)
-            blocks = swap_weights(self.units, samples, seed, progress)
-            swaps = (weights[self.unit_of_line] > 0 for block in blocks for weights in block)
-            return np.array([
-                self.score_of(np.where(swap, other, one)) - self.score_of(np.where(swap, one, other))
-                for swap in swaps
-            ])  # fmt: skip
-
-        return differences
 
     def line_scores(self) -> Array:
         scores = np.array([self.score_of(np.array([place])) for place in range(self.lines * self.systems)])
@@ -346,224 +298,259 @@ def intervals(
 ) -> list[Interval]:
     """Compute the 95 % interval of each system's score, by two documents or more if the sample has documents.
 
-    It follows from the spread of lines or documents or, with undefined figures or few lines of which some are
-    infinite, from resamples. That of a metric of the mean loss is computed from the ends of the mean's interval.
-    With ``as_geval``, the percentiles are GEval's, whatever the number of lines. The same seed gives the same
-    intervals; 0 is a seed.
+    With ``as_geval``, and without documents, it is GEval's, from the percentiles of resamples. The same seed gives
+    the same intervals; 0 is a seed.
 
     Raises UsageError for fewer than one sample, or a seed below 0.
     """
     check_sampling(samples, seed)
-    computed: list[Interval | None] = [None] * sample.systems
-    by_spread = sample.units > 1 and (sample.has_spread or sample.is_of_mean_loss)
-    by_spread = by_spread and not (as_geval and sample.documents is None)
-    measure, lines, count = sample.metric.measure, sample.lines, sample.document_count
-    for n, figures in enumerate(sample.line_figures() if by_spread else ()):
-        if not np.isfinite(figures).all():
-            ends = _ends_of_infinite(sample, figures)
-            if ends is None:
-                continue
-        elif sample.runs or sample.documents is not None:
-            mean, half = mean_of(figures), spread_of_figures(sample, figures, [n]).half_width
-            ends = mean - half, mean + half
-        elif sample.is_of_mean_loss and not measure.in_nats:  # 1 for a miss, else 0
-            ends = interval_of_share(mean_of(figures), lines)
-        else:
-            ends = interval_of_mean(figures)
-        if sample.is_of_mean_loss:
-            low, high = (measure.formula([max(0.0, end) * lines], lines) for end in ends)
-        else:
-            bias = float(sample.scores(sample.select(slice(None), [n]).totals())[0, 0] - figures.mean())
-            low, high = (end + bias for end in ends)
-        best, worst = sorted((measure.best, measure.worst))
-        low, high = sorted(min(max(end, best), worst) for end in (low, high))
-        computed[n] = Interval(low, high, documents=count)
-    if None not in computed:
-        return [one for one in computed if one is not None]
-    tail = GEVAL_TAIL if as_geval else expanded_tail(sample.units)
-    scores = sample.scores(sample.totals(bootstrap_weights(sample.units, samples, seed, progress)))
-    return [
-        one or Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
-        for one, column in zip(computed, scores.T, strict=True)
-    ]
+    estimator = Estimator(sample, samples, seed, progress)
+    if as_geval and sample.documents is None:
+        return [Interval.of(column.tolist(), samples=samples, seed=seed) for column in estimator.resampled.T]
+    return [estimator.interval(n) for n in range(sample.systems)]
 
 
-def _ends_of_infinite(sample: LineSample, figures: Array) -> tuple[float, float] | None:
-    """Return the ends of the interval of a mean loss with infinite lines; None if resamples are needed.
+# Effects: differences as they are shown
 
-    With k of n units infinite, a resample has none of them with probability (1 - k / n)^n, and is infinite otherwise:
-    from four units, both ends are. Of many lines, the lower end is a quantile of the finite resamples, whose mean is
-    nearly normal.
+
+def effect_of(sample: LineSample, change: float) -> float:
+    """Return the shown difference of a change for the worse: of the mean loss or, for other metrics, of the score.
+
+    It is in per cent for a metric that is exp of a mean loss, otherwise in the metric's unit.
     """
-    units, finite = sample.units, figures[np.isfinite(figures)]
-    infinite = len(np.unique(sample.unit_of_line[~np.isfinite(figures)]))
-    absent, tail = (1 - infinite / units) ** units, expanded_tail(units)
-    if not sample.is_of_mean_loss or (absent > tail and (sample.documents is not None or units <= MANY)):
-        return None
-    if absent <= tail:
-        return math.inf, math.inf
-    deviation = float(finite.std(ddof=1)) / math.sqrt(len(finite))
-    return mean_of(finite) + NormalDist().inv_cdf(tail / absent) * deviation, math.inf
+    measure = sample.metric.measure
+    if sample.is_ratio:
+        return 100 * (exp(measure.sign * change) - 1) if abs(change) > 1 else 100 * math.expm1(measure.sign * change)
+    return change * unit_of_change(sample)
+
+
+def change_for(sample: LineSample, effect: float) -> float:
+    """Return the change for the worse that is shown as a difference of this size, which is above 0."""
+    if not sample.is_ratio:
+        return effect / abs(unit_of_change(sample))
+    sign = sample.metric.measure.sign
+    return sign * math.log1p(sign * effect / 100) if sign * effect > -100 else math.inf
+
+
+def unit_of_change(sample: LineSample) -> float:
+    """Return how much the score of a metric that is no ratio changes by a change of 1 for the worse."""
+    measure = sample.metric.measure
+    if not sample.is_of_mean_loss:
+        return float(measure.sign)
+    return float(measure.formula([1.0], 1) - measure.formula([0.0], 1))
 
 
 # Paired tests
 
 
-def comparable_parts(
-    sample: LineSample, pairs: Iterable[Pair]
-) -> Iterator[tuple[LineSample, dict[int, int], list[Pair]]]:
-    """Group pairs of systems by the lines on which both are finite; yield these lines and the pairs.
+@dataclass(frozen=True, eq=False)
+class Change:
+    """How much worse a system is than another on the same lines, with what is known of its uncertainty.
 
-    The second item is where the new sample has each system. A pair without such lines is left out.
+    ``change`` is the difference of the mean losses or, for other metrics, of the scores, above 0 if it is for the
+    worse. ``figures`` are its lines, if they are so few that all signs are tried; ``outcomes`` are the numbers of
+    lines that only the first or only the second system got right, if a line is right or wrong.
     """
-    finite = ~sample.infinite
-    parts: dict[bytes, tuple[Flags, list[Pair]]] = {}
-    for one, other in pairs:
-        keep = finite[:, one] & finite[:, other]
-        parts.setdefault(np.packbits(keep).tobytes(), (keep, []))[1].append((one, other))
-    for keep, together in parts.values():
-        systems = sorted({n for pair in together for n in pair})
-        # The score of a corpus is of places among the lines of all systems.
-        if keep.all() and (isinstance(sample, CorpusSample) or len(systems) == sample.systems):
-            yield sample, {n: n for n in systems}, together
-        elif keep.any():
-            yield sample.select(keep, systems), {n: place for place, n in enumerate(systems)}, together
 
-
-def pair_p_values(
-    sample: LineSample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
-) -> dict[Pair, float | None]:
-    """Test pairs of systems on the lines that are finite in both.
-
-    None if there is no such line, or if the difference favours the system with more infinite lines. By documents, the
-    test is a t test; by line, it is approximate randomisation, computed for a metric of the mean loss and for many
-    lines. Other metrics draw ``samples``; if few are as extreme as the observed difference, the p-value is the lesser
-    of the counted one and of the samples' tail.
-    """
-    pairs, failures, sign = list(pairs), sample.infinite.sum(axis=0), sample.metric.measure.sign
-    p_values: dict[Pair, float | None] = dict.fromkeys(pairs)
-    for part, place, together in comparable_parts(sample, pairs):
-        totals = part.totals()
-        values, scores = part.tested_values(totals)[0].tolist(), (sign * part.scores(totals)[0]).tolist()
-        figures = None if part.are_drawn else part.line_figures()
-        differences = None
-        for pair in together:
-            one, other = place[pair[0]], place[pair[1]]
-            more_failures = int(failures[pair[0]]) - int(failures[pair[1]])
-            if (scores[one] - scores[other]) * more_failures < 0:
-                continue
-            if figures is not None and not np.isnan(figures[[one, other]]).any():
-                own, others = figures[one], figures[other]
-                change, noise = own - others, NOISE * (abs(sum_of(own)) + abs(sum_of(others)))
-                if part.documents is None and not part.runs:
-                    p_values[pair] = sign_flip_p_value(change, noise)
-                else:
-                    mean, spread = mean_of(change), spread_of_figures(part, change, [one, other])
-                    p_values[pair] = 1.0 if abs(mean) * part.lines <= noise else spread.p_value(mean)
-                continue
-            differences = differences or part.exchanges(samples, seed, progress)
-            exchanged, observed = differences((one, other)), values[one] - values[other]
-            p_value = float(counted_p_value(exchanged, observed, NOISE * (abs(values[one]) + abs(values[other]))))
-            if round(p_value * (samples + 1)) - 1 <= FEW_EXTREME and not isinstance(part, CorpusSample):
-                of_lines = part.statistics[:, :, one] - part.statistics[:, :, other]
-                of_units = np.array([np.bincount(part.unit_of_line, column) for column in of_lines])
-                units = int((of_units != 0.0).any(axis=0).sum())
-                p_value = min(p_value, exponential_tail(exchanged, abs(observed), units))
-            p_values[pair] = p_value
-    return p_values
-
-
-def ranking_p_values(sample: LineSample, tested: Mapping[Pair, float | None]) -> dict[Pair, float]:
-    """Return the p-values by which systems are ranked, from those of :func:`pair_p_values`.
-
-    A system that is finite on all lines is better than one that is not, without a test: p = 0. Pairs without a
-    p-value cannot be told apart: p = 1.
-    """
-    fails = np.any(sample.infinite, axis=0)
-    return {
-        pair: 0.0 if fails[pair[0]] != fails[pair[1]] else 1.0 if p_value is None else p_value
-        for pair, p_value in tested.items()
-    }
-
-
-def counted_p_value(differences: Array, observed: Array | float, noise: Array | float) -> Array:
-    """Return the share of differences as far from 0 as the observed one, up to rounding; it counts itself.
-
-    An undefined difference, of undefined scores, counts as one that is as far.
-    """
-    extreme = ~(np.abs(differences) < np.abs(observed) - noise)
-    share: Array = (extreme.sum(axis=0) + 1) / (len(differences) + 1)
-    return share
-
-
-class BaselineTest(NamedTuple):
-    """The 95 % interval of the difference of scores, None if it is undefined, a p-value, and that spread."""
-
-    interval: Interval | None
-    p_value: float
+    change: float
     spread: Spread
+    figures: Array | None = None
+    outcomes: tuple[int, int] | None = None
 
-
-def against_baseline(
-    sample: LineSample, baseline: int, *, samples: int, seed: int, progress: Progress | None = None
-) -> list[BaselineTest]:
-    """Test each system against the baseline by the bootstrap or, by documents and for many lines, by a t test.
-
-    The statistics are finite. A single line, or document, tells nothing about the spread: p is 1, as that of the
-    baseline.
-    """
-    totals = sample.totals()
-    count, systems = sample.document_count, sample.systems
-    tests: list[BaselineTest] = []
-    figures = [sample.line_figures(of_score=of_score) for of_score in (False, True) if sample.has_spread]
-    if figures and not any(np.isnan(one).any() for one in figures):
-        scores, (base, base_scores) = sample.scores(totals)[0], (one[baseline] for one in figures)
-        for n, (own, own_scores) in enumerate(zip(*figures, strict=True)):
-            spread = spread_of_figures(sample, own_scores - base_scores, [n, baseline], of_score=True)
-            changes, difference, half = own - base, float(scores[n] - scores[baseline]), spread.half_width
-            change = mean_of(changes)
-            if abs(change) <= NOISE * (abs(mean_of(own)) + abs(mean_of(base))):
-                change = 0.0
-            ends = Interval(difference - half, difference + half, documents=count)
-            tests.append(
-                BaselineTest(ends, spread_of_figures(sample, changes, [n, baseline]).p_value(change), spread)
+    @property
+    def p_value(self) -> float:
+        """The two-sided p-value of the test that there is no difference."""
+        if self.outcomes is not None:
+            return sign_test(*self.outcomes)
+        if self.figures is not None:
+            sums, _ = subset_sums(self.figures)
+            total = abs(sum_of(self.figures))
+            return float(
+                (np.abs(2 * sums - sum_of(self.figures)) >= total - NOISE * sum_of(np.abs(self.figures))).mean()
             )
-        return tests
-    resampled = sample.totals(bootstrap_weights(sample.units, samples, seed, progress))
-    observed, values = sample.tested_values(totals), sample.tested_values(resampled)
-    observed_difference = observed - observed[:, [baseline]]
-    shifted = (values - values[:, [baseline]]) - observed_difference
-    noise, p_values = NOISE * (np.abs(observed) + np.abs(observed[:, [baseline]])), np.ones(systems)
-    if sample.units > 1:
-        p_values = counted_p_value(shifted * expansion(sample.units), observed_difference, noise)
-    if 1 < sample.lines <= MIN_RESAMPLED and sample.is_of_mean_loss and sample.documents is None:
-        changes = sample.statistics[0].T - sample.statistics[0, :, baseline]
-        by_t = [spread_of_mean(own, sample.unit_of_line).p_value(mean_of(own)) for own in changes]
-        p_values = np.maximum(p_values, by_t)
-    scores, tail = sample.scores(resampled), expanded_tail(sample.units)
-    base = scores[:, [baseline]]
-    with np.errstate(invalid="ignore"):  # both scores are infinite
-        differences = scores - base
-        differences[np.isfinite(base) & (np.abs(differences) <= NOISE * np.abs(base))] = 0.0
-    for column, p_value in zip(differences.T, p_values.tolist(), strict=True):
-        interval, half = None, math.nan
-        if not np.isnan(column).any():
-            interval = Interval.of(column.tolist(), samples=samples, seed=seed, tail=tail, documents=count)
-            half = interval.half_width
-        degrees = max(1, sample.units - 1)
-        tests.append(BaselineTest(interval, p_value, Spread(half / t_quantile(degrees), degrees)))
+        return self.spread.p_value(self.change)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the 95 % interval, which leaves out 0 if p is below 0.05; with ``outcomes``, nearly always."""
+        if self.figures is None:
+            return self.spread.ends(self.change)
+        # Their subsets' means divide the line into intervals that are equally likely to hold the true mean (Hartigan,
+        # "Using subsample values as typical values", 1969).
+        sums, sizes = subset_sums(self.figures)
+        means, cut = np.sort(sums[1:] / sizes[1:]), math.floor((1 - CONFIDENCE) / 2 * len(sums))
+        return (float(means[cut - 1]), float(means[-cut])) if cut else (-math.inf, math.inf)
+
+    def p_of_more(self, margin: float) -> float:
+        """Return the one-sided p-value of the test that the system is worse by the margin or more."""
+        if self.figures is None:
+            return self.spread.p_of_less(self.change - margin)
+        shifted = self.figures - margin
+        sums, _ = subset_sums(shifted)
+        return float((2 * sums - sum_of(shifted) <= sum_of(shifted) + NOISE * sum_of(np.abs(shifted))).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Estimator:
+    """Intervals of the scores of a sample's systems and, on lines that are finite in all of them, paired tests."""
+
+    sample: LineSample
+    samples: int
+    seed: int
+    progress: Progress | None = None
+
+    @cached_property
+    def scores(self) -> Array:
+        """The systems' scores."""
+        values: Array = self.sample.scores(self.sample.totals())[0]
+        return values
+
+    @cached_property
+    def figures(self) -> Array:
+        """The systems' figures of lines: systems x lines."""
+        return self.sample.line_figures()
+
+    @cached_property
+    def resampled(self) -> Array:
+        """The systems' scores on resamples."""
+        sample = self.sample
+        return sample.scores(sample.totals(bootstrap_weights(sample.units, self.samples, self.seed, self.progress)))
+
+    def interval(self, n: int) -> Interval:
+        """Compute the 95 % interval of a system's score; with infinite lines, one end is the worst score."""
+        sample, measure, count = self.sample, self.sample.metric.measure, self.sample.document_count
+        infinite, figures = sample.infinite[:, n], self.figures[n]
+        if infinite.any():
+            best = measure.worst
+            if not infinite.all():
+                rest = replace(self, sample=sample.select(~infinite, [n]))
+                low, high = rest.interval(0).ends
+                best = float(rest.scores[0]) if low is None or high is None else low if measure.sign > 0 else high
+            low, high = sorted((best, measure.worst))
+            return Interval(low, high, documents=count)
+        if sample.units < 2:
+            return Interval(math.nan, math.nan, documents=count)
+        score = float(self.scores[n])
+        if np.isnan(figures).any():
+            ends = self._resampled_spread(self.resampled[:, n]).ends(score)
+        else:
+            mean, spread = mean_of(figures), spread_of_figures(sample, figures, [n])
+            ends = spread.ends(mean)
+            if sample.is_of_shares and (spread.deviation > 0.0 or sample.is_by_line):  # of misses
+                ends = interval_of_share(mean, spread, lines=sample.lines if sample.is_by_line else None)
+            if sample.is_of_mean_loss:
+                low, high = (measure.formula([max(0.0, end) * sample.lines], sample.lines) for end in ends)
+            else:  # the mean of pseudo-values is a little off the score
+                low, high = (end + score - mean for end in ends)
+            ends = low, high
+        least, greatest = sorted((measure.best, measure.worst))
+        low, high = sorted(min(max(end, least), greatest) for end in ends)
+        return Interval(low, high, documents=count)
+
+    def change(self, pair: Pair) -> Change:
+        """Compare the first system with the second."""
+        sample, (one, other) = self.sample, pair
+        figures, against = self.figures[one], self.figures[other]
+        differences, change = figures - against, mean_of(figures - against)
+        if not sample.is_of_mean_loss:
+            sign = sample.metric.measure.sign
+            differences, change = sign * differences, sign * float(self.scores[one] - self.scores[other])
+        if np.isnan(differences).any():
+            return Change(change, self._resampled_spread(self.resampled[:, one] - self.resampled[:, other]))
+        if abs(change) <= NOISE * (abs(mean_of(figures)) + abs(mean_of(against))):
+            change, differences = 0.0, differences * (abs(differences) > NOISE * abs(figures))
+        spread = spread_of_figures(sample, differences, pair)
+        if not sample.is_by_line or not sample.is_of_mean_loss:
+            return Change(change, spread)
+        if sample.is_of_shares:
+            return Change(change, spread, outcomes=(int((differences < 0).sum()), int((differences > 0).sum())))
+        return Change(change, spread, figures=differences if sample.lines <= MAX_SIGNED else None)
+
+    def _resampled_spread(self, values: Array) -> Spread:
+        """Estimate the spread of a figure by its values on resamples; undefined ones are left out."""
+        units, values = self.sample.units, values[np.isfinite(values)]
+        if units < 2 or len(values) < 2:
+            return Spread(math.inf, 1.0)
+        return Spread(float(values.std(ddof=1)) * math.sqrt(units / (units - 1)), units - 1)
+
+
+class PairTest(NamedTuple):
+    """A pair of systems: on the lines that are finite in both, if there are any, and by their infinite lines.
+
+    ``change`` is None, too, if it favours the system with more infinite lines: a system must not gain by failing on
+    hard lines. ``p_infinite`` compares the numbers of lines, or documents, with infinite losses in either system; it
+    is None without such lines.
+    """
+
+    lines: int
+    scores: tuple[float, float] | None
+    change: Change | None
+    p_infinite: float | None
+
+    @property
+    def p_value(self) -> float:
+        """The p-value by which systems are told apart: of both tests, twice the smaller one."""
+        p_values = [] if self.change is None else [self.change.p_value]
+        if self.p_infinite is None:
+            return p_values[0] if p_values else 1.0
+        return min(1.0, 2 * min([self.p_infinite, *p_values]))
+
+
+def pair_tests(
+    sample: LineSample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
+) -> dict[Pair, PairTest]:
+    """Test pairs of systems.
+
+    The numbers of infinite lines are compared by the exact sign test (McNemar, "Note on the sampling error of the
+    difference between correlated proportions or percentages", 1947), by documents if there are some.
+    """
+    infinite, whole, tests = sample.infinite, Estimator(sample, samples, seed, progress), dict[Pair, PairTest]()
+    for pair in pairs:
+        fails = infinite[:, list(pair)]
+        keep: Flags = ~np.any(fails, axis=1)
+        if keep.all():
+            change = whole.change(pair)
+            tests[pair] = PairTest(sample.lines, (whole.scores[pair[0]], whole.scores[pair[1]]), change, None)
+            continue
+        more = np.bincount(sample.unit_of_line, fails[:, 0].astype(float) - fails[:, 1])
+        p_infinite = sign_test(int((more < 0).sum()), int((more > 0).sum())) if more.any() else None
+        if not keep.any():
+            tests[pair] = PairTest(0, None, None, p_infinite)
+            continue
+        part = Estimator(sample.select(keep, pair), samples, seed, progress)
+        change = part.change((0, 1))
+        is_fair = change.change * more.sum() >= 0
+        tests[pair] = PairTest(
+            part.sample.lines, (part.scores[0], part.scores[1]), change if is_fair else None, p_infinite
+        )
     return tests
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p-value of the exact sign test, which is McNemar's for pairs of right and wrong lines.
+
+    >>> round(sign_test(4, 13), 4), sign_test(0, 1), sign_test(0, 0)
+    (0.049, 1.0, 1.0)
+    """
+    fewer, more = sorted((wins, losses))
+    return max(MIN_P_VALUE, 2 * beta_cdf(0.5, more, fewer + 1)) if fewer < more else 1.0
+
+
+def subset_sums(values: Array) -> tuple[Array, Array]:
+    """Return the sums and the sizes of all subsets of a few values, the empty one first."""
+    subsets = np.arange(1 << len(values))[:, np.newaxis] >> np.arange(len(values)) & 1
+    return (subsets * values).sum(axis=1), subsets.sum(axis=1)
 
 
 def optimism(sample: LineSample, tries: int | None = None) -> float | None:
     """Return by how much the best score of as many equally good systems would beat that of their mean loss.
 
-    The sample has two or more of these systems, by default all; they show how far the losses of systems are apart.
-
-    The mean losses of n equal systems, without what their lines have in common, are nearly normal, and the least of
-    them lies Phi^-1((n - 3/8) / (n + 1/4)) standard deviations below their mean (Blom, "Statistical Estimates and
-    Transformed Beta-Variables", 1958). Lines with an infinite loss are left out. None for fewer than three systems or
-    two units, and for a metric that is not made from one mean loss.
+    The sample has two or more of these systems, by default all. The expected best of these comes from draws of a
+    normal distribution with the covariance of their mean losses: near copies are hardly more than one try. For
+    another number of ``tries`` it grows as the least of so many independent normal values, which lies
+    Phi^-1((n - 3/8) / (n + 1/4)) standard deviations below their mean (Blom, "Statistical Estimates and Transformed
+    Beta-Variables", 1958). Lines with an infinite loss are left out. None for fewer than three tries, or two units,
+    and for a metric that is not made from one mean loss.
     """
     tries, finite = tries or sample.systems, ~np.any(sample.infinite, axis=1)
     if not sample.is_of_mean_loss or tries < MIN_TRIES or not finite.any():
@@ -571,14 +558,26 @@ def optimism(sample: LineSample, tries: int | None = None) -> float | None:
     part = sample.select(finite, range(sample.systems))
     if part.units < 2:
         return None
-    losses, units = part.statistics[0], part.unit_of_line
-    own = losses - losses.mean(axis=1, keepdims=True)
-    variance = float(np.mean([spread_of_mean(column, units).deviation ** 2 for column in own.T]))
-    least = NormalDist().inv_cdf((tries - 0.375) / (tries + 0.25))
-    mean = mean_of(losses)
-    best = max(0.0, mean - least * math.sqrt(variance * part.systems / (part.systems - 1)))
-    of_mean, of_best = (part.metric.measure.formula([value * part.lines], part.lines) for value in (mean, best))
-    return abs(float(of_mean) - float(of_best))
+    losses, systems = part.statistics[0], part.systems
+    apart = losses - losses.mean(axis=1, keepdims=True)
+    sums = np.array([np.bincount(part.unit_of_line, column - column.mean()) for column in apart.T])
+    covariance = np.einsum("su,tu->st", sums, sums) * part.units / (part.units - 1) / part.lines**2
+    variances, directions = np.linalg.eigh(covariance)
+    draws = np.random.default_rng(DEFAULT_SEED).standard_normal((BEST_DRAWS, systems))
+    best = -mean_of((draws @ (directions * np.sqrt(variances.clip(min=0.0))).T).min(axis=1))
+    best *= expected_best(tries) / expected_best(systems)
+    mean, measure = mean_of(losses), part.metric.measure
+    of_mean, of_best = (measure.formula([value * part.lines], part.lines) for value in (mean, max(0.0, mean - best)))
+    return float(f"{abs(of_mean - of_best):.4g}")  # other processors have other last digits
+
+
+def expected_best(tries: int) -> float:
+    """Return by how many standard deviations the best of independent normal values beats their mean.
+
+    >>> round(expected_best(20), 3)
+    1.869
+    """
+    return NormalDist().inv_cdf((tries - 0.375) / (tries + 0.25))
 
 
 def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, float]]:
@@ -597,108 +596,46 @@ def line_shares(sample: LineSample, baseline: int) -> list[tuple[float, float, f
     return list(zip(*(lines.mean(axis=0).tolist() for lines in outcomes), strict=True))
 
 
-# Small p-values of approximate randomisation, smaller than counting samples can tell
-
-
-def sign_flip_p_value(differences: Array, noise: float = 0.0) -> float:
-    """Return the two-sided p-value of a sum of differences (finite) whose signs are random, without drawing any.
-
-    The systems of a pair change places on each line by the toss of a coin. So for a sum of losses, approximate
-    randomisation is about S, the sum of the differences d_i with random signs, and its p-value is 2 P(S >= x) for the
-    observed sum x > 0. With few differences, all signs are tried. Otherwise, with
-    K(t) = sum log cosh(t d_i) and K'(t) = x, the saddlepoint approximation is
-
-        P(S >= x) = Phi(-w) + phi(w) (1 / u - 1 / w),    w = sqrt(2 (t x - K(t))),    u = t sqrt(K''(t))
-
-    (Lugannani and Rice, "Saddle point approximation for the distribution of the sum of independent random variables",
-    1980; Robinson, "Saddlepoint approximations for permutation tests and confidence intervals", 1982). Where a few
-    differences have most of the squares, S has gaps between its values, which the approximation does not see. Then
-    the p-value is at least the one for which the greatest differences have all signs, and the rest is normal.
-
-    The sum counts as less by ``noise``, so rounding cannot make it more extreme than an equal one.
-    """
-    sizes = np.sort(np.abs(differences[differences != 0.0]))[::-1]
-    largest = float(sizes[0]) if len(sizes) else 0.0
-    total = abs(sum_of(differences)) - noise
-    if total <= 0.0:
-        return 1.0
-    sizes, total, count = sizes / largest, total / largest, len(sizes)
-    if count <= MAX_SIGNED:
-        return float((np.abs(_signed_sums(sizes)) >= total - NOISE * count).mean())
-    if total + noise / largest >= sum_of(sizes) * (1 - NOISE):  # all signs are the same
-        return max(2.0 ** (1 - count), MIN_P_VALUE)
-    steps = sizes / sizes[-1]
-    if (np.abs(steps - np.rint(steps)) <= NOISE).all():  # sums are 2 steps apart: a continuity correction
-        total -= float(sizes[-1])
-        if total <= 0.0:
-            return 1.0
-    squares = sizes * sizes
-    every, t = sum_of(squares), total / sum_of(squares)
-    for _ in range(100):  # steps of Newton's method, which approaches t from below
-        tanh = np.tanh(t * sizes)
-        variance = dot(squares, 1 - tanh * tanh)
-        step = (total - dot(sizes, tanh)) / variance
-        t += step
-        if step <= 1e-10 * t:
-            break
-    log_cosh = sum_of(t * sizes + np.log1p(np.exp(-2 * t * sizes))) - count * math.log(2)
-    w, u = math.sqrt(2 * max(0.0, t * total - log_cosh)), t * math.sqrt(variance)
-    if w < MIN_DISTANCE:
-        return 1.0
-    density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
-    p_value = math.erfc(w / math.sqrt(2)) + 2 * density * (1 / u - 1 / w)
-    rest = sum_of(squares[FEW_LARGE:])
-    if rest < every / 2 and p_value > 2.0**-FEW_LARGE:
-        beyond = (total - _signed_sums(sizes[:FEW_LARGE])) / math.sqrt(2 * max(rest, TINY))
-        p_value = max(p_value, math.fsum(map(math.erfc, beyond.tolist())) / len(beyond))
-    return max(min(1.0, p_value), MIN_P_VALUE)
-
-
-def _signed_sums(sizes: Array) -> Array:
-    """Return the sums of some sizes with all signs."""
-    sums = np.zeros(1)
-    for size in sizes.tolist():
-        sums = np.concatenate([sums + size, sums - size])
-    return sums
-
-
-def exponential_tail(samples: Array, observed: float, units: int) -> float:
-    """Return the two-sided p-value of an observed difference beyond most samples; 1 if these are too few.
-
-    It is for a metric that is no function of sums of losses, which has no such bound: its tail, a fortieth of the
-    samples, is extended by an exponential one. The tails of these distributions are lighter (about normal), so the
-    p-value is rather too large than too small. ``units`` is the number of lines, or documents, on which the systems
-    differ: with so many coins no p-value is less than 2^(1 - units). The mean excess over the tail's beginning is
-    taken at the upper end of its 95 % interval.
-    """
-    tail = len(samples) // 40
-    if tail < 25:
-        return 1.0
-    sizes = np.sort(np.abs(samples))[-tail - 1 :]
-    excess = mean_of(sizes[1:] - sizes[0]) * (1 + 1.645 / math.sqrt(tail))
-    if not excess > 0.0:
-        return 1.0
-    p_value = tail / len(samples) * math.exp(-max(0.0, observed - float(sizes[0])) / excess)
-    return max(p_value, 2.0 ** (1 - units), MIN_P_VALUE)
-
-
 # How far the mean of lines, or of lines in documents, may be from the true one
 
 
 class Spread(NamedTuple):
-    """The standard deviation of a mean of lines in documents, and the degrees of freedom of its estimate.
+    """The standard deviation of a mean, and the degrees of freedom of its estimate; both are NaN if unknown.
 
     ``run_share`` is the share of the variance that is due to training runs, so that more lines do not reduce it.
+    With d, the mean's distance from the true one in standard deviations, and g, the estimated ``skewness`` of the
+    mean,
+
+        d + g d^2 / 3 + g^2 d^3 / 27 + g / 6
+
+    has about Student's distribution (Hall 1992). It is d itself for g = 0.
     """
 
     deviation: float
     degrees: float
     run_share: float = 0.0
+    skewness: float = 0.0
 
     @property
     def half_width(self) -> float:
-        """Half the width of the 95 % interval."""
+        """Half the width of the 95 % interval, without skewness."""
         return t_quantile(self.degrees) * self.deviation
+
+    def ends(self, mean: float) -> tuple[float, float]:
+        """Return the ends of the 95 % interval of the true mean."""
+        ends, g = [], self.skewness
+        for t in (t_quantile(self.degrees), -t_quantile(self.degrees)):
+            y = t - g / 6
+            d = y - g * y * y / 3 if abs(g * y) < MIN_SKEWED else 3 / g * (math.cbrt(1 + g * y) - 1)
+            ends.append(mean - self.deviation * d)
+        return ends[0], ends[1]
+
+    def statistic(self, difference: float) -> float:
+        """Return the test statistic of a mean that is so far from 0, which has about Student's distribution."""
+        if self.deviation == 0.0:
+            return math.copysign(math.inf, difference)
+        d, g = difference / self.deviation, self.skewness
+        return d + g * d**2 / 3 + g**2 * d**3 / 27 + g / 6
 
     @property
     def least_detectable(self) -> float:
@@ -715,14 +652,37 @@ class Spread(NamedTuple):
 
     def p_value(self, difference: float) -> float:
         """Test whether a mean that is so far from 0 differs from it by chance; 1 if it is 0."""
-        if difference == 0.0:
+        if not abs(difference) > 0.0:  # or undefined
             return 1.0
-        return max(MIN_P_VALUE, t_tails(difference / self.deviation, self.degrees) if self.deviation > 0.0 else 0.0)
+        return max(MIN_P_VALUE, t_tails(self.statistic(difference), self.degrees))
 
     def p_of_less(self, difference: float) -> float:
-        """Test whether a mean that is 0 or less by so much is so by chance: one-sided."""
-        p_value = self.p_value(difference) / 2
-        return p_value if difference < 0.0 else 1.0 - p_value
+        """Return the p-value of the one-sided test that the true mean, so far from 0 in the sample, is 0 or more."""
+        statistic = self.statistic(difference)
+        tail = max(MIN_P_VALUE, t_tails(statistic, self.degrees)) / 2
+        return tail if statistic < 0.0 else 1.0 - tail
+
+
+def spread_of_lines(values: Array) -> Spread:
+    """Estimate how far the mean of single lines is from the true one.
+
+    They may be few, and their losses are skewed: most are small, and a few are large. The degrees of freedom are
+    Satterthwaite's, 2 / (relative variance of the variance), which follows from the kurtosis: N - 1 for normal
+    losses, and fewer the more of the variance comes from a few lines. A sample shows too little of a heavy tail, so
+    the kurtosis beyond the normal one counts 1.5 times.
+    """
+    lines, centred = len(values), values - values.mean()
+    scale = float(np.abs(centred).max())
+    if lines < 2 or scale == 0.0:
+        return Spread(math.inf if lines < 2 else 0.0, max(1.0, lines - 1.0))
+    deviation = float(values.std(ddof=1)) / math.sqrt(lines)
+    if lines == 2:
+        return Spread(deviation, 1.0)
+    centred /= scale  # so that no power is too great or too small for a double
+    second, third, fourth = (mean_of(centred**power) for power in (2, 3, 4))
+    skewness = third / math.pow(second, 1.5) * math.sqrt(lines - 1) / (lines - 2)  # without bias for normal values
+    variance = fourth / second**2 - (lines - 3) / (lines - 1)
+    return Spread(deviation, min(lines - 1.0, 2 * lines / max(variance, 1.5 * variance - 1)), skewness=skewness)
 
 
 def spread_of_mean(values: Array, of_line: Integers) -> Spread:
@@ -764,9 +724,7 @@ def spread_of_mean(values: Array, of_line: Integers) -> Spread:
     return Spread(deviation, max(1.0, trace**2 / squared))
 
 
-def spread_of_figures(
-    sample: LineSample, figures: Array, systems: Sequence[int], *, of_score: bool = False
-) -> Spread:
+def spread_of_figures(sample: LineSample, figures: Array, systems: Sequence[int]) -> Spread:
     """Estimate the spread of the mean of finite figures, which are those of a system or differences of two.
 
     Where systems have training runs, it is how far the mean is from that of other runs and other lines. It comes from
@@ -777,16 +735,22 @@ def spread_of_figures(
     since runs differ from line to line; but it is not less than the lines'. The variance R of the runs' means has
     m R^2 / (the sum of the squares of the systems' parts) = d degrees of freedom, where m is one less than the least
     number of runs. For Satterthwaite's degrees, R is weighed by (1 + 2 / d)^2: otherwise the interval would be too
-    narrow where few runs are alike by chance (docs/compare.md has simulations). A single run has no variance of runs.
+    narrow where few runs are alike by chance. A single run has no variance of runs. Paired runs are the runs of one
+    system, the difference, which are alike where a seed has the same effect on both: R is not weighed
+    (docs/simulations.md).
     """
     of_line = sample.unit_of_line
-    if not sample.runs:
-        return spread_of_mean(figures, of_line)
+    if sample.is_by_line:
+        return spread_of_lines(figures)
     if sample.units < 2:
         return Spread(math.inf, 1.0)
+    if not sample.runs:
+        return spread_of_mean(figures, of_line)
+    of_systems = [sample.runs[n].line_figures() for n in systems]
+    if sample.paired_runs and len(of_systems) == 2:
+        of_systems = [of_systems[0] - of_systems[1]]
     difference, variances, shared, least = np.zeros(sample.lines), [], 0.0, math.inf
-    for one in (sample.runs[n] for n in systems):
-        runs = one.line_figures(of_score=of_score)
+    for runs in of_systems:
         mean, more = runs.mean(axis=0), len(runs) - 1
         difference = mean - difference
         if more:
@@ -798,53 +762,24 @@ def spread_of_figures(
     if of_runs == 0.0 or lines + added == 0.0:
         return of_lines
     degrees = least * of_runs**2 / sum(one**2 for one in variances)
-    weighed = of_runs * (1 + 2 / degrees) ** 2
+    weighed = of_runs * (1 if sample.paired_runs else (1 + 2 / degrees) ** 2)
     squares = weighed**2 / degrees + lines**2 / of_lines.degrees
     return Spread(math.sqrt(lines + added), max(1.0, (weighed + lines) ** 2 / squares), added / (lines + added))
 
 
-def interval_of_share(share: float, lines: int) -> tuple[float, float]:
+def interval_of_share(share: float, spread: Spread, lines: int | None = None) -> tuple[float, float]:
     """Return Wilson's 95 % interval of a share, which exists for a share of 0 or 1, too (Wilson 1927).
 
-    >>> [round(end, 4) for end in interval_of_share(1.0, 20)]
+    Without ``lines``, their number is that of single lines with the same spread.
+
+    >>> [round(end, 4) for end in interval_of_share(1.0, Spread(0.0, 19), lines=20)]
     [0.8389, 1.0]
     """
-    z = NORMAL_QUANTILE
-    middle, of_all = share + z * z / (2 * lines), 1 + z * z / lines
-    half = z * math.sqrt(share * (1 - share) / lines + (z / (2 * lines)) ** 2)
+    z = NORMAL_QUANTILE if lines else t_quantile(spread.degrees)
+    effective = lines or share * (1 - share) / spread.deviation**2
+    middle, of_all = share + z * z / (2 * effective), 1 + z * z / effective
+    half = z * math.sqrt(share * (1 - share) / effective + (z / (2 * effective)) ** 2)
     return (middle - half) / of_all, (middle + half) / of_all
-
-
-def interval_of_mean(values: Array) -> tuple[float, float]:
-    """Return the 95 % interval of the true mean of single lines, two or more.
-
-    They may be few, and their losses are skewed: most are small, and a few are large. With s the standard deviation
-    of the lines and g their skewness, not (m - mean) / s but
-
-        u + g u^2 / 3 + g^2 u^3 / 27 + g / (6 N),    u = (m - mean) / s,
-
-    is nearly as symmetrical as Student's t / sqrt(N) (Hall, "On the removal of skewness by transformation", 1992).
-    The degrees of freedom are Satterthwaite's, 2 / (relative variance of s^2): N - 1 for normal losses, and fewer the
-    more of the variance comes from a few lines, by their kurtosis.
-    """
-    mean, deviation, skewness, lines = mean_of(values), float(values.std(ddof=1)), 0.0, len(values)
-    degrees = lines - 1.0
-    centred = values - mean
-    scale = float(np.abs(centred).max())
-    if lines > 2 and scale > 0.0:  # an estimate without bias for normal values
-        centred /= scale  # so that no power is too great or too small for a double
-        second, third, fourth = (mean_of(centred**power) for power in (2, 3, 4))
-        skewness = third / math.pow(second, 1.5) * math.sqrt(lines * (lines - 1)) / (lines - 2)
-        degrees = min(degrees, 2 * lines / (fourth / second**2 - (lines - 3) / (lines - 1)))
-    t = t_quantile(degrees) / math.sqrt(lines)
-    ends = []
-    for y in (t - skewness / (6 * lines), -t - skewness / (6 * lines)):  # solve for u
-        if abs(skewness * y) < MIN_SKEWED:
-            u = y - skewness * y * y / 3
-        else:
-            u = 3 / skewness * (math.cbrt(1 + skewness * y) - 1)
-        ends.append(mean - deviation * u)
-    return ends[0], ends[1]
 
 
 def sums_by(groups: Integers, values: Array | Flags | None = None) -> Array:

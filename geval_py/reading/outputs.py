@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -126,9 +127,44 @@ def by_runs(outputs: Sequence[Output], parameter: str) -> dict[str, list[int]]:
     pair = rf"(?<=[-,]){pair},|[-,]{pair}?(?=(?:{_ANY_FORMAT})?$)"
     groups: dict[str, list[int]] = {}
     for n, output in enumerate(outputs):
-        path = os.path.join(os.path.dirname(output.path), re.sub(pair, "", output.name))
+        folder, file_name = os.path.split(output.path)
+        path = os.path.join(folder if output.name in file_name else "", re.sub(pair, "", output.name))
         groups.setdefault(path, []).append(n)
     return groups
+
+
+def is_pattern(runs: str) -> bool:
+    """Whether a text is a pattern of paths, and no parameter's name."""
+    return "{" in runs
+
+
+def run_parameter(runs: str) -> str:
+    """Return the parameter that tells training runs apart; of a pattern, the one with a usual name or the last.
+
+    >>> run_parameter("runs/{seed}/{model}.tsv"), run_parameter("fold")
+    ('seed', 'fold')
+    """
+    names: list[str] = re.findall(r"\{(\w+)\}", runs) or [runs]
+    return next((name for name in names if name in RUNS), names[-1])
+
+
+def outputs_of_pattern(pattern: str) -> tuple[Output, ...]:
+    """Return the outputs at the paths of a pattern, such as ``runs/{model}/seed={seed}/out.tsv``.
+
+    They are named as if they were in one folder: ``out-model=lstm,seed=1.tsv``. Raises UsageError if there are none.
+    """
+    parts = re.split(r"\{(\w+)\}", pattern)
+    paths = glob.glob("*".join(map(glob.escape, parts[::2])))
+    expression = "([^/]+)".join(map(re.escape, parts[::2]))
+    outputs = []
+    for path in sorted(paths, key=natural_order):
+        if match := re.fullmatch(expression, path):
+            parameters = dict(zip(parts[1::2], match.groups(), strict=True))
+            name = ",".join(f"{key}={value}" for key, value in parameters.items())
+            outputs.append(output_at(path)._replace(name=f"out-{name}.tsv", parameters=parameters))
+    if not outputs:
+        raise UsageError(message=f"no file has a path of the pattern {visible(pattern)}")
+    return tuple(outputs)
 
 
 def unique_names(outputs: Sequence[Output]) -> list[str]:

@@ -236,7 +236,7 @@ def comparison_panel(report: Report) -> Panel | None:
     if first.least_detectable is not None and first.least_detectable < math.inf:
         detectable = f"{figure(first.least_detectable)}{comparison.unit_text}"
         sentences.append(f"A true difference of {detectable} would be significant in about 80 % of such test sets.")
-    intervals = (one.difference_interval for one in others if one.difference_interval is not None)
+    intervals = (one.effect_interval for one in others if one.effect_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
     better = next((_brief(system.name) for system in others if _is_better(system, comparison)), "")
@@ -251,11 +251,11 @@ def comparison_panel(report: Report) -> Panel | None:
             [("output", written), ("score", figure), ("difference", figure), *ENDS, ("p", written), ("won", percent),
              ("lost", percent), ("tied", percent)],
             [(short(one.name, 60), one.score, row.value, row.low, row.high,
-              p_value(one.p_randomisation), one.won, one.lost, one.tied)
+              p_value(one.p_value), one.won, one.lost, one.tied)
              for one, row in zip(others, rows, strict=True)],
         ),
-        method=f"Score minus that of {short(comparison.baseline, 60)}{interval}; p of approximate "
-        f"randomisation, two-sided, {comparison.samples:,} samples; won: lines with a "
+        method=f"{'Per cent above the score' if comparison.effect_unit == '%' else 'Score minus that'} of "
+        f"{short(comparison.baseline, 60)}{interval}; p: {comparison.method}, two-sided; won: lines with a "
         f"{'lower loss' if comparison.of_losses else 'better score'}.",
     )  # fmt: skip
 
@@ -269,32 +269,34 @@ def differences(comparison: Comparison) -> tuple[list[ChartRow], Chart | None]:
     names, rows = comparison.short_names(), []
     for system in comparison.systems:
         if system.name != comparison.baseline:
-            low, high = (None, None) if system.difference_interval is None else system.difference_interval.ends
-            value = math.nan if system.difference is None else system.difference
+            low, high = (None, None) if system.effect_interval is None else system.effect_interval.ends
+            value = math.nan if system.effect is None else system.effect
             colour = colours[_is_better(system, comparison)]
             rows.append(ChartRow(names[system.name], value, low, high, colour=colour))
     drawn = [row for row in rows if not math.isnan(row.value)]
-    title = "difference" if comparison.unit in UNSAID else f"difference in {comparison.unit}"
+    title = f"difference in {comparison.effect_unit}" if comparison.unit_text else "difference"
     name = names[comparison.baseline]
     return rows, dots(drawn, title=title, rule=0.0, rule_name=name) if drawn else None
 
 
 def _is_better(system: System, comparison: Comparison) -> bool | None:
     """Whether a system is better than the baseline by more than chance; None if the test cannot tell."""
-    if system.difference is None or system.p_randomisation is None or system.p_randomisation >= LEVEL:
+    if system.effect is None or system.p_value is None or system.p_value >= LEVEL:
         return None
-    return (system.difference < 0) == (comparison.direction == "lower")
+    return (system.effect < 0) == (comparison.direction == "lower")
 
 
 def _verdict(system: System, comparison: Comparison) -> str:
     name, better = _brief(system.name), _is_better(system, comparison)
-    if system.difference is None or system.p_randomisation is None:
-        return f"{name} cannot be compared: no line is finite in both."
-    by = f"by {figure(abs(system.difference))}{comparison.unit_text}"
+    if system.effect is None or system.p_value is None:
+        if not system.compared:
+            return f"{name} cannot be compared: no line is finite in both."
+        return f"{name} has {system.infinite} infinite losses, which other lines do not make up for."
+    by = f"by {figure(abs(system.effect))}{comparison.unit_text}"
     if better is None:
-        return f"{name} differs {by}, which may be chance (p {p_value(system.p_randomisation)})."
+        return f"{name} differs {by}, which may be chance (p {p_value(system.p_value)})."
     won = f"it wins {percent(system.won or 0.0)} of the lines"
-    return f"{name} is {'better' if better else 'worse'} {by} (p {p_value(system.p_randomisation)}); {won}."
+    return f"{name} is {'better' if better else 'worse'} {by} (p {p_value(system.p_value)}); {won}."
 
 
 def _brief(name: str) -> str:

@@ -25,7 +25,7 @@ from geval_py.board.ranking import disclosure, leaderboard
 from geval_py.board.ranking.leaderboard import standings
 from geval_py.board.settings import ALL
 from geval_py.checking import rules
-from geval_py.explaining.statistics import interval_of_mean
+from geval_py.explaining.statistics import spread_of_lines
 
 TEST, ME, FRIEND = "test-A", "mallory", "friend"
 START = datetime(2027, 3, 1, 12, tzinfo=UTC)
@@ -247,7 +247,7 @@ def upper_ends(season, logs, line):
     ends = []
     for of_bucket in -logs[line]:
         losses[line] = of_bucket
-        ends.append(interval_of_mean(losses)[1])
+        ends.append(spread_of_lines(losses).ends(losses.mean())[1])
     return np.array(ends)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from resampled import column
 
-from geval_py import compare, score
+from geval_py import UsageError, compare, score
 from geval_py.explaining.statistics import optimism, sample_of
 from geval_py.scoring.metrics.registry import METRICS
 
@@ -37,6 +37,29 @@ def test_the_best_of_systems_that_share_documents():
     )
 
 
+@pytest.mark.parametrize("trials", [40, pytest.param(2000, marks=pytest.mark.long)])
+def test_the_best_of_near_copies(trials):
+    """Twenty systems of two families: hardly more than two tries."""
+    rng = np.random.default_rng(8)
+    estimates, gains = [], []
+    for _ in range(trials):
+        families = rng.normal(0, 0.5, (300, 2)).repeat(10, axis=1)
+        losses = rng.exponential(2, (300, 1)) + 5 + families + rng.normal(0, 0.1, (300, 20))
+        estimates.append(optimism(sample_of(LOG_LOSS, list(map(column, losses.T)))))
+        gains.append(losses.mean() - losses.mean(axis=0).min())
+    print(f"\ntwo families of ten: best {np.mean(gains):.4f} better, expected {np.mean(estimates):.4f} of {trials}")
+    assert np.mean(estimates) == pytest.approx(np.mean(gains), rel=4 * np.std(gains) / np.mean(gains) / trials**0.5)
+
+
+def test_tries_that_are_not_here():
+    """Of 60 tries, twenty are in the folder."""
+    rng = np.random.default_rng(9)
+    losses = 5 + rng.exponential(2, (300, 1)) + rng.normal(0, 0.5, (300, 20))
+    sample = sample_of(LOG_LOSS, list(map(column, losses.T)))
+    best = [-rng.normal(0, 1, (4000, tries)).min(axis=1).mean() for tries in (20, 60)]
+    assert optimism(sample, 60) / optimism(sample) == pytest.approx(best[1] / best[0], rel=0.03)
+
+
 def test_what_has_no_best_of_many():
     two = [column([1.0, 2.0]), column([2.0, 1.0])]
     assert optimism(sample_of(LOG_LOSS, two)) is None
@@ -45,16 +68,15 @@ def test_what_has_no_best_of_many():
 
 
 @pytest.mark.filterwarnings("ignore:.*not in a vocabulary")
-def test_the_table_says_whether_the_best_survives():
+def test_the_table_says_how_much_of_it_is_chance():
     rng = np.random.default_rng(5)
     outputs = [
         score([{"the": p} for p in rng.uniform(0.3, 0.5, 100)], ["the"] * 100, metric="LogLoss") for _ in range(5)
     ]
-    worst = max(range(5), key=lambda n: outputs[n].score)
-    compared = compare(outputs, baseline=worst, samples=10)
-    assert compared.p_best == min(1, 4 * compared.systems[0].p_randomisation)
-    verdict = "is" if compared.p_best < 0.05 else "is not"
-    assert f"{verdict} significantly better than the baseline, corrected for the choice of the best of 5" in str(
-        compared
-    )
-    assert "best of 5: of 5 equally good systems, the best would seem better than their mean by" in str(compared)
+    compared = compare(outputs, tries=60)
+    assert (compared.tries, compared.optimism > compare(outputs).optimism) == (60, True)
+    best = "best of 60: of 60 equally good systems, as alike as these, the best would seem better than their mean by"
+    assert best in str(compared)
+    with pytest.raises(UsageError) as caught:
+        compare(outputs, tries=4)
+    assert str(caught.value) == "4 tries are fewer than the 5 systems that are compared"

@@ -12,7 +12,7 @@ from resampled import bootstrap_scores, column, interval
 from geval_py import UsageError, evaluate
 from geval_py.explaining import statistics as engine
 from geval_py.explaining.significance import Interval
-from geval_py.explaining.statistics import bootstrap_weights, sample_of, swap_weights
+from geval_py.explaining.statistics import bootstrap_weights, sample_of
 from geval_py.scoring.metrics.registry import METRICS
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -60,9 +60,6 @@ def test_weights(lines, samples, block_bytes, monkeypatch):
     assert (drawn == whole).all()
     assert (drawn.sum(axis=1) == lines).all()
     assert (drawn == np.floor(drawn)).all()
-    coins = np.concatenate(list(swap_weights(lines, samples, seed=0)))
-    assert coins.shape == (samples, lines)
-    assert set(np.unique(coins)) <= {0.0, 1.0}
 
 
 @PROPERTY
@@ -170,10 +167,8 @@ def test_the_interval_of_an_evaluation(challenge):
         METRICS["LogLossHashed"], result.scores[0].statistics, samples=50, seed=3
     )
     assert result.interval().samples is None
-    assert result.scores[1].interval().samples == 10_000
     errors = result.scores[1].interval(samples=50, seed=3)
-    assert {3 * errors.low, 3 * errors.high} <= {0.0, 1.0, 2.0, 3.0, 6.0}
-    assert errors.low < errors.high
+    assert errors.low < result.scores[1].value < errors.high
 
 
 FEW = (

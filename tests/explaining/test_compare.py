@@ -17,7 +17,6 @@ from resampled import ranked
 
 from geval_py import UsageError, compare, evaluate, score
 from geval_py.errors import LineCountError
-from geval_py.explaining import statistics
 from geval_py.reading.files import File
 from geval_py.reading.outputs import Output, unique_names
 from geval_py.scoring.metrics.base import LineStatistics
@@ -85,14 +84,17 @@ def test_a_system_against_the_baseline(challenge):
     better, baseline = result.systems
     assert better.finite_score == better.score == good.score
     assert better.difference == good.score - one.score
-    assert better.difference_interval.low < better.difference < better.difference_interval.high < 0
-    assert better.p_bootstrap == 1 / 2001
-    assert 0 < better.p_randomisation < 1e-8  # no sample is so extreme
+    assert better.effect == pytest.approx(100 * (good.score / one.score - 1))
+    assert better.effect_interval.low < better.effect < better.effect_interval.high < 0
+    assert (result.method, result.effect_unit) == ("paired t test by line, corrected for skewness (Hall)", "%")
+    assert 0 < better.p_value < 1e-8
+    change = np.subtract(good.line_losses, one.line_losses)
+    assert better.standard_error == pytest.approx(change.std(ddof=1) / math.sqrt(LINES))
+    assert 10 < better.degrees_of_freedom <= LINES - 1
+    assert better.least_detectable == pytest.approx(100 * math.expm1(2.9 * better.standard_error), rel=0.05)
     assert (better.won, better.lost, better.tied) == (1, 0, 0)
     assert baseline.finite_score == baseline.score == one.score
-    assert [getattr(baseline, name) for name in ("difference", "difference_interval", "p_bootstrap", "won")] == [
-        None
-    ] * 4
+    assert [getattr(baseline, name) for name in ("difference", "effect", "p_value", "won")] == [None] * 4
     for system, evaluation in ((better, good), (baseline, one)):
         alone = evaluation.interval(samples=2000, seed=3)
         assert (system.interval.low, system.interval.high) == pytest.approx((alone.low, alone.high))
@@ -201,7 +203,7 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
     assert last.finite_score == pytest.approx(math.exp(np.mean(kept)))
     base = [loss for n, loss in enumerate(one.line_losses) if n not in (3, 7)]
     assert np.mean(kept) < np.mean(base)
-    gained = (last.difference, last.difference_interval, last.p_bootstrap, last.p_randomisation)
+    gained = (last.difference, last.effect, last.effect_interval, last.p_value)
     assert gained == (None, None, None, None)  # it would gain by the lines on which it fails
     worse = compare([two, one, good], samples=1000).systems[1]
     assert (worse.name, worse.compared, worse.difference) == ("out-model=one.tsv", LINES - 2, None)
@@ -209,10 +211,8 @@ def test_infinite_losses_are_counted_and_set_aside(challenge):
     won, lost = sum(loss < base for loss, base in pairs), sum(loss > base for loss, base in pairs)
     assert (last.won, last.lost, last.tied) == (won / LINES, lost / LINES, 1 / LINES)
     assert lost > 2
-    assert result.notes == (
-        "the loss of 2 of 40 lines is infinite for some system: two systems are compared on the lines that are finite "
-        "in both",
-    )
+    assert last.p_infinite == pytest.approx(0.5)
+    assert result.notes == ()
 
 
 @INFINITE
@@ -224,7 +224,7 @@ def test_a_difference_against_the_one_that_fails_is_shown(challenge):
     *_, last = compare([one, two], samples=1000).systems
     kept, base = ([loss for n, loss in enumerate(of.line_losses) if n not in (3, 7)] for of in (two, one))
     assert last.difference == pytest.approx(math.exp(np.mean(kept)) - math.exp(np.mean(base)))
-    assert (last.compared, last.difference > 0, last.p_randomisation < 0.05) == (LINES - 2, True, True)
+    assert (last.compared, last.difference > 0, last.p_value < 0.05) == (LINES - 2, True, True)
 
 
 @INFINITE
@@ -237,6 +237,15 @@ def test_another_system_changes_nothing(challenge):
     alone, beside = (compare(systems, samples=1000) for systems in ([one, good], [one, two, good]))
     assert [system for system in beside.systems if system.infinite == 0] == list(alone.systems)
     assert set(beside.groups) == {*alone.groups, ("out-model=two.tsv",)}
+    assert beside.systems[-1].p_infinite < 1e-6
+
+
+@INFINITE
+def test_a_rare_infinite_loss_is_no_proof(challenge):
+    """One line of 40 is infinite by chance: the outputs share a group, though one of them has an infinite score."""
+    write(challenge, "out-model=two.tsv", ["zebra:1", *guess(lambda n: 0.3 + 0.2 * math.sin(n))[1:]])
+    result = compare(evaluations(challenge, "one", "two"))
+    assert (result.systems[1].p_infinite, len(result.groups)) == (1, 1)
 
 
 @INFINITE
@@ -249,7 +258,7 @@ def test_a_finite_loss_beats_an_infinite_one(challenge):
     assert (two.won, two.lost, two.tied) == (20 / 40, 10 / 40, 10 / 40)
     assert (one.infinite, two.infinite, two.compared, two.difference) == (30, 10, 10, None)
     assert (result.compared, one.won, one.compared, one.finite_score < two.finite_score) == (10, None, 10, True)
-    assert result.groups == (("out-model=two.tsv", "out-model=one.tsv"),)
+    assert result.groups == (("out-model=two.tsv",), ("out-model=one.tsv",))  # by the exact test of 20 lines to none
 
 
 @INFINITE
@@ -257,19 +266,28 @@ def test_no_line_is_left(challenge):
     write(challenge, "out-model=two.tsv", ["zebra:1"] * LINES)
     result = compare(evaluations(challenge, "one", "two"), samples=10)
     assert (result.compared, result.groups) == (0, (("out-model=one.tsv",), ("out-model=two.tsv",)))
-    assert result.notes[0] == (
-        "the loss of 40 of 40 lines is infinite for some system: no line is left for differences and tests"
-    )
+    assert result.notes == ("no line has a finite loss in two systems: there is no difference to test",)
     assert result.systems[0].finite_score == result.systems[0].score
     assert (result.systems[1].compared, result.systems[1].finite_score) == (0, None)
     for system in result.systems:
         assert system.difference is None
-        assert system.p_randomisation is None
+        assert system.p_value is None
     assert (result.systems[1].won, result.systems[1].lost, result.systems[1].tied) == (0, 1, 0)
     assert result.to_frame()["difference"].isna().all()
     table, legend = str(result).split("\n\n")
-    assert table.splitlines()[0].split() == ["system", "score", "[95", "%]", "infinite", "won", "lost", "tied"]
-    assert [line.partition(" ")[0] for line in legend.splitlines()] == ["PerplexityHashed", "won:", "Note:"]
+    assert table.splitlines()[0].split() == [
+        "system",
+        "score",
+        "[95",
+        "%]",
+        "infinite",
+        "p",
+        "infinite",
+        "won",
+        "lost",
+        "tied",
+    ]
+    assert [line.partition(" ")[0] for line in legend.splitlines()] == ["PerplexityHashed", "p", "won:", "Note:"]
 
 
 @INFINITE
@@ -283,23 +301,7 @@ def test_outputs_that_are_the_same(challenge):
         write(challenge, name, lines)
     outs = ["out-model=one.tsv", "out-a.tsv", "out-b\x1b.tsv", "out-c.tsv"]
     result = compare([evaluate(challenge, "dev-0", output=out) for out in outs], samples=1000)
-    assert result.notes[0] == r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line"
-    assert len(result.notes) == 2
-
-
-@INFINITE
-@pytest.mark.filterwarnings("ignore:.*not in the vocabulary")
-def test_words_outside_the_vocabulary_explain_infinite_losses(challenge):
-    for name, word in (("one", "a"), ("two", "b")):
-        write(challenge, f"out-model={name}.tsv", [f"{word}:0.4 :0.6"] * LINES)
-    (challenge / "train").mkdir()
-    (challenge / "train/expected.tsv").write_text("a\nb\n")
-    result = compare(evaluations(challenge, "one", "two", metric="Perplexity"), samples=100)
-    assert result.notes[:2] == (
-        "the loss of 32 of 40 lines is infinite for some system: two systems are compared on the lines that are finite "
-        "in both",
-        "32 of 40 expected words are not in the vocabulary; if an output does not list such a word, its loss is infinite",
-    )
+    assert result.notes == (r"out-a.tsv, out-b\x1b.tsv and out-c.tsv have the same loss on every line",)
 
 
 FEW = (
@@ -332,29 +334,14 @@ def test_a_note_names_a_few_of_many_equal_outputs(challenge):
     )
 
 
-def test_few_samples(challenge):
-    """They matter only where pairs are drawn and nothing differs significantly."""
-    alike = evaluations(challenge, "one", "two", metric="BLEU")
-    few = "with 19 samples, no difference between two systems can be significant: use --samples 20 or more"
-    assert [few in compare(alike, samples=samples).notes for samples in (19, 20)] == [True, False]
-    three = compare(evaluations(challenge, "one", "two", "good"), samples=1)
-    assert (three.notes, len(three.groups)) == ((), 2)
-
-
-def test_samples_of_many_lines_are_never_few(challenge, monkeypatch):
-    """By many lines nothing is drawn, so it does not matter how many samples are asked for."""
-    monkeypatch.setattr(statistics, "MANY", 1)
-    assert compare(evaluations(challenge, "one", "two", "good"), samples=1).notes == ()
-
-
 def test_scores_beyond_the_range_have_no_difference():
     """Perplexities of finite losses may be infinite."""
-    tables = [LineStatistics(columns=(array("d", [loss] * 5),)) for loss in (800.0, 900.0, 1.0)]
+    tables = [LineStatistics(columns=(array("d", [loss] * 20),)) for loss in (800.0, 900.0, 1.0)]
     systems, *_ = ranked(METRICS["PerplexityHashed"], "abc", tables, baseline=0, samples=99, seed=0)
     assert [system.name for system in systems] == ["c", "a", "b"]
     finite, _, infinite = systems
-    assert (infinite.difference, infinite.difference_interval, infinite.p_randomisation < 1) == (None, None, True)
-    assert (finite.difference, finite.difference_interval.low) == (-math.inf, -math.inf)
+    assert (infinite.difference, infinite.effect > 1e40, infinite.p_value < 1e-6) == (None, True, True)
+    assert (finite.difference, finite.effect) == (-math.inf, -100)
 
 
 # Tables and documents
@@ -364,9 +351,10 @@ def test_to_frame(challenge):
     result = compare(evaluations(challenge, "one", "two", "good"), samples=1000)
     frame = result.to_frame()
     assert list(frame.columns) == [
-        "system", "score", "low", "high", "infinite", "compared", "finite_score", "difference", "difference_low",
-        "difference_high", "p_bootstrap", "p_randomisation", "won", "lost", "tied", "runs", "run_share",
-        "least_detectable", "lines_needed", "p_no_worse", "groups", "output",
+        "system", "score", "low", "high", "infinite", "runs", "run_mean", "run_deviation", "compared", "finite_score",
+        "difference", "effect", "effect_low", "effect_high", "p_value", "p_infinite", "standard_error",
+        "degrees_of_freedom", "skewness", "won", "lost", "tied", "run_share", "least_detectable", "lines_needed",
+        "p_no_worse", "groups", "output",
     ]  # fmt: skip
     assert list(frame["system"]) == [system.name for system in result.systems]
     assert list(frame["groups"]) == [(0,), (1,), (1,)]
@@ -485,10 +473,10 @@ def test_config_txt_is_honoured(challenge, compared):
     (challenge / "config.txt").write_text("--metric LogLossHashed8 -m Accuracy -t dev-0 --seed 7 -o x.tsv")
     _, out, _ = compared("--samples", "100")
     assert "\nLogLossHashed8 (nats, lower is better) of 40 lines of dev-0; " in out
-    assert "100 samples, seed 7." in out
-    _, out, _ = compared("--samples", "100", "--seed", "0", "-m", "Accuracy")
-    assert "\nAccuracy (share, higher is better) of 40 lines of dev-0; " in out
-    assert "100 samples, seed 0." in out
+    _, out, _ = compared("--samples", "100", "--seed", "0", "-m", "BLEU")
+    assert "\nBLEU (share, higher is better) of 40 lines of dev-0; " in out
+    spearman = compared("--samples", "100", "-m", "NMI")[1]
+    assert "p: paired t test with the bootstrap's standard error (100 samples, seed 7), two-sided" in spearman
 
 
 def test_other_directories(challenge, compared, monkeypatch, tmp_path_factory):
@@ -524,28 +512,26 @@ def test_infinite_losses_in_the_table(challenge, compared):
     write(challenge, "out-model=two.tsv", lines)
     _, out, err = compared("-t", "dev-0", "--samples", "100")
     assert out.splitlines()[0].split("  ")[:1] == ["system"]
-    columns = ["infinite", "compared", "score there"]
+    columns = ["  infinite", "p infinite", "compared", "score there"]
     assert re.findall("|".join(columns), out.splitlines()[0]) == columns
-    assert re.split(r"  +", out.splitlines()[3])[:5] == [
-        "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "39", "3.326",
+    assert re.split(r"  +", out.splitlines()[3])[:6] == [
+        "out-model=two.tsv", "Infinity [3.326, Infinity]", "1", "1.0000", "39", "3.326",
     ]  # fmt: skip
     legend = (
-        "Differences and tests are of the lines compared, with a finite loss in the system and in the baseline; "
+        "Differences and p are of the lines compared, without infinite losses in the system and in the baseline; "
         "the rest is of all 40."
     )
+    sign_test = "p infinite: exact sign test (McNemar) of the lines where one has more infinite losses."
+    assert f"\n{sign_test}\n" in out
     assert f"\n{legend}\nscore there: of the lines compared.\n" in out
     assert f"\n{legend}\n" in compared("-t", "dev-0", "--samples", "100", "--format", "markdown")[1]
     latex = compared("-t", "dev-0", "--samples", "100", "--format", "latex")[1]
     assert f"\n% {legend}\n" in latex
     assert "\n% score there" not in latex
     assert r"model=two & $\infty$ [3.326, $\infty$] & 1 & $" in latex
-    left_out = "compared, score there, p boot, won, lost, tied"
+    left_out = "p infinite, compared, score there, won, lost, tied"
     assert f"\n% Left out, since a page is narrow: {left_out}. CSV and JSON have them.\n" in latex
-    assert err == (
-        "geval: note: `./dev-0/out-model=two.tsv`: the loss of 1 of 40 lines is infinite\n"
-        "geval: note: the loss of 1 of 40 lines is infinite for some system: "
-        "two systems are compared on the lines that are finite in both\n"
-    )
+    assert err == ("geval: note: `./dev-0/out-model=two.tsv`: the loss of 1 of 40 lines is infinite\n")
 
 
 @INFINITE
@@ -567,7 +553,7 @@ def test_which_scores_are_the_best(challenge):
 )
 def test_stars_and_the_best_score(p, stars, challenge):
     comparison = compare(evaluations(challenge, "one", "two", "good"), baseline="one", samples=100)
-    comparison = replace(comparison, systems=tuple(replace(of, p_randomisation=p) for of in comparison.systems))
+    comparison = replace(comparison, systems=tuple(replace(of, p_value=p) for of in comparison.systems))
     for text in (comparison.to_markdown(), comparison.to_latex()):
         rows = [row for row in text.splitlines() if "1.250" in row or "3.75" in row]
         assert [r"\textbf{1.250" in row or "| **1.250" in row for row in rows] == [True, False]
@@ -584,7 +570,7 @@ def test_names_of_ones_own(challenge, compared):
     )
     rows = [line.split("  ")[0] for line in text.splitlines()[1:4]]
     assert (rows[0], sorted(rows[1:])) == ("Ours (v2)", ["Base_line", "out-model=two.tsv"])
-    assert "; the baseline is Base_line; " in text
+    assert "; the baseline is Base_line.\n" in text
     assert "| Ours (v2) |" in markdown
     assert "| Base\\_line |" in markdown
     assert "\nBase\\_line & " in latex

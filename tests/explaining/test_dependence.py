@@ -182,7 +182,7 @@ def test_differences_that_depend_on_documents(trials, challenge):
 
 
 def _p(comparison):
-    return next(system.p_randomisation for system in comparison.systems if system.p_randomisation is not None)
+    return next(system.p_value for system in comparison.systems if system.p_value is not None)
 
 
 SIZES = {

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import scipy.stats
 from resampled import ranked
 
 from geval_py.explaining.comparison import equal_systems
-from geval_py.explaining.statistics import against_baseline, line_shares, pair_p_values, sample_of
+from geval_py.explaining.statistics import line_shares, pair_tests, sample_of
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
 
-LINES, SAMPLES, SEED = 60, 400, 7
+LINES, SEED = 60, 7
 
 
 @dataclass(frozen=True)
@@ -67,41 +68,41 @@ def sample(metric, matches, words):
     return sample_of(metric, list(map(statistics, matches, words)))
 
 
-def drawn_lines(lines=LINES):
-    """The resamples of one block, as line numbers."""
-    return np.random.default_rng(SEED).integers(0, lines, (SAMPLES, lines))
-
-
-# A resample at a time
+# Differences
 
 
 @each_metric
-def test_the_paired_bootstrap_tests_the_metric(metric, sign, offset):
-    """The differences of the metric on the resamples, shifted by that observed."""
+def test_a_difference_is_tested_by_pseudo_values(metric, sign, offset):
+    """The jackknife's, whose mean difference has Student's distribution where it is not skewed."""
     matches, words = draw()
-    difference = np.diff(matches.sum(axis=1) / words.sum(axis=1))[0]
-    differences = [np.diff(matches[:, lines].sum(axis=1) / words[:, lines].sum(axis=1))[0] for lines in drawn_lines()]
-    far = sum(abs(other - difference) >= abs(difference) for other in differences)
-    test = against_baseline(sample(metric, matches, words), 0, samples=SAMPLES, seed=SEED)[1]
-    assert test.p_value == (far + 1) / (SAMPLES + 1)
-    assert 0 < far < SAMPLES
+
+    def score(kept):
+        return np.diff(matches[:, kept].sum(axis=1) / words[:, kept].sum(axis=1))[0]
+
+    every = np.arange(LINES)
+    without = np.array([score(every[every != n]) for n in every])
+    pseudo = LINES * score(every) - (LINES - 1) * without
+    change = pair_tests(sample(metric, matches, words), [(1, 0)], samples=1, seed=SEED)[1, 0].change
+    assert change.change == pytest.approx(-score(every))  # above 0 for the worse, whatever the direction
+    assert change.spread.deviation == pytest.approx(pseudo.std(ddof=1) / math.sqrt(LINES))
+    assert change.p_value == pytest.approx(
+        2 * scipy.stats.t.sf(abs(change.change) / change.spread.deviation, 59), abs=0.01
+    )
 
 
 @each_metric
-def test_approximate_randomisation_tests_the_metric(metric, sign, offset):
+def test_the_p_value_is_near_that_of_approximate_randomisation(metric, sign, offset):
     """Both statistics of a line change places."""
     matches, words = draw()
     difference = abs(np.diff(matches.sum(axis=1) / words.sum(axis=1))[0])
-    bits = np.frombuffer(np.random.default_rng(SEED).bytes(SAMPLES * -(-LINES // 8)), dtype=np.uint8)
-    coins = np.unpackbits(bits.reshape(SAMPLES, -1), axis=1, count=LINES).astype(bool)
-    far = 0
-    for swap in coins:
+    far, rng = 0, np.random.default_rng(SEED)
+    for swap in rng.random((4000, LINES)) < 0.5:
         one = np.where(swap, matches[1], matches[0]).sum() / np.where(swap, words[1], words[0]).sum()
         two = np.where(swap, matches[0], matches[1]).sum() / np.where(swap, words[0], words[1]).sum()
         far += abs(one - two) >= difference - 1e-12
-    p_values = pair_p_values(sample(metric, matches, words), [(0, 1), (1, 0)], samples=SAMPLES, seed=SEED)
-    assert p_values[0, 1] == p_values[1, 0] == (far + 1) / (SAMPLES + 1)
-    assert 0 < far < SAMPLES
+    tests = pair_tests(sample(metric, matches, words), [(0, 1), (1, 0)], samples=1, seed=SEED)
+    assert tests[0, 1].p_value == pytest.approx(tests[1, 0].p_value)
+    assert tests[0, 1].p_value == pytest.approx(far / 4000, abs=0.04)
 
 
 # Lines
@@ -127,9 +128,9 @@ def test_equal_systems_do_not_differ_by_rounding():
     rng = np.random.default_rng(2)
     one, other = rng.random((2, 2, 500))
     systems = [statistics(*one), statistics(*other), statistics(*one)]
-    _, other_test, same = against_baseline(sample_of(PRECISION, systems), 0, samples=50, seed=1)
-    assert (same.interval.ends, same.p_value) == ((None, None), 1)
-    assert other_test.interval.low < other_test.interval.high
+    tests = pair_tests(sample_of(PRECISION, systems), [(1, 0), (2, 0)], samples=50, seed=1)
+    assert (tests[2, 0].change.ends, tests[2, 0].p_value) == ((0, 0), 1)
+    assert tests[1, 0].change.ends[0] < tests[1, 0].change.ends[1]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,18 @@
-"""p-values of approximate randomisation without samples, beside the exact ones, which other code computes."""
+"""Small p-values: of few lines by all choices of signs, and of forty equal systems."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from profiles import examples
+from resampled import paired
 
-from geval_py.explaining.statistics import MIN_P_VALUE, exponential_tail, sign_flip_p_value
+from geval_py.explaining.statistics import sign_test, spread_of_lines
 
 FORTY = 0.05 / 780  # what Holm's correction asks of the first of all pairs of forty
 
@@ -36,55 +38,36 @@ def test_the_exact_p_value_is_that_of_all_choices_of_signs():
 
 
 @given(st.lists(st.integers(-30, 30), min_size=1, max_size=16))
-@hypothesis_settings(max_examples=examples(400), deadline=None)
-def test_of_few_differences_all_signs_are_tried(differences):
-    assert sign_flip_p_value(np.array(differences, dtype=float)) == pytest.approx(exact(differences), rel=1e-12)
+@hypothesis_settings(max_examples=examples(100), deadline=None)
+def test_of_few_lines_all_signs_are_tried(differences):
+    base = np.full(len(differences), 64.0)
+    change = paired(base, base + differences).change
+    assert change.p_value == pytest.approx(exact(differences), rel=1e-12)
+    low, high = change.ends
+    assert (change.p_value < 0.05) == (not low <= 0 <= high)
 
 
-@given(st.lists(st.integers(-1000, 1000), min_size=17, max_size=60))
-@hypothesis_settings(max_examples=examples(400), deadline=None)
-def test_of_many_differences_the_p_value_is_nearly_exact(differences):
-    """Up to a factor: a few whole numbers have gaps between their sums."""
-    p_value = exact(differences)
-    assert 0.25 * p_value <= sign_flip_p_value(np.array(differences, dtype=float)) <= max(8 * p_value, 1e-9)
+def test_darwins_maize():
+    """Fisher, "The Design of Experiments" (1935): 1,726 of 32,768 choices of signs, of differences in eighths of inches."""
+    differences = np.array([49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]) / 8
+    change = paired(np.full(15, 50.0), 50 + differences).change
+    assert change.p_value == 1726 / 32768
+    for end, step in zip(change.ends, (-1e-6, 1e-6), strict=True):  # where p of this true mean passes 0.05
+        beyond, within = (
+            paired(np.full(15, 50.0), 50 + differences - true).change for true in (end + step, end - step)
+        )
+        assert beyond.p_value < 0.05 <= within.p_value
+    assert change.p_of_more(0.0) == 1 - 863 / 32768 + np.mean(2 * subset_sums(differences) == 2 * differences.sum())
 
 
-LOSSES = {  # differences of thousandths of a nat, of so many lines
-    "normal": lambda rng, lines, shift: rng.normal(shift, 1, lines),
-    "skewed": lambda rng, lines, shift: rng.exponential(1, lines) - 1 + shift,
-    "heavy": lambda rng, lines, shift: rng.standard_t(3, lines) + shift,
-    "few differ": lambda rng, lines, shift: np.where(rng.random(lines) < 0.3, rng.normal(1 + 2 * shift, 1, lines), 0),
-    "ties": lambda rng, lines, shift: rng.choice([-1, 0, 1], lines, p=(0.3 - shift / 4, 0.4, 0.3 + shift / 4)),
-    "a line of 20 nats": lambda rng, lines, shift: np.append(rng.normal(shift, 1, lines - 1), 20),
-}
+def subset_sums(values):
+    return np.array([sum(chosen) for size in range(16) for chosen in itertools.combinations(values, size)])
 
 
-@pytest.mark.parametrize("kind", LOSSES)
-def test_the_p_value_where_forty_teams_are_told_apart(kind):
-    """For p-values from 1e-7 to 1; the exact ones are computed, not sampled."""
-    rng = np.random.default_rng(3)
-    ratios = []
-    for shift in np.linspace(0, 1, 60):
-        differences = np.round(20 * LOSSES[kind](rng, 123, shift)).astype(int).tolist()
-        p_value = exact(differences)
-        if 1e-7 < p_value < 1:
-            ratios.append(sign_flip_p_value(np.array(differences) / 20) / p_value)
-    assert len(ratios) >= 3
-    assert min(ratios) >= 0.9
-    assert max(ratios) <= 1.2
-
-
-@pytest.mark.parametrize(
-    ("differences", "p"),
-    [
-        ([0.0, 0.0], 1.0), ([1.0, -1.0], 1.0), ([1.0], 1.0), ([1e280] * 20, 2.0**-19), ([1e-200] * 20, 2.0**-19),
-        ([1.0] * 10_000, MIN_P_VALUE),  # which no finite pair has less than
-    ],
-    ids=["equal", "no difference", "one line", "huge", "tiny", "many"],
-)  # fmt: skip
-def test_extreme_differences(differences, p):
-    assert 0 < sign_flip_p_value(np.array(differences)) == pytest.approx(p, rel=1e-3, abs=0)
-    assert sign_flip_p_value(np.full(40, 1e-14), noise=1e-12) == 1.0  # rounding is no difference
+@pytest.mark.parametrize(("wins", "losses"), [(4, 13), (0, 1), (0, 6), (5, 5), (130, 190), (0, 0)])
+def test_the_sign_test_is_the_binomial_one(wins, losses):
+    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert sign_test(wins, losses) == sign_test(losses, wins) == pytest.approx(expected, rel=1e-9)
 
 
 SYSTEMS = {  # the losses of forty equal systems on the same lines
@@ -101,7 +84,8 @@ def extreme_p_values(losses):
     squares = np.diag(products)
     spread = np.sqrt(np.maximum(squares[:, None] + squares - 2 * products, 1e-9))
     for one, other in np.argwhere(np.triu(np.abs(sums[:, None] - sums) > 3.5 * spread)):
-        yield sign_flip_p_value(losses[:, one] - losses[:, other])
+        differences = losses[:, one] - losses[:, other]
+        yield spread_of_lines(differences).p_value(differences.mean())
 
 
 @pytest.mark.parametrize("families", [100, pytest.param(3000, marks=pytest.mark.long)])
@@ -113,41 +97,3 @@ def test_the_family_wise_error_of_forty_equal_systems(kind, families):
     share = np.mean(list(alarms))
     print(f"{kind}: some pair of forty equal systems differs significantly in {share:.2%} of families")
     assert share <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / families)
-
-
-# The tail of a metric that is no function of losses
-
-
-def exchanged_scores(rng, samples, lines):
-    """The differences of two F1 scores in samples of approximate randomisation."""
-    sizes = 1 + rng.geometric(0.08, lines)
-    hits = rng.binomial(sizes[:, None], 0.6, (lines, 2))
-    swaps = rng.random((samples, lines)) < 0.5
-    moved = swaps @ (hits[:, 1] - hits[:, 0])
-    one, other = hits[:, 0].sum() + moved, hits[:, 1].sum() - moved
-    return 2 * one / (sizes.sum() + one) - 2 * other / (sizes.sum() + other)
-
-
-@pytest.mark.parametrize(("share", "most"), [(1e-3, 3), (1e-4, 8)])
-def test_a_tail_is_rather_too_long(share, most):
-    """From 10,000 samples, of what 400,000 others say."""
-    rng = np.random.default_rng(4)
-    samples = exchanged_scores(rng, 400_000, 60)
-    observed = float(np.quantile(np.abs(samples), 1 - share))
-    ratios = [exponential_tail(rng.choice(samples, 10_000), observed, 60) / share for _ in range(40)]
-    assert np.quantile(ratios, 0.05) >= 0.9
-    assert np.median(ratios) > 1.2
-    assert np.median(ratios) < most
-
-
-def test_a_tail_is_no_longer_than_all_coins_allow():
-    samples = np.random.default_rng(5).normal(0, 1, 10_000)
-    assert exponential_tail(samples, 30.0, 12) == 2**-11
-    assert exponential_tail(samples, 30.0, 200) < 1e-20
-
-
-@pytest.mark.parametrize(
-    "samples", [np.zeros(10_000), np.arange(999.0), np.full(10_000, math.nan)], ids=["equal", "few", "undefined"]
-)
-def test_without_a_tail_there_is_no_small_p_value(samples):
-    assert exponential_tail(samples, 5.0, 100) == 1.0

@@ -1,7 +1,7 @@
 """Places: paired tests of entries, which other places one might as well have.
 
-Approximate randomisation of exact losses or, by documents, a t test, with Holm's correction over all pairs of the
-ranked entries, tells two entries apart at 5 %, as in ``geval compare``. Two shown scores are told apart if all pairs
+The paired test of ``geval compare``, with Holm's correction over all pairs of the ranked entries, tells two entries
+apart at 5 %. Two shown scores are told apart if all pairs
 of their entries are: so entries with the same shown score have the same range and groups, which reveal nothing of the
 undisclosed digits.
 """
@@ -33,7 +33,7 @@ def compare_pairs(
     Pairs scored with different answers, or without stored losses, get p = 1. So do pairs whose mean losses say the
     contrary of their scores, as those of a metric that averages over classes may: what is stored are the losses.
     """
-    from geval_py.explaining.statistics import pair_p_values, ranking_p_values, sample_of
+    from geval_py.explaining.statistics import pair_tests, sample_of
 
     ids = sorted({evaluation for pair in pairs for evaluation in pair})
     query = select(
@@ -52,12 +52,12 @@ def compare_pairs(
         tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
         documents = unpack_documents(rows[together[0]].documents, statistics[0].lines)
         sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
-        p_of_pair = pair_p_values(sample, tested, samples=settings.samples, seed=settings.seed)
-        for (one, other), p_value in ranking_p_values(sample, p_of_pair).items():
+        tests = pair_tests(sample, tested, samples=settings.samples, seed=settings.seed)
+        for (one, other), test in tests.items():
             a, b = tested[one, other]
             by_mean, by_score = means[one] - means[other], metric.measure.sign * (rows[a].score - rows[b].score)
             differ = abs(by_mean) > NOISE * (means[one] + means[other]) and by_score * by_mean < 0
-            p_values[a, b] = 1.0 if metric.measure.of_losses and differ else p_value
+            p_values[a, b] = 1.0 if metric.measure.of_losses and differ else test.p_value
     for one, other in pairs:
         p_value = p_values.get((one, other), 1.0)
         yield {"one_id": one, "other_id": other, "p": p_value, "samples": settings.samples, "seed": settings.seed}
