@@ -19,9 +19,7 @@ NAMES = {
 SIGNATURES = {
     "explaining.calibration.calibration": "(evaluation, *, documents=None)",
     "explaining.luck.luck": "(evaluation, *, seeds=25)",
-    "explaining.tuning.tune": "(evaluation, *, words=None, temperature=False, documents=None, seed=12345, force=False, threads=None, progress=None)",
-    "improve": "(*outputs, **settings)",
-    "explaining.mixing.mix": "(*outputs, words=0, documents=None, seed=12345, force=False)",
+    "improve": "(*outputs, words=None, documents=None, seed=12345, force=False, threads=None)",
     "compare": "(*outputs, baseline=None, samples=10000, seed=12345, documents=None, runs=None, "
     "no_worse_than=None, detect=None, progress=None)",
     "check": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",

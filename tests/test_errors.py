@@ -34,8 +34,6 @@ from geval_py.errors import (
     UnsupportedEncodingError,
     UsageError,
 )
-from geval_py.explaining.mixing import mix
-from geval_py.explaining.tuning import tune
 from geval_py.reading.config import OPTIONS, said_option
 from geval_py.text import SPACES, display_width, excerpt, shorten, strip_spaces, visible, without_credentials
 
@@ -302,7 +300,6 @@ def named_arguments():
 def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     called = [value for name in geval_py.__all__ if inspect.isfunction(value := getattr(geval_py, name))]
     called += [value for _, value in inspect.getmembers(geval_py.Evaluation, inspect.isfunction)]
-    called += [tune, mix]  # which improve calls
     known = {name for function in called for name in inspect.signature(function).parameters}
     named = set(named_arguments())
     assert {"metric", "min_frequency", "output", "test"} <= named <= known

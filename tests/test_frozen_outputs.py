@@ -46,7 +46,6 @@ IN_EACH_FORMAT = {
     "calibration": f"calibration {GAZETTE} -o {BIGRAM}",
     "luck": f"luck {GAZETTE}",
     "tune": f"tune {GAZETTE} -o {BIGRAM}",
-    "tune-temperature": f"tune {GAZETTE} -o {BIGRAM} --temperature --words 0",
     "mix": f"mix {GAZETTE}",
     "check": f"check gazette/dev-0/{BIGRAM} --challenge gazette -t dev-0",
     "check-bad": "check bad --challenge gazette",

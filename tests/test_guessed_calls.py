@@ -6,8 +6,6 @@ import pytest
 
 from geval_py import Challenge, Metric, UsageError, compare, evaluate, improve, score, score_file
 from geval_py.explaining.calibration import calibration
-from geval_py.explaining.mixing import mix
-from geval_py.explaining.tuning import tune
 
 GAZETTE = Path(__file__).parents[1] / "challenges" / "gazette"
 OUTPUT = GAZETTE / "dev-0" / "out-model=bigram.tsv"
@@ -59,16 +57,14 @@ GUESSED = {  # what is said, and of which calls
         lambda: Metric("PerplexityHashed", vocabulary={"the"}),
     ],
     "compare(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: compare(scored())],
-    "mix(one, other) takes several evaluations or a list of them, not one evaluation": [lambda: mix(scored())],
     "compare(one, other) takes several evaluations or a list of them, not 5": [lambda: compare(5)],
     "an evaluation is wanted, as evaluate(…) gives it, not 'out.tsv'": [
-        lambda: tune("out.tsv"), lambda: improve("out.tsv"), lambda: calibration("out.tsv"),
+        lambda: improve("out.tsv"), lambda: calibration("out.tsv"),
         lambda: compare(scored(), "out.tsv"), lambda: compare(["out.tsv", scored()]),
     ],
     "a comparison takes two outputs or more; there is none": [lambda: compare([]), lambda: compare()],
     "an evaluation is wanted, as evaluate(…) gives it, not 5": [lambda: improve(5), lambda: improve([5])],
-    "a mixture takes two outputs or more; there is none": [lambda: improve([]), lambda: improve()],
-    "a mixture takes two outputs or more; there is 1": [lambda: mix([scored()])],
+    "a mixture takes one output or more; there is none": [lambda: improve([]), lambda: improve()],
     "a challenge is opened by Challenge.open(path)": [lambda: Challenge(".")],
     "Unknown or broken metric definition: nope\n  geval --list-metrics shows those that are known": [
         lambda: Metric("nope"),

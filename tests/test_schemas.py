@@ -45,12 +45,9 @@ COMMANDS = {
         "calibration -o mixed.tsv -e words.tsv -a PerplexityHashed4",
     ],
     "luck": ["luck -t dev-0 --seeds 2", "luck -t dev-0 -o infinite.tsv --seeds 2", "luck -t dev-0 -o rest.tsv"],
-    "tuning": [
-        f"tune {ONE} --temperature", f"tune {ONE} --documents FileId --words 1000 --apply dev-0",
-        "tune -t dev-0 -o infinite.tsv", f"tune {ONE} --words 0 --no-documents --temperature",
-    ],
     "mixture": [
-        f"mix -t dev-0 {BOTH} --words 100",
+        f"tune {ONE} --documents FileId --words 1000 --apply dev-0", "tune -t dev-0 -o infinite.tsv",
+        f"mix -t dev-0 {BOTH} --words 0 --no-documents",
         f"mix -t dev-0 {BOTH} infinite.tsv --documents FileId --apply dev-0 --force",
     ],
     "problems": [

@@ -32,7 +32,7 @@ from geval_py.board.intake import sandbox
 from geval_py.board.intake.fork_server import ERROR_FILE
 from geval_py.reading.compression import zstd_module
 
-LIBRARIES = ("numpy", "pandas", "nlopt", "scipy.stats", "sqlalchemy.dialects.sqlite", "jinja2", "sacrebleu")
+LIBRARIES = ("numpy", "pandas", "scipy.stats", "sqlalchemy.dialects.sqlite", "jinja2", "sacrebleu")
 NOT_IMPORTED = (  # run by Alembic alone; needs gigabytes of libraries
     "geval_py.board.database.migrations.env",
     "geval_py.integrations.huggingface",

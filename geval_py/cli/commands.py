@@ -47,7 +47,7 @@ COMMANDS = {  # what each does, and its module
     "report": ("an output explained on one page, with charts", "geval_py.cli.report"),
     "sample": ("a sample challenge, copied into a new folder", "geval_py.cli.sample"),
     "submit": ("an output sent to the server of a board, and its score", "geval_py.cli.submit"),
-    "tune": ("parameters that improve an output, found and applied", "geval_py.cli.improve"),
+    "tune": ("an output mixed with frequent words, where that is better", "geval_py.cli.improve"),
 }
 SUBCOMMANDS = {  # of each command that has some, the same
     "board": {

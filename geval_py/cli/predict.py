@@ -6,10 +6,8 @@ import argparse
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -18,7 +16,6 @@ from geval_py.cli import terminal
 from geval_py.cli.commands import CONTEXTS, number_option, option, parser_maker, switch, table_options
 from geval_py.errors import GevalError, MissingFileError, UsageError
 from geval_py.evaluation import evaluate
-from geval_py.explaining import mixing, tuning
 from geval_py.modelling import baselines, corpus, gap_models, predicting
 from geval_py.modelling.texts import blocks_of_files
 from geval_py.reading import config, items, rewriting, splits
@@ -229,7 +226,7 @@ def run_predict(args: argparse.Namespace) -> None:
                 file.write(json.dumps(described | method, indent=2).encode() + b"\n")
             os.unlink(path)
     if len(done) == size:
-        terminal.say("\n".join([f"wrote {named(output)}", *_figures(challenge, test, output, contexts)]))
+        terminal.say("\n".join([f"wrote {named(output)}", *_score_text(challenge, test, output)]))
         return
     if args.estimate:
         computed, left = len(done) - first, size - len(done)
@@ -266,29 +263,11 @@ def _described(
     }
 
 
-def _figures(challenge: Challenge, test: DataSet, output: str, contexts: tuple[str, str]) -> Iterator[str]:
-    """Yield the score, and what tuning and mixing would make of it on held-out lines, if there are answers."""
-    if test.expected is None:
-        return
-    evaluation = evaluate(challenge, test.name, output=output)
-    score = evaluation.scores[0]
-    parts = [f"{score.name} {fixed(score.value, 2)}"]
-    with suppress(GevalError):
-        tuned = tuning.tune(evaluation)
-        tried = next((trial.score for trial in tuned.trials if trial.names == tuned.taken), tuned.score)
-        parts.append(f"by geval tune {fixed(tried, 2)}" if tuned.taken else "geval tune gains nothing")
-    with suppress(GevalError), tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(test.directory, f"out-model={baselines.DEFAULT}.tsv")
-        if not os.path.isfile(path):
-            path = os.path.join(folder, os.path.basename(path))
-            model = baselines.baseline(baselines.DEFAULT)
-            _fit(model, challenge, contexts, keep=True)
-            write_output(path, predicting.predict(model, _gaps(test, contexts)))
-        mixture = mixing.mix([evaluation, evaluate(challenge, test.name, output=path)])
-        with_baseline = f"geval mix with {baselines.DEFAULT}"
-        mixed = fixed(mixture.held_out, 2)
-        parts.append(f"by {with_baseline} {mixed}" if mixture.taken else f"{with_baseline} gains nothing")
-    yield "; ".join(parts)
+def _score_text(challenge: Challenge, test: DataSet, output: str) -> Iterator[str]:
+    """Yield the score, if there are answers."""
+    if test.expected is not None:
+        score = evaluate(challenge, test.name, output=output).scores[0]
+        yield f"{score.name} {fixed(score.value, 2)}"
 
 
 def _gaps(test: DataSet, contexts: tuple[str, str]) -> Iterator[items.Item]:

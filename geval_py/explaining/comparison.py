@@ -51,7 +51,7 @@ from geval_py.explaining.statistics import (
 )
 from geval_py.reading import config
 from geval_py.reading.outputs import (
-    DERIVED,
+    MIXED,
     RUNS,
     Output,
     by_runs,
@@ -774,7 +774,7 @@ def find_baseline(baseline: Baseline, evaluations: Sequence[scores.Evaluation], 
         if known:
             sign = evaluations[0].scores[0].metric.measure.sign
             return min(known, key=lambda n: sign * evaluations[n].scores[0].value)
-        return next((n for n, output in enumerate(outputs) if not set(DERIVED) & set(output.parameters)), 0)
+        return next((n for n, output in enumerate(outputs) if MIXED not in output.parameters), 0)
     try:
         if isinstance(baseline, bool):
             raise TypeError

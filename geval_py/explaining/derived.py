@@ -1,17 +1,16 @@
-"""Outputs derived from others: tuned by parameters, mixed by weights, or both with the frequent words of train."""
+"""Outputs derived from others: mixed line by line, and written."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from geval_py import errors
-from geval_py.reading import challenge, compression, rewriting, splits, wordprobs
+from geval_py.reading import challenge, compression, rewriting
 from geval_py.reading.files import changed, find_file
 from geval_py.reading.lines import (
     Bytes,
@@ -20,49 +19,15 @@ from geval_py.reading.lines import (
     count_lines,
     decode_lines,
     first_name,
-    read_lines,
 )
-from geval_py.reading.outputs import Output, output_at
+from geval_py.reading.outputs import MIXED, Output, output_at
 from geval_py.scoring.evaluate import kept_path
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.recipes import Parameters, Recipe, Shares
+from geval_py.scoring.recipes import Mixing
 from geval_py.text import named, some_of, visible
 
-DEFAULT_WORDS = 100
-ALL_WORDS = 10_000  # of train, with which tuning by line is tried: rarer ones make no difference
 OUTPUT_ENDING = ".tsv"
 MAX_LABEL = 100  # characters of the names of mixed outputs
-
-
-def frequent_words(answers: Iterable[str], count: int) -> Shares:
-    """Return the shares of the ``count`` most frequent answers that an output can list.
-
-    In case of ties they are the first by code points. Answers that an output cannot list, such as those with a space,
-    count in the total but are left out.
-    """
-    counts = Counter(answers)
-    total = counts.total()
-    words = sorted(filter(wordprobs.is_listable, counts), key=lambda word: (-counts[word], word))[:count]
-    return {word: counts[word] / total for word in words}
-
-
-def frequent_words_of_train(split: splits.Split, count: int) -> Shares:
-    """Return the most frequent answers in the train/expected.tsv beside a test set; none without such a file."""
-    path = splits.training_answers(split.expected)
-    return {} if path is None else frequent_words(read_lines(path, header=split.output_header), count)
-
-
-def read_parameters(path: str) -> tuple[Parameters, dict[str, Any]]:
-    """Read a file of tuning: its parameters and the whole document; raises UnreadableFileError."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-        return Parameters.of_dict(document["parameters"]), document
-    except OSError as error:
-        raise errors.UnreadableFileError(path=path, reason=error.strerror or str(error)) from error
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        reason = "it holds no parameters as geval tune writes them"
-        raise errors.UnreadableFileError(path=path, reason=reason) from error
 
 
 class Derived(NamedTuple):
@@ -102,9 +67,9 @@ class Derived(NamedTuple):
         return counts[first]
 
     def write(
-        self, recipe: Recipe, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
+        self, recipe: Mixing, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
     ) -> None:
-        """Write the lines, compressed by the path's ending, and ``kept``, the parameters, as JSON beside them.
+        """Write the lines, compressed by the path's ending, and ``kept``, the weights, as JSON beside them.
 
         Each file is written whole or not at all; ``progress`` is called with the number of lines written. Raises
         MalformedLineError, UsageError, and UnreadableFileError for a source that was changed.
@@ -136,45 +101,23 @@ class Derived(NamedTuple):
             file.write((json.dumps(kept, indent=2) + "\n").encode())
 
 
-def _compressed_ending(path: str) -> str:
-    return next((ending for ending in compression.COMPRESSED_ENDINGS if path.endswith(ending)), "")
-
-
-def derived_output(sources: Sequence[Output], name: str, parameter: str, folder: str, header: str | None) -> Derived:
-    """Return an output in a folder, with one more parameter in its name, compressed like the first source.
-
-    >>> bigram = output_at("dev-0/out-model=bigram.tsv.xz")
-    >>> derived_output([bigram], bigram.name, "tuned=nu", "dev-0", None).path
-    'dev-0/out-model=bigram,tuned=nu.tsv.xz'
-    """
-    stem = name.removesuffix(OUTPUT_ENDING)
-    joined = f"{stem}{',' if '-' in stem else '-'}{parameter}{OUTPUT_ENDING}{_compressed_ending(sources[0].path)}"
-    return Derived(tuple(sources), os.path.join(folder, joined), header)
-
-
-def tuned_output(parameters: Parameters, output: Output, folder: str, header: str | None) -> Derived:
-    """Return the tuned version of an output, in a folder."""
-    unchanged = Parameters().numbers
-    changed = (name for name, value in parameters.numbers.items() if value != unchanged.get(name))
-    return derived_output([output], output.name, f"tuned={'-'.join(changed)}", folder, header)
-
-
-def mixed_output(outputs: Sequence[Output], folder: str, header: str | None, more: Sequence[str] = ()) -> Derived:
-    """Return the mixture of two or more outputs, in a folder; ``more`` are names of other ingredients.
+def mixed_output(outputs: Sequence[Output], last: str, folder: str, header: str | None) -> Derived:
+    """Return the mixture of outputs and a ``last`` component, in a folder, compressed like the first output.
 
     >>> outputs = [output_at(f"dev-0/out{name}") for name in ("-model=bigram,lr=0.1.tsv.xz", ".tsv")]
-    >>> mixed_output(outputs, "dev-0", None).path
-    'dev-0/out-mix=bigram-0.1+out.tsv.xz'
+    >>> mixed_output(outputs, "train", "dev-0", None).path
+    'dev-0/out-mix=bigram-0.1+out+train.tsv.xz'
     """
     labels = []
     for output in outputs:
         stem = output.name.removesuffix(OUTPUT_ENDING).removeprefix("out-")
         labels.append(re.sub(r"[^\w.-]", "-", "-".join(output.parameters.values()) or stem))
-    labels += more
-    label = "+".join(labels)
+    label = "+".join([*labels, last])
     if len(label) > MAX_LABEL or len(set(labels)) < len(labels):
-        label = f"{len(labels)}-outputs"
-    return derived_output(outputs, "out.tsv", f"mix={label}", folder, header)
+        label = f"{len(labels)}-outputs+{last}"
+    compression_ending = next((end for end in compression.COMPRESSED_ENDINGS if outputs[0].path.endswith(end)), "")
+    name = f"out-{MIXED}={label}{OUTPUT_ENDING}{compression_ending}"
+    return Derived(tuple(outputs), os.path.join(folder, name), header)
 
 
 def find_output(test: challenge.DataSet, output: Output) -> Output:

@@ -1,54 +1,97 @@
-"""Mixing: the weights of outputs whose weighted sum of distributions has the least loss.
+"""Mixing: a weighted sum of distributions that is better than an output, or than each of several outputs.
 
-The mass of a bucket is linear in the lines' distributions. So the columns of losses are enough to find the weights,
-and the problem is convex: it is solved by expectation and maximisation (Jelinek and Mercer, "Interpolated estimation
-of Markov source parameters from sparse data", 1980), which repeats, with a column m = exp(-L) for each output,
+The components of a mixture are
+
+    the uniform distribution over all buckets;
+    each output;
+    each output with its rest given to the frequent words of train;
+    the frequent words of train, by their shares, with a rest for all other words.
+
+The mass of a bucket in the mixture is the weighted sum of its masses in the components. So the column of masses of
+the expected words' buckets in each component, m, is enough to find the weights. The problem is convex, and is solved
+by expectation and maximisation, which repeats
 
     w <- mean over the lines of (w m / sum w m)
 
-The weights are tried on held-out lines, and compared with the output that is best alone.
+Lines in a bin of the greatest probability have weights of their own, which a prior draws to the common weights
+(Jelinek and Mercer, "Interpolated estimation of Markov source parameters from sparse data", 1980). The number of bins
+is the best by Akaike's criterion. The mixture is tried on held-out lines; the weights, the bins, and the output with
+which it is compared are chosen on the other lines.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from geval_py import errors, version
-from geval_py.explaining import cross_validation, guesses
-from geval_py.explaining.derived import frequent_words_of_train, mixed_output
+from geval_py.explaining import cross_validation, train_words
+from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.documents import DocumentsBy
-from geval_py.explaining.significance import mean_of, slices
-from geval_py.explaining.tuning import Tuning, tune
+from geval_py.explaining.significance import TINY, dot
 from geval_py.reading import config
 from geval_py.reading.outputs import output_at, unique_names
-from geval_py.scoring.metrics.base import Array, Flags
-from geval_py.scoring.recipes import Mixing
-from geval_py.scoring.scores import Evaluation, Signature, check_comparable, checked_evaluations, signature_lines
+from geval_py.scoring import scores
+from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.metrics.base import Array
+from geval_py.scoring.metrics.hashed import profile_of, profiled
+from geval_py.scoring.recipes import Mixing, Shares
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
-MAX_STEPS = 10_000
-MIN_STEP = 1e-12  # nats a line: the search ends with a step that gains less
-FACTORS = 16  # whose product a double holds: a sum is hardly below one by the number of lines
-DIGITS = 6  # of a weight: a component with less weight is left out
-TRAIN = "train"  # the component that is the frequent words of train, the same on each line
+MAX_STEPS = 1000
+MIN_STEP = 1e-6  # the search ends when no weight changes by more
+MIN_SHARE = 0.001  # of a weight, which an extrapolation leaves
+MAX_FITTED_LINES = 100_000  # of more lines, every second, third … is enough to find weights
+BINS = (2, 4, 8, 16, 32)
+MIN_BIN_LINES = 50
+PRIOR_LINES = 20  # of a bin, which count as having the common weights
+MIN_WEIGHT = 1e-3  # of a component that counts as a parameter
+MIN_UNIFORM = 1e-6  # so that a word which no component has on the lines at hand never costs an infinite loss
+DIGITS = 6  # of a weight, and of an edge between bins
+UNIFORM = "uniform"
+TRAIN = "train"
+
+
+class TiedWeights(NamedTuple):
+    """The weights of components, a row for each bin of lines; ``edges`` of the greatest probability divide bins."""
+
+    edges: Array
+    rows: Array
+
+    @classmethod
+    def rounded(cls, edges: Array, rows: Sequence[Array]) -> TiedWeights:
+        """Return the weights as they are stored, with a little for the uniform distribution, the first component."""
+        floor = np.zeros(len(rows[0]))
+        floor[0] = MIN_UNIFORM
+        return cls(edges, np.array([rounded(np.maximum(row, floor)) for row in rows]))
+
+    def of_lines(self, greatest: Array) -> Array:
+        """Return the weights of lines, components x lines, from their greatest probabilities."""
+        weights: Array = self.rows[np.searchsorted(self.edges, greatest, side="right")].T
+        return weights
+
+    def losses(self, masses: Array, greatest: Array) -> Array:
+        """Compute the losses of the mixture on lines, in nats, from their masses, components x lines."""
+        losses: Array = -np.log((self.of_lines(greatest) * masses).sum(axis=0))
+        return np.maximum(0.0, losses)
 
 
 @dataclass(frozen=True)
 class Component:
-    """One of the mixed outputs: its weight in [0, 1], its score alone, and its number of infinite losses."""
+    """A component of a mixture: its mean weight over lines, its score alone, and its number of infinite losses."""
 
     name: str
     weight: float
     score: float
     infinite: int
-    signature: Signature | None = field(default=None, repr=False)
+    signature: scores.Signature | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         values = formats.json_fields(self)
@@ -57,14 +100,17 @@ class Component:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Mixture(formats.Tabular):
-    """The improvement of the score by mixing outputs. Printed as a table.
+    """The improvement of the score by mixing. Printed as a table of the components.
 
-    ``components`` are the outputs in their order, the words of train last, if they are mixed too. ``best`` is the
-    name of the output that is best alone, with its ``score``. ``held_out`` is the mixture's score on held-out lines,
-    ``change`` its mean loss there minus that of the best output, in nats; ``taken`` is whether it is surely below 0.
-    ``predicted`` is the score with the weights, found on all lines, on the same lines; ``mixing`` makes the lines.
-    ``names`` replace those of outputs for people. The other fields are the same as in
-    :class:`geval_py.explaining.tuning.Tuning`.
+    ``test`` is the name of the test set, which has ``lines`` lines. They were held out in ``folds`` folds, dealt with
+    ``seed``; ``documents`` is the number of documents that were kept together, None if lines were dealt one by one.
+    ``words`` is the number of frequent words of train, 0 without them. ``held_out`` is the score of the mixture on
+    held-out lines, ``score`` that of the output that is best alone on the other lines; ``best`` is its name if all
+    lines decide. ``change`` is the change of the mean loss, in nats; ``taken`` is whether it is for the better by
+    more than chance. ``predicted`` is the score on the lines on which the weights were found, slightly better than on
+    other lines; ``mixing`` has these weights and makes the mixed lines. ``notes`` are warnings, for people;
+    ``header`` is the first name of the header line that an output may begin with; ``names`` replace those of
+    components for people.
     """
 
     test: str
@@ -88,9 +134,15 @@ class Mixture(formats.Tabular):
     header: str | None
     names: Mapping[str, str] = field(default_factory=dict, compare=False)
 
+    @property
+    def bins(self) -> int:
+        """The number of bins of lines that have weights of their own."""
+        return len(self.mixing.weights)
+
     def to_dict(self) -> dict[str, Any]:
-        values = formats.json_fields(self, "mixing", "header", "names")
-        return values | {name: cross_validation.ten_digits(values[name]) for name in ("held_out", "predicted")}
+        values = formats.json_fields(self, "mixing", "header", "names") | {"bins": self.bins}
+        rounded_names = ("score", "held_out", "predicted")
+        return values | {name: cross_validation.ten_digits(values[name]) for name in rounded_names}
 
     def table(self) -> Table:
         rows = [
@@ -102,7 +154,7 @@ class Mixture(formats.Tabular):
             )
             for component in self.components
         ]
-        columns = [Column("output"), *named_columns(("score", "infinite", "weight"), "right")]
+        columns = [Column("component"), *named_columns(("score", "infinite", "weight"), "right")]
         infinite = any(component.infinite for component in self.components)
         return Table(columns, rows).without(() if infinite else ("infinite",))
 
@@ -113,174 +165,217 @@ class Mixture(formats.Tabular):
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
+        if self.bins > 1:
+            yield f"The weights depend on a line's greatest probability, in {self.bins} bins; these are their means."
         change, ends, p = self.change.cells()
         best = visible(self.names.get(self.best, self.best))
         yield (
-            f"Mixed, {cross_validation.score_text(self.held_out)}; against {best} alone, "
-            f"{cross_validation.score_text(self.score)}, a change of {change} nats{ends and ' '}{ends}, p {p}: "
+            f"Mixed, {cross_validation.score_text(self.held_out)}; {best} alone, "
+            f"{cross_validation.score_text(self.score)}: a change of {change} nats{ends and ' '}{ends}, p {p}: "
             f"{self.change.verdict(taken=self.taken)}."
         )
 
     def signatures(self) -> Iterator[str]:
-        return signature_lines((component.name, component.signature) for component in self.components)
+        return scores.signature_lines((component.name, component.signature) for component in self.components)
 
     def kept(self) -> dict[str, Any]:
-        """Return the contents of ``.tuning.json`` beside a mixture."""
+        """Return the contents of ``.mixing.json`` beside a mixture."""
         return {
             "version": version.__version__,
             "test": self.test,
             "metric": self.metric,
             "components": [component.to_dict() for component in self.components],
-            "mixture": self.mixing.to_dict(),
+            "mixing": self.mixing.to_dict(),
         }
 
     def apply(
         self,
-        outputs: Sequence[str | os.PathLike[str]],
+        outputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
         folder: str | os.PathLike[str] | None = None,
         force: bool = False,
     ) -> str:
         """Mix outputs of the same models, in the same order; return the path of the file written.
 
-        The file ``out-mix=….tsv`` is written beside the first output or into a ``folder``, with a ``.tuning.json``
-        that has the weights. Raises UsageError for another number of outputs, ExistingFileError if a file would be
-        overwritten without ``force``, LineCountError for outputs with different numbers of lines, MalformedLineError
-        and the other DataErrors of a file.
+        A single output may be given without a list. The file ``out-mix=….tsv`` is written beside the first output or
+        into a ``folder``, with a ``.mixing.json`` that has the weights. Raises UsageError for another number of
+        outputs, ExistingFileError if a file would be overwritten without ``force``, LineCountError for outputs with
+        different numbers of lines, MalformedLineError and the other DataErrors of a file.
         """
-        sources = [output_at(os.fspath(output)) for output in outputs]
-        wanted = len(self.components) - bool(self.words)
-        if len(sources) != wanted:
-            raise errors.UsageError(message=f"the mixture is of {wanted} outputs, not of {len(sources)}")
+        paths = [outputs] if isinstance(outputs, (str, os.PathLike)) else outputs
+        sources = [output_at(os.fspath(path)) for path in paths]
+        mixed = len(self.mixing.weights[0]) // 2 - 1
+        if len(sources) != mixed:
+            raise errors.UsageError(
+                message=f"the mixture is of {numbers.counted(mixed, 'output')}, not of {len(sources)}"
+            )
         where = os.fspath(folder or os.path.dirname(sources[0].path))
-        derived = mixed_output(sources, where, self.header, [TRAIN] if self.words else [])
+        derived = mixed_output(sources, TRAIN if self.words else UNIFORM, where, self.header)
         derived.check_free(force)
         derived.check_lines()
         derived.write(self.mixing, self.kept())
         return derived.path
 
 
-def improve(*outputs: Evaluation | Iterable[Evaluation], **settings: Any) -> Tuning | Mixture:
-    """Improve an output, or several together, on a test set with known answers.
-
-    One output is tuned (:func:`geval_py.explaining.tuning.tune`), several are mixed
-    (:func:`geval_py.explaining.mixing.mix`); ``settings`` are the arguments of these functions.
-    """
-    values = outputs[0] if len(outputs) == 1 else outputs
-    evaluations = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
-    return tune(*evaluations, **settings) if len(evaluations) == 1 else mix(*evaluations, **settings)
-
-
-def mix(
-    *outputs: Evaluation | Iterable[Evaluation],
-    words: int = 0,
+def improve(
+    *outputs: scores.Evaluation | Iterable[scores.Evaluation],
+    words: int | None = None,
     documents: DocumentsBy = None,
     seed: int = config.DEFAULT_SEED,
     force: bool = False,
+    threads: int | None = None,
 ) -> Mixture:
-    """Find the best weights for mixing outputs of a set with known answers, given one by one or as a list.
+    """Find the best mixture of one or more outputs of a set with known answers, given one by one or as a list.
 
-    ``words`` is the number of frequent words of the challenge's train that make one more component, with a rest for
-    all other words; 0 for none. ``documents``, ``seed`` and ``force`` are as for
-    :func:`geval_py.explaining.tuning.tune`.
+    The components are described in this module. ``words`` is the number of frequent words of the challenge's train
+    (default: 100, or 0 without a train; 0: none). Lines of a document are held out together: ``documents`` is a
+    column of the input (its name, or its number from 1) or one value per line; False holds out each line by itself.
+    ``seed`` is for the random folds; outputs are read with so many ``threads`` (default: one per core).
 
-    Raises UsageError for fewer than two outputs, different answers or metrics, and otherwise as tune;
-    LineCountError for different numbers of lines.
+    Raises UsageError for a metric that is not hashed or has flags that choose or change lines, for different answers
+    or metrics, for fewer than a hundred lines without ``force``, and for words without a train; LineCountError for
+    different numbers of lines.
     """
-    evaluations = checked_evaluations(outputs, "mix")
-    if len(evaluations) < 2:
-        raise errors.UsageError(message=f"a mixture takes two outputs or more; there is {len(evaluations) or 'none'}")
-    check_comparable(evaluations)
+    values = outputs[0] if len(outputs) == 1 else outputs
+    listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    evaluations = [scores.checked_evaluation(value) for value in listed]
+    if not evaluations:
+        raise errors.UsageError(message="a mixture takes one output or more; there is none")
+    scores.check_comparable(evaluations)
     config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
-    bits = guesses.hashed_bits(first)
     folds, notes = cross_validation.folds_of(evaluations, documents, seed, force=force)
-    frequent = frequent_words_of_train(first.split, words) if words else {}
-    if words and not frequent:
-        raise errors.UsageError(
-            message="there is no train/expected.tsv, whose commonest words would be one more output"
-        )
-    columns = [np.array(evaluation.line_losses) for evaluation in evaluations]
-    if frequent:
-        shares = guesses.bucket_shares(first.split, frequent, bits)
-        with np.errstate(divide="ignore"):
-            rest = max(0.0, 1.0 - sum(frequent.values())) / (1 << bits)
-            columns.append(np.maximum(0.0, -np.log(shares + rest)))
-    losses = np.array(columns)  # outputs x lines, the words of train last
-    least, masses = relative_masses(losses)
-    alone = int(np.argmin(losses[: len(evaluations)].mean(axis=1)))
-    best = best_weights(masses)
-    tried = np.empty(len(least))
-    for out, weights in weights_outside(folds, masses, best):
-        tried[out] = mixed_losses(least[out], masses[:, out], rounded(weights))
-    change = cross_validation.change_of(tried, losses[alone], folds.groups)
-    single = np.eye(len(losses))[alone]  # which no mixture should lose to on the same lines
-    tries = [(mixed_losses(least, masses, one), one) for one in (rounded(best), single)]
-    mixed, weights = min(tries, key=lambda one: mean_of(one[0]))
-    infinite = np.isinf(losses).sum(axis=1).tolist()
+    wanted = train_words.DEFAULT_WORDS if words is None else words
+    frequent = train_words.frequent_words_of_train(first.split, wanted) if wanted else {}
+    if wanted and not frequent:
+        missing = "there is no train/expected.tsv, whose frequent words would be mixed in"
+        if words is not None:
+            raise errors.UsageError(message=missing)
+        notes.append(f"{missing}: they are left out")
+
+    masses, greatest = component_masses(evaluations, frequent, threads)
+    alone = np.array([evaluation.line_losses for evaluation in evaluations])
+    base, tried = np.empty(len(greatest)), np.empty(len(greatest))
+    for fold in folds:
+        base[fold] = alone[alone[:, ~fold].mean(axis=1).argmin(), fold]
+        tried[fold] = fit_weights(masses[:, ~fold], greatest[~fold]).losses(masses[:, fold], greatest[fold])
+    change = cross_validation.change_of(tried, base, folds.groups)
+    weights = fit_weights(masses, greatest)
+
     names = unique_names([evaluation.output for evaluation in evaluations])
-    parts: list[tuple[str, float, Signature | None]]
-    parts = [(name, one.score, one.signature) for name, one in zip(names, evaluations, strict=True)]
+    component_names = [UNIFORM, *names]
     if frequent:
-        parts.append((TRAIN, cross_validation.score_of(score, losses[-1]), None))
-    components = tuple(
-        Component(name, weight, value, count, signature)
-        for (name, value, signature), weight, count in zip(parts, weights.tolist(), infinite, strict=True)
+        component_names += [*(f"{name}, rest to {TRAIN}" for name in names), TRAIN]
+    with np.errstate(divide="ignore"):
+        losses = -np.log(masses)
+    component_scores = [cross_validation.score_of(score, row) for row in losses]
+    component_scores[1 : 1 + len(names)] = [evaluation.score for evaluation in evaluations]
+    mean_weights = weights.of_lines(greatest).mean(axis=1).tolist()
+    infinite = np.isinf(losses).sum(axis=1).tolist()
+    signatures = {name: scores.Signature(evaluation) for name, evaluation in zip(names, evaluations, strict=True)}
+    uniform, *components = (
+        Component(name, weight, value, count, signatures.get(name))
+        for name, weight, value, count in zip(component_names, mean_weights, component_scores, infinite, strict=True)
     )
+    columns = 2 * len(names) + 2
+    rows = [(*row, *[0.0] * (columns - len(row))) for row in weights.rows.tolist()]
     return Mixture(
         **cross_validation.described(first, folds, seed),
         words=len(frequent),
-        components=components,
-        best=names[alone],
-        score=evaluations[alone].score,
+        components=(*components, uniform),
+        best=names[alone.mean(axis=1).argmin()],
+        score=cross_validation.score_of(score, base),
         held_out=cross_validation.score_of(score, tried),
         change=change,
         taken=change.is_better,
-        predicted=cross_validation.score_of(score, mixed),
-        mixing=Mixing(weights=tuple(weights.tolist()), frequent=frequent, bits=bits),
+        predicted=cross_validation.score_of(score, weights.losses(masses, greatest)),
+        mixing=Mixing(
+            weights=tuple(rows),
+            edges=tuple(weights.edges.tolist()),
+            frequent=frequent,
+            bits=cross_validation.hashed_bits(first),
+        ),
         notes=tuple(notes),
     )
 
 
-def best_weights(masses: Array, begin: Array | None = None) -> Array:
-    """Find the weights, with sum 1, of the mixture with the least loss; ``masses`` are relative, outputs x lines.
+def component_masses(
+    evaluations: Sequence[scores.Evaluation], frequent: Shares, threads: int | None = None
+) -> tuple[Array, Array]:
+    """Return the masses of the expected words' buckets, components x lines, and each line's greatest probability.
 
-    Lines without a mass in any output are ignored; if there are no others, all weights are equal. A search that
-    begins at weights that are almost best takes fewer steps.
+    The outputs are read again. The greatest probability is that of a word in any of the outputs; a vector has no
+    words.
     """
-    has_mass = masses.any(axis=0)
-    masses = masses if has_mass.all() else masses[:, has_mass]
-    weights: Array = np.full(len(masses), 1 / len(masses)) if begin is None else begin
-    lines, before = masses.shape[1], -np.inf
-    chunks = [masses[:, part] for part in slices(lines, cross_validation.CHUNK)]
-    for _ in range(MAX_STEPS if lines else 0):
-        gained, shares = 0.0, np.zeros(len(masses))
-        for chunk in chunks:
-            sums = weights @ chunk
-            products = np.multiply.reduceat(sums, np.arange(0, len(sums), FACTORS))  # logarithms take most time
-            gained += float(np.log(products).sum()) / lines
-            shares += chunk @ np.reciprocal(sums)
-        if gained - before < MIN_STEP:
+    profiles = []
+    for evaluation in evaluations:
+        score = evaluation.scores[0]
+        schemes = [(score.scheme, profiled(score.metric))]
+        again = evaluate_output(evaluation.split, evaluation.output, schemes, frozenset(), threads=threads)
+        profiles.append(profile_of(again.scores[0].statistics))
+    outputs = [np.exp(-np.array(evaluation.line_losses)) for evaluation in evaluations]
+    bits = cross_validation.hashed_bits(evaluations[0])
+    uniform = 1 / (1 << bits)
+    rows = [np.full(len(outputs[0]), uniform), *outputs]
+    if frequent:
+        shares = train_words.bucket_shares(evaluations[0].split, frequent, bits)
+        of_train = shares + max(0.0, 1.0 - sum(frequent.values())) * uniform
+        for masses, profile in zip(outputs, profiles, strict=True):
+            rows.append(np.maximum(0.0, masses + profile["rest"] * (of_train - uniform)))
+        rows.append(of_train)
+    return np.array(rows), np.max([profile["guess_mass"] for profile in profiles], axis=0)
+
+
+def fit_weights(masses: Array, greatest: Array) -> TiedWeights:
+    """Find the weights with the least loss on lines, for as many bins of the greatest probability as are worth it.
+
+    By Akaike's criterion ("A new look at the statistical model identification", 1974), more bins must lower the loss
+    of all lines together by one nat for each weight that they add.
+    """
+    step = 1 + (len(greatest) - 1) // MAX_FITTED_LINES
+    masses, greatest = masses[:, ::step], greatest[::step]
+    common = best_weights(masses)
+    free = np.count_nonzero(common > MIN_WEIGHT) - 1
+    fits = [TiedWeights.rounded(np.empty(0), [common])]
+    for count in BINS:
+        if count * MIN_BIN_LINES > len(greatest):
             break
-        weights, before = weights * shares / lines, gained
-    return weights
+        quantiles = np.quantile(greatest, np.arange(1, count) / count).round(DIGITS)
+        edges = np.unique(quantiles[quantiles > greatest.min()])
+        bin_of = np.searchsorted(edges, greatest, side="right")
+        bins = (masses[:, bin_of == number] for number in range(len(edges) + 1))
+        fits.append(TiedWeights.rounded(edges, [best_weights(lines, PRIOR_LINES * common) for lines in bins]))
+    return min(fits, key=lambda fit: float(fit.losses(masses, greatest).sum()) + free * len(fit.edges))
 
 
-def weights_outside(folds: Iterable[Flags], masses: Array, best: Array) -> Iterator[tuple[Flags, Array]]:
-    """Yield each fold with the best weights on the lines outside; ``best`` are those on all lines.
+def best_weights(masses: Array, prior: Array | float = 0.0) -> Array:
+    """Find the weights, with sum 1, of the mixture with the least loss; ``masses`` are components x lines.
 
-    A step of Newton's method from there, if it keeps all weights above 0, ends so close to them that the search takes
-    two steps, not dozens.
+    Each line has a mass in some component. The ``prior`` is in lines, which count as those of each component. Steps
+    of EM are extrapolated (Varadhan and Roland, "Simple and globally convergent methods for accelerating the
+    convergence of any EM algorithm", 2008), which takes a tenth of them.
     """
-    sums = best @ masses
-    shares = masses / np.where(sums > 0, sums, 1.0)
-    slopes, curvature = shares.sum(axis=1), shares @ shares.T
-    for out in folds:
-        own = shares[:, out]
-        outside = slopes - own.sum(axis=1)
-        step = np.linalg.lstsq(curvature - own @ own.T, outside - best @ outside, rcond=None)[0]
-        begin = best + step if (best + step).min() > 0 else best
-        yield out, best_weights(masses[:, ~out], begin / begin.sum())
+    prior_lines = np.broadcast_to(prior, len(masses))
+    total = masses.shape[1] + prior_lines.sum()
+
+    def step(weights: Array) -> Array:
+        shares: Array = weights * (masses @ np.reciprocal(weights @ masses))
+        shares += prior_lines
+        shares /= total
+        return shares
+
+    weights = np.full(len(masses), 1 / len(masses))
+    for _ in range(MAX_STEPS if total else 0):
+        first = step(weights)
+        second = step(first)
+        change, bend = first - weights, second - 2 * first + weights
+        if np.abs(change).max() < MIN_STEP:
+            return second
+        reach = max(1.0, math.sqrt(dot(change, change) / max(dot(bend, bend), TINY)))
+        extrapolated = weights + 2 * reach * change + reach**2 * bend
+        further = np.maximum(extrapolated, MIN_SHARE * second)
+        weights = step(further / further.sum())
+    return weights
 
 
 def rounded(weights: Array) -> Array:
@@ -288,17 +383,3 @@ def rounded(weights: Array) -> Array:
     short: Array = weights.round(DIGITS)
     short[short.argmax()] += 1.0 - short.sum()
     return short
-
-
-def relative_masses(losses: Array) -> tuple[Array, Array]:
-    """Return each line's least loss, 0 if it is infinite, and the masses relative to it, outputs x lines."""
-    least = losses.min(axis=0)
-    least[np.isinf(least)] = 0.0
-    return least, np.exp(least - losses)
-
-
-def mixed_losses(least: Array, masses: Array, weights: Array) -> Array:
-    """Compute the loss of each line of a mixture, possibly inf, from relative masses."""
-    with np.errstate(divide="ignore"):
-        mixed: Array = np.maximum(0.0, least - np.log(weights @ masses))
-    return mixed

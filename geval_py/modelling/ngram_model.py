@@ -233,8 +233,10 @@ class NgramModel:
             raise errors.UsageError(message="a mixture takes weights, or a held-out text to find them on")
         if weights is None:
             logs, unknown = _rows_of_texts(models, on or ())
-            losses = np.where(unknown, np.inf, -math.log(10) * logs)  # words that no model has do not count
-            weights = mixing.rounded(mixing.best_weights(mixing.relative_masses(losses)[1])).tolist()
+            masses = np.where(unknown, 0.0, 10.0**logs)[
+                :, ~unknown.all(axis=0)
+            ]  # words that no model has do not count
+            weights = mixing.rounded(mixing.best_weights(masses)).tolist()
         if len(weights) != len(models) or not models:
             raise errors.UsageError(message=f"{len(weights)} weights are not for {len(models)} models")
         if min(weights) < 0 or not math.isclose(math.fsum(weights), 1, abs_tol=1e-4):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OUTPUT_FILE = "out.tsv"
 READ_ENDINGS = ".tsv, .jsonl, .parquet and .csv"
 _ANY_FORMAT = "|".join((".tsv", *files.FORMAT_ENDINGS)).replace(".", r"\.")
-_NOT_KEPT = r"(?<!\.tuning\.json)(?<!\.model\.json)"  # what geval tune and geval predict write beside outputs
+_NOT_KEPT = r"(?<!\.mixing\.json)(?<!\.model\.json)"  # what geval mix and geval predict write beside outputs
 _ANY_COMPRESSION = r"(?:\.(?:xz|gz|bz2|zst))?"
 # An output's name, without the ending of a compression and as a whole, and what tells it from others: model=a,k=3.
 OUTPUT_NAME = rf"(?s)(out(?:-(.*))?(?:{_ANY_FORMAT}){_NOT_KEPT}){_ANY_COMPRESSION}"
@@ -32,7 +32,7 @@ _MISNAMED = r"(?i)(?:out|pred|result|submi|hyp|guess).*?(\.[^.]*|)"  # with its 
 
 
 BASELINES = ("rest", "uniform", "unigram", "ngram", "ngram-both")  # models of geval baseline, the worse ones first
-DERIVED = ("tuned", "mix")  # parameters of outputs that geval tune and geval mix made
+MIXED = "mix"  # the parameter of outputs that geval mix made
 RUNS = ("seed", "random_seed", "run", "rep", "repetition", "trial")  # parameters that often tell training runs apart
 
 

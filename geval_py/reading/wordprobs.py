@@ -67,17 +67,6 @@ def merge_masses(masses: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     return merged
 
 
-def line_masses(text: str, line: int, bits: int) -> tuple[list[str], list[float], float]:
-    """Return the words of an output line but the rest, their masses, in order, and the mass of the rest.
-
-    A vector has no words and no rest: its masses are those of its buckets. Raises MalformedLineError without a path.
-    """
-    if ":" in text:
-        words, values = parse_entries(text, line)
-        return list(filter(None, words)), *entry_masses(words, values)
-    return [], vector_masses(parse_vector(text, line, bits)), 0.0
-
-
 def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[float], float]:
     """Return the masses of the entries but rest entries, in order, and the mass of the rest."""
     rests = [value for word, value in zip(words, values, strict=True) if not word]

@@ -1,8 +1,8 @@
 """The panels of a report: a question each, with its answer in a sentence, a chart and a table.
 
 In the order of the page: the score and its interval, the comparison with other outputs, the spread of the lines'
-figures, which lines are hard, whether probabilities are calibrated, what tuning or mixing would bring. Above them is
-what a reader should do next.
+figures, which lines are hard, whether probabilities are calibrated, and what mixing would bring. Above them is what
+a reader should do next.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from geval_py.explaining.calibration import Calibration
 from geval_py.explaining.comparison import UNSAID, Comparison, System
 from geval_py.explaining.cross_validation import Change
 from geval_py.explaining.losses import Outcome
-from geval_py.explaining.mixing import Mixture, mix
+from geval_py.explaining.mixing import Mixture, improve
 from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
-from geval_py.explaining.tuning import Tuning, tune
 from geval_py.reading.features import feature_words
 from geval_py.reports import charts
 from geval_py.reports.charts import (
@@ -613,66 +612,48 @@ def calibration_panels(calibration: Calibration) -> list[Panel]:
 # What would help
 
 
-_TRIAL_NAMES = {
-    ("temperature",): "sharpness T",
-    ("lambda",): "more rest λ",
-    ("lambda", "nu"): "λ, words ν",
-    ("by-line",): "by line",
-}
-
-
 def help_panel(report: Report) -> Panel | None:
-    """Return the panel on tuning and mixing; None for what cannot be tuned."""
+    """Return the panel on mixing; None for what cannot be mixed."""
     if not report.can_be_tuned:
         return None
-    tuning = tune(report.evaluation, documents=report.column)
-    mixture = mix(report.outputs, documents=report.column) if len(report.outputs) > 1 else None
-    rows, chart = changes(tuning, mixture)
-    best = next((trial for trial in reversed(tuning.trials) if trial.taken), None)
-    if best is None:
-        sentence = "No change that was tried is significantly better."
-        finding = ""
-    else:
-        gain = f"Tuned, it would score about {figure(best.score)} in place of {figure(tuning.score)}"
-        sentence, finding = f"{gain}, on lines that it was not tuned on: geval tune --apply test-A.", f"{gain}."
-    if mixture is not None and mixture.taken:
-        sentence += f" Mixed with the others it would score {figure(mixture.held_out)}: geval mix."
+    mixtures = [improve(report.evaluation, documents=report.column)]
+    if len(report.outputs) > 1:
+        mixtures.append(improve(report.outputs, documents=report.column))
+    rows, chart = changes(mixtures)
+    taken = [mixture for mixture in mixtures if mixture.taken]
+    sentence, finding = "No mixture that was tried is significantly better.", ""
+    if taken:
+        best = min(taken, key=lambda mixture: mixture.change.mean)
+        gain = f"Mixed, it would score about {figure(best.held_out)} in place of {figure(mixtures[0].score)}"
+        command = "geval tune" if best is mixtures[0] else "geval mix"
+        sentence, finding = f"{gain}, on lines that were held out: {command} --apply test-A.", f"{gain}."
     return Panel(
         "help",
         "What would help without another model?",
         sentence,
         chart,
         table=table_of(
-            [("what", written), ("perplexity held out", figure), *ENDS, ("found", written), ("verdict", written)],
-            [(row.label, row.value, row.low, row.high, found, row.note) for row, found in rows],
+            [("what", written), ("perplexity held out", figure), *ENDS, ("verdict", written)],
+            [(row.label, row.value, row.low, row.high, row.note) for row in rows],
         ),
-        method=f"Each is found on nine tenths of the lines, and scored on the last tenth, in {tuning.folds} folds. λ "
-        "is a mixture with an output that knows nothing, ν sends a part of the rest to the commonest words of train. "
-        "By line, λ and ν depend on the rest, the greatest probability and the number of words of a line. One is "
-        "taken if the 95 % interval of the change lies below 0, or if it would come by luck in at most 5 % of cases; "
-        "by line, in at most 1 %.",
+        method="The output is mixed with the frequent words of train and with a distribution that is the same for "
+        "all words. The weights are found on nine tenths of the lines, and tried on the last tenth, in "
+        f"{mixtures[0].folds} folds. A mixture is significantly better if the 95 % interval of the change lies below "
+        "0, or if chance would give as much in at most 5 % of cases.",
         finding=finding,
-    )  # fmt: skip
+    )
 
 
-def changes(tuning: Tuning, mixture: Mixture | None) -> tuple[list[tuple[ChartRow, str]], Chart]:
-    """Return the present perplexity and the held-out one of each change, with what makes it, and a chart of them."""
-    scores: dict[tuple[str, ...], float] = {}
-    rows = [(ChartRow("as it is", as_perplexity(tuning.score, tuning.unit), colour=SOFT), "")]
-    for trial in tuning.trials:
-        base = as_perplexity(scores.get(trial.against, tuning.score), tuning.unit)
-        scores[trial.names] = trial.score
-        label = _TRIAL_NAMES.get(trial.names, ", ".join(trial.names))
-        label += f", {trial.words:,} words" if trial.words > tuning.words else ""
-        row = change_row(label, as_perplexity(trial.score, tuning.unit), base, trial.change, trial.taken)
-        numbers = ((name, trial.found.numbers.get(name)) for name in trial.names)
-        rows.append((row, ", ".join(f"{name} {value:.3g}" for name, value in numbers if isinstance(value, float))))
-    if mixture is not None:
+def changes(mixtures: Sequence[Mixture]) -> tuple[list[ChartRow], Chart]:
+    """Return the present perplexity and the held-out one of each mixture, and a chart of them.
+
+    The first mixture is of the output alone, the second of all outputs.
+    """
+    rows = [ChartRow("as it is", as_perplexity(mixtures[0].score, mixtures[0].unit), colour=SOFT)]
+    for label, mixture in zip(("with train", "with the others"), mixtures, strict=False):
         value, base = (as_perplexity(score, mixture.unit) for score in (mixture.held_out, mixture.score))
-        weights = ", ".join(figure(component.weight) for component in mixture.components)
-        rows.append((change_row("mixed", value, base, mixture.change, mixture.taken), f"weights {weights}"))
-    drawn = [row for row, _ in rows]
-    return rows, dots(drawn, title="perplexity", rule=drawn[0].value, rule_name="as it is", logarithmic=True)
+        rows.append(change_row(label, value, base, mixture.change, mixture.taken))
+    return rows, dots(rows, title="perplexity", rule=rows[0].value, rule_name="as it is", logarithmic=True)
 
 
 def change_row(label: str, value: float, base: float, change: Change, taken: bool) -> ChartRow:

@@ -11,10 +11,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from geval_py.explaining import derived, losses
+from geval_py.explaining import losses, train_words
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.cross_validation import FEW_LINES
+from geval_py.explaining.cross_validation import FEW_LINES, hashed_bits
 from geval_py.explaining.documents import (
     DocumentsBy,
     choose_documents,
@@ -23,7 +23,6 @@ from geval_py.explaining.documents import (
     notes_on_intervals,
     score_interval,
 )
-from geval_py.explaining.guesses import bucket_shares, hashed_bits
 from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, rank_features
@@ -42,6 +41,7 @@ from geval_py.tables.numbers import p_value
 MAX_LINES = 100_000  # that are read again, of a file with more a sample
 MAX_COLUMNS = 8
 MAX_FEATURES = 10
+MAX_UNIGRAMS = 10_000
 SAMPLES = 300  # of the lines of a group, for its interval
 
 
@@ -246,9 +246,9 @@ class Report:
         if not counts or not self.can_be_tuned:
             return None
         seen = 1.0 - max(1, list(counts.values()).count(1)) / counts.total()
-        frequent = derived.frequent_words(counts, derived.ALL_WORDS)
+        frequent = train_words.frequent_words(counts, MAX_UNIGRAMS)
         bits = hashed_bits(self.evaluation)
-        shares = bucket_shares(self.evaluation.split, frequent, bits)
+        shares = train_words.bucket_shares(self.evaluation.split, frequent, bits)
         masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
 

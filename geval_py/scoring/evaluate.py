@@ -28,7 +28,7 @@ from geval_py.errors import (
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.files import ANSWERS_ALONE, File, absolute, name_of, twins_note
 from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
-from geval_py.reading.outputs import Output
+from geval_py.reading.outputs import MIXED, Output
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS, EvaluationScheme
 from geval_py.reading.splits import Split, answers_in, read_vocabulary
 from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from geval_py.scoring.selection import Choice, SelectedLines
 
 SAMPLED_LINES = 100  # in which the first line far above one is looked for
-KEPT_ENDING = ".tuning.json"  # of the parameters beside an output that geval tune or geval mix wrote
+KEPT_ENDING = ".mixing.json"  # of the weights beside an output that geval mix wrote
 
 Named: TypeAlias = tuple[EvaluationScheme, Metric]  # a scheme, and its metric
 
@@ -482,18 +482,17 @@ def _notes_on_output(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
     if ours != theirs and os.path.dirname(ours) == os.path.dirname(theirs) and answers_in(folder):
         answers = f"other answers than {named(split.expected.name)}, with which it was scored"
         yield f"{named(output.path)} lies beside {answers}; was -t {visible(os.path.basename(folder))} meant?"
-    how = "tuned" if "tuned" in output.parameters else "mixed" if "mix" in output.parameters else ""
-    if how and _set_derived_on(output.path) == split.name:
-        yield f"{named(output.path)} was {how} on these lines: on others it would score a little worse"
+    if MIXED in output.parameters and _set_mixed_on(output.path) == split.name:
+        yield f"{named(output.path)} was mixed on these lines: on others it would score a little worse"
 
 
 def kept_path(path: str) -> str:
-    """Return the path of the parameters by which an output was tuned or mixed."""
+    """Return the path of the weights by which an output was mixed."""
     return name_of(path).removesuffix(".tsv") + KEPT_ENDING
 
 
-def _set_derived_on(path: str) -> object:
-    """Return the test set on which the parameters of a tuned or mixed output were found; None if it is not known."""
+def _set_mixed_on(path: str) -> object:
+    """Return the test set on which the weights of a mixed output were found; None if it is not known."""
     import json
 
     with suppress(OSError, ValueError, RecursionError), open(kept_path(path), encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Which lines tuning and mixing hold out together: those of a document, unasked."""
+"""Which lines mixing holds out together: those of a document, unasked."""
 
 from dataclasses import replace
 
@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geval_py import UsageError, compare, evaluate
+from geval_py import UsageError, compare, evaluate, improve
 from geval_py.explaining.calibration import calibration
 from geval_py.explaining.cross_validation import folds_of
-from geval_py.explaining.mixing import mix
-from geval_py.explaining.tuning import tune
 
 DOCUMENTS = 12
 LINES = 50  # of a document
@@ -60,26 +58,26 @@ def test_no_document_is_in_two_folds(pair):
 
 
 def test_it_is_as_if_the_column_were_given(pair):
-    found, told = tune(pair[0]), tune(pair[0], documents="FileId")
+    found, told = improve(pair[0]), improve(pair[0], documents="FileId")
     assert (found.documents, told.documents) == (DOCUMENTS, DOCUMENTS)
     assert found == told
-    assert mix(pair) == mix(pair, documents=1)
+    assert improve(pair, words=0) == improve(pair, documents=1, words=0)
 
 
 def test_lines_that_are_not_alike_are_held_out_one_by_one(tmp_path):
     # The best mixture is of both: weights of 0 are found slowly.
     write(tmp_path, np.random.default_rng(2), concentration=1e6, rests=(REST * 2, REST / 2), column="Chapter")
     pair = read(tmp_path)
-    assert tune(pair[0]) == tune(pair[0], documents=False)
-    mixture = mix(pair)
-    assert mixture == mix(pair, documents=False)
+    assert improve(pair[0]) == improve(pair[0], documents=False)
+    mixture = improve(pair)
+    assert mixture == improve(pair, documents=False)
     assert mixture.documents is None
 
 
 def test_a_column_that_is_another_on_each_line(pair):
-    by_line = mix(pair, documents=False)
+    by_line = improve(pair, documents=False, words=0)
     for name, documents in {"Text": "Text", "document": range(DOCUMENTS * LINES)}.items():
-        found = mix(pair, documents=documents)
+        found = improve(pair, documents=documents, words=0)
         assert found.notes == (f"each line has a different {name}: the results are the same as without documents",)
         assert replace(found, notes=()) == by_line
 
@@ -91,7 +89,7 @@ def test_a_document_for_each_line_is_as_a_column(pair):
     assert by_array == replace(by_column, documents="document", notes=by_array.notes)
     assert one.interval(documents=files) == one.interval(documents="FileId")
     assert one.scores_dict(documents=list(files)) == one.scores_dict(documents="FileId")
-    assert tune(one, documents=np.repeat(np.arange(DOCUMENTS), LINES)) == tune(one, documents="FileId")
+    assert improve(one, documents=np.repeat(np.arange(DOCUMENTS), LINES)) == improve(one, documents="FileId")
     assert calibration(one, documents=files).claim == calibration(one, documents="FileId").claim
     pd.testing.assert_frame_equal(one.worst_features(documents=files), one.worst_features(documents="FileId"))
 
@@ -106,19 +104,19 @@ def test_what_tells_no_documents(pair):
     }
     for documents, message in messages.items():
         with pytest.raises(UsageError) as caught:
-            mix(pair, documents=documents)
+            improve(pair, documents=documents)
         assert str(caught.value) == message
 
 
 def taken(folder, trials, seed):
-    """How many of some outputs that are right as they are would be tuned: unasked, and by line."""
+    """How many of some outputs that are right as they are would be mixed: unasked, and by line."""
     unasked = by_line = 0
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         write(folder, rng)
         evaluation = evaluate(folder, "dev-0", output="one")
-        unasked += bool(tune(evaluation).taken)
-        by_line += bool(tune(evaluation, documents=False).taken)
+        unasked += bool(improve(evaluation).taken)
+        by_line += bool(improve(evaluation, documents=False).taken)
     return unasked, by_line
 
 
@@ -128,8 +126,8 @@ def test_what_helps_documents_that_were_seen_is_no_help(tmp_path):
 
 
 @pytest.mark.long
-def test_of_outputs_that_are_right_few_are_tuned(tmp_path):
+def test_of_outputs_that_are_right_few_are_mixed(tmp_path):
     trials = 200
     unasked, by_line = taken(tmp_path, trials, 4)
-    print(f"\n{trials} outputs right as they are: {unasked} tuned unasked, {by_line} by line")
+    print(f"\n{trials} outputs right as they are: {unasked} mixed unasked, {by_line} by line")
     assert unasked <= 0.05 * trials < by_line

@@ -3,7 +3,7 @@
 // long, one more property must hold, which the first byte chooses. scripts/fuzz.py compares a sample with the Python twin.
 
 #include "../../geval_py/scoring/kernel/formatting.hpp"
-#include "../../geval_py/scoring/kernel/guesses.hpp"
+#include "../../geval_py/scoring/kernel/packed_words.hpp"
 #include "../../geval_py/scoring/kernel/profile.hpp"
 #include "../../geval_py/scoring/kernel/tokens.hpp"
 #include "grammar.hpp"
@@ -79,25 +79,6 @@ void check_cut(const Block& block, Text outputs, const Scored& scored) {
     EXPECT(joined.result.end.malformed == scored.result.end.malformed);
     const Scored whole = score(outputs, text_of(block.expected), block.bits, block.first_line, true);
     EXPECT(!block.lines || bound == whole.result.bound);
-}
-
-// The entries that a line guesses have its loss, and their masses sum to 1.
-void check_guesses(const Block& block, Text outputs, const Scored& scored) {
-    GuessList guesses;
-    const BlockEnd end = guesses.read(outputs, text_of(block.expected), block.bits, block.first_line);
-    EXPECT(end.equal && end.malformed == scored.result.end.malformed);
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < guesses.rests.size(); ++i) {
-        double mass = guesses.rests[i] / std::ldexp(1.0, block.bits), total = guesses.rests[i];
-        for (const std::size_t end = at + static_cast<std::size_t>(guesses.counts[i]); at < end; ++at) {
-            EXPECT(guesses.masses[at] >= 0);
-            total += guesses.masses[at];
-            mass += guesses.hits[at] ? guesses.masses[at] : 0;
-        }
-        EXPECT(std::fabs(total - 1) < 1e-6);
-        if (mass > 1e-290) EXPECT(is_close(std::max(0.0, -std::log(mass)), scored.losses[i], SUMS));
-    }
-    EXPECT(at == guesses.masses.size());
 }
 
 // Profiles have the same losses, and their words are all in bins.
@@ -268,8 +249,8 @@ void check_count(const Block& block, Text outputs, const Scored&) {
 }
 
 constexpr void (*PROPERTIES[])(const Block&, Text, const Scored&) = {
-    check_plain, check_cut,     check_guesses, check_profiles, check_surroundings,
-    check_order, check_written, check_tokens,  check_count,
+    check_plain, check_cut,     check_profiles, check_surroundings,
+    check_order, check_written, check_tokens,   check_count,
 };
 
 // Appends every nth input to a file, for scripts/fuzz.py: its size in four bytes, and its bytes.

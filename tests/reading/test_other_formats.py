@@ -725,7 +725,7 @@ def test_outputs_and_answers_with_less_usual_endings(tmp_path):
     (test / "expected.json").write_text(json.dumps(rows))
     for ending in (".ndjson", ".pq", ".json"):
         write_as(test / f"out-f=1{ending}", (test / "out-f=.tsv").read_text().splitlines())
-    for beside in ("tuning", "model"):  # what geval tune and geval predict write
+    for beside in ("mixing", "model"):  # what geval mix and geval predict write
         (test / f"out-f=1.{beside}.json").write_text("{}")
     outputs = find_outputs(str(test))
     assert [one.name for one in outputs] == ["out-f=1.json", "out-f=1.ndjson", "out-f=1.pq", "out-f=.tsv"]

@@ -143,7 +143,7 @@ def test_all_short_sequences_of_bytes_become_what_python_decodes(before):
     assert set(losses) == {0.0}
 
 
-@pytest.mark.parametrize("name", ["bounded_losses", "score_lines", "line_profiles", "read_guesses"])
+@pytest.mark.parametrize("name", ["bounded_losses", "score_lines", "line_profiles"])
 def test_blocks_at_fault(name, kernel):
     module = profile if name == "line_profiles" and kernel is reference else kernel
     call = getattr(module, name)

@@ -29,8 +29,8 @@ ODD = {  # the files of a test set and of its challenge that are not as usual, a
     "rows in another order": ({"out.tsv": None, "out.csv": b"id,label,p\n2,a,0.5\n2,,0.5\n1,b,0.5\n1,,0.5\n"},
         "`./dev-0/out.csv`: its ids do not ascend (`1` comes after `2`), and its rows are scored in the order of the file; "
         "sort them as the answers are, or give the answers ids (expected.jsonl)"),
-    "tuned here": ({"out.tsv": None, "out-tuned=1.tsv": GOOD, "out-tuned=1.tuning.json": b'{"test": "dev-0"}'},
-        "`./dev-0/out-tuned=1.tsv` was tuned on these lines: on others it would score a little worse"),
+    "mixed here": ({"out.tsv": None, "out-mix=1.tsv": GOOD, "out-mix=1.mixing.json": b'{"test": "dev-0"}'},
+        "`./dev-0/out-mix=1.tsv` was mixed on these lines: on others it would score a little worse"),
     "no such input": ({"../config.txt": b"--metric LogLossHashed --input-file no.tsv\n"},
         "there is no file `no.tsv`; the input is not needed here"),
     "a tokenizer": ({"../config.txt": b"--metric Accuracy --tokenizer 13a\n"},

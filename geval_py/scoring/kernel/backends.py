@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         bucket_shares,
         count_lines,
         format_entries,
-        read_guesses,
         score_lines,
     )
     from geval_py.scoring.kernel.rewriting import rewrite_lines
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = [  # the functions of a backend
     "TokenTable", "array_losses", "bounded_losses", "bucket_shares", "count_lines", "format_entries",
-    "line_profiles", "pack_words", "read_guesses", "rewrite_lines",
-    "score_lines", "take_column",
+    "line_profiles", "pack_words", "rewrite_lines", "score_lines",
+    "take_column",
 ]  # fmt: skip
 VARIABLE = "GEVAL_PY_BACKEND"
-WRAPPED = ("TokenTable", "read_guesses", "rewrite_lines", "score_lines")  # functions of C++, by native.py
+WRAPPED = ("TokenTable", "rewrite_lines", "score_lines")  # functions of C++, by native.py
 PYTHON = ("reference", "profile", "tokens", "rewriting", "packed_words")  # the last one imports numpy
 
 

@@ -210,8 +210,6 @@ class Line {
     bool are_probabilities() const { return probabilities_; }
 
   private:
-    friend class GuessList;
-
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
         switch (purpose_) {
             case Purpose::rules: return read_entries<Purpose::rules>(line, seed, bucket, flags);

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "block.hpp"
+#include "bucket_shares.hpp"
 #include "calls.hpp"
 #include "decoding.hpp"
 #include "formatting.hpp"
-#include "guesses.hpp"
 #include "profile.hpp"
 #include "rewriting.hpp"
 #include "text.hpp"
@@ -73,20 +73,6 @@ PyObject* line_profiles(PyObject*, PyObject* arguments) {
     return block.check(profile.end) ? columns_of(profile.columns, PROFILE_COLUMNS) : nullptr;
 }
 
-PyObject* read_guesses(PyObject*, PyObject* arguments) {
-    BlockArguments block;
-    if (!block.parse(arguments)) return nullptr;
-    GuessList guesses;
-    BlockEnd end;
-    if (!without_gil([&] {
-            end = guesses.read(block.outputs.text(), block.expected.text(), block.bits, block.first_line);
-        }) ||
-        !block.check(end))
-        return nullptr;
-    return Py_BuildValue("(NNNN)", array_of(guesses.counts), array_of(guesses.masses), bytes_of(guesses.hits),
-                         array_of(guesses.rests));
-}
-
 PyObject* bucket_shares(PyObject*, PyObject* arguments) {
     Buffer words, shares, expected;
     int bits;
@@ -106,14 +92,14 @@ PyObject* bucket_shares(PyObject*, PyObject* arguments) {
 
 PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
     PyObject* blocks;
-    Buffer words, shares, weights, tuning;
+    Buffer words, shares, weights, edges;
     int bits;
     unsigned long long first_line;
     if (!PyArg_ParseTuple(arguments, "O!Ky*y*y*y*i", &PyTuple_Type, &blocks, &first_line, &words.view, &shares.view,
-                          &weights.view, &tuning.view, &bits) ||
+                          &weights.view, &edges.view, &bits) ||
         !check_bits(bits))
         return nullptr;
-    const auto count = static_cast<std::size_t>(PyTuple_Size(blocks)), numbers = length_of<double>(tuning);
+    const auto count = static_cast<std::size_t>(PyTuple_Size(blocks)), edge_count = length_of<double>(edges);
     std::vector<Buffer> buffers(count);
     std::vector<Text> outputs;
     for (std::size_t i = 0; i < count; ++i) {
@@ -121,17 +107,16 @@ PyObject* rewrite_lines(PyObject*, PyObject* arguments) {
         if (PyObject_GetBuffer(block, &buffers[i].view, PyBUF_SIMPLE) < 0) return nullptr;
         outputs.push_back(buffers[i].text());
     }
-    const std::size_t sources = length_of<double>(weights), sharing = length_of<double>(shares);
-    if (count_lines(words.text()) != sharing || (numbers ? count != 1 : sources != count + (sharing != 0)) ||
-        (numbers && numbers != TUNING_NUMBERS && numbers != TUNING_NUMBERS + BY_LINE_NUMBERS))
+    if (count_lines(words.text()) != length_of<double>(shares) ||
+        length_of<double>(weights) != (edge_count + 1) * (2 * count + 2))
         return raise_value_error("the numbers do not fit together");
     std::vector<char> lines;
     std::vector<std::int64_t> ends(count);
     Py_ssize_t written = 0;
     if (!writing([&] {
             std::string copy(words.text().begin, words.text().end);
-            const Recipe recipe{numbers_of<double>(weights), numbers_of<double>(shares), padded(copy),
-                                numbers ? numbers_of<double>(tuning) : nullptr, numbers > TUNING_NUMBERS};
+            const Recipe recipe{numbers_of<double>(weights), numbers_of<double>(edges), numbers_of<double>(shares), edge_count,
+                                padded(copy)};
             Rewriter rewriter(recipe, count, bits, lines);
             const auto has_lines = [](Text text) { return text.begin != text.end; };
             while (std::all_of(outputs.begin(), outputs.end(), has_lines) &&

@@ -17,7 +17,6 @@ PyMethodDef METHODS[] = {  // their signatures are in _native.pyi
     {"line_profiles", line_profiles, METH_VARARGS, nullptr},
     {"bounded_losses", score_lines<false>, METH_VARARGS, nullptr},
     {"score_lines", score_lines<true>, METH_VARARGS, nullptr},
-    {"read_guesses", read_guesses, METH_VARARGS, nullptr},
     {"bucket_shares", bucket_shares, METH_VARARGS, nullptr},
     {"token_table", token_table, METH_NOARGS, nullptr},
     {"number_tokens", number_tokens, METH_VARARGS, nullptr},

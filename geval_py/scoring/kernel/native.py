@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import chain
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,7 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.scoring.kernel import ERROR_KINDS, MALFORMED
 
 if TYPE_CHECKING:
-    from geval_py.scoring.kernel.reference import EntryMasses
-    from geval_py.scoring.recipes import Recipe
+    from geval_py.scoring.recipes import Mixing
 
 
 def __getattr__(name: str) -> Any:
@@ -38,22 +38,15 @@ def score_lines(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> 
     return losses, flags
 
 
-def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> EntryMasses:
-    """See the function of the same name in the reference."""
-    from geval_py.scoring.kernel.reference import EntryMasses
-
-    return EntryMasses(*_native.read_guesses(outputs, expected, bits, first_line))
-
-
-def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> tuple[bytes, int, array[int]]:
+def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Mixing) -> tuple[bytes, int, array[int]]:
     """See :func:`geval_py.scoring.kernel.rewriting.rewrite_lines`."""
     written, lines, ends = b"", 0, array("q", bytes(8 * len(outputs)))
     if not recipe.as_vectors:
         words = "".join(f"{word}\n" for word in recipe.frequent).encode()
-        columns = recipe.frequent.values(), recipe.weights, recipe.tuning
-        shares, weights, tuning = (array("d", column) for column in columns)
+        columns = recipe.frequent.values(), chain.from_iterable(recipe.weights), recipe.edges
+        shares, weights, edges = (array("d", column) for column in columns)
         written, lines, ends = _native.rewrite_lines(
-            tuple(outputs), first_line, words, shares, weights, tuning, recipe.bits
+            tuple(outputs), first_line, words, shares, weights, edges, recipe.bits
         )
     rest = [memoryview(block)[end:] for block, end in zip(outputs, ends, strict=True)]
     if all(rest):  # a line of buckets, or a malformed one

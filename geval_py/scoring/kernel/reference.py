@@ -1,8 +1,6 @@
-"""The reference of the kernel in Python: the losses of lines, their flags, and the masses that they list.
+"""The reference of the kernel in Python: the losses of lines and their flags.
 
-The functions that take blocks have a native twin of the same name, arguments and errors. From the masses and from
-which of them fall into the expected word's bucket, :mod:`geval_py.explaining.tuning` computes losses under other
-parameters without reading or hashing again.
+The functions that take blocks have a native twin of the same name, arguments and errors.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 from math import inf, log, nan
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from geval_py.errors import MalformedLineError
 from geval_py.reading.lines import Bytes, decode_lines
@@ -27,7 +25,6 @@ from geval_py.reading.wordprobs import (
     WRONG_VECTOR_LENGTH,
     are_far_above_one,
     are_probabilities,
-    line_masses,
     log_sum_exp,
     look_like_probabilities,
     number_mistake,
@@ -269,35 +266,6 @@ def mixture_loss(
         0.0,
         log_divisor - log_sum_exp([log_sum_exp([v - shift for v in hits]), log_rest + log_share]),
     )
-
-
-class EntryMasses(NamedTuple):
-    """The entries of a block of lines, in order, without the rest.
-
-    ``counts`` is the number of entries of each line (of a vector: its buckets); ``masses`` are the normalised masses
-    of all entries, one line after the other, in [0, 1]; ``hits`` is 1 for an entry in the bucket of its line's
-    expected word, else 0; ``rests`` is the rest mass of each line. A word that is listed twice has two entries.
-    """
-
-    counts: array[int]
-    masses: array[float]
-    hits: bytes
-    rests: array[float]
-
-
-def read_guesses(outputs: Bytes, expected: bytes, bits: int, first_line: int) -> EntryMasses:
-    """Read the entries of a block of output lines; arguments and errors are those of :func:`bounded_losses`."""
-    counts, masses, rests = array("q"), array("d"), array("d")
-    hits = bytearray()
-    pairs = zip(decode_lines(outputs), decode_lines(expected), strict=True)
-    for line, (text, word) in enumerate(pairs, first_line):
-        words, of_line, rest = line_masses(text, line, bits)
-        bucket, *buckets = word_buckets([word, *words], bits, line)
-        counts.append(len(of_line))
-        masses.extend(of_line)
-        rests.append(rest)
-        hits.extend(one == bucket for one in (buckets if ":" in text else range(len(of_line))))
-    return EntryMasses(counts, masses, bytes(hits), rests)
 
 
 def bucket_shares(words: bytes, shares: array[float], expected: bytes, bits: int, first_line: int) -> array[float]:

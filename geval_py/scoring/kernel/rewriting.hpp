@@ -1,4 +1,4 @@
-// Lines of outputs, mixed or tuned: the fast twin of rewriting.py, for lines of words.
+// Lines of outputs, mixed: the fast twin of rewriting.py, for lines of words.
 //
 // Sums are taken in the twin's order.
 
@@ -11,25 +11,22 @@
 #include <vector>
 
 #include "formatting.hpp"
-#include "guesses.hpp"
+#include "line.hpp"
 
 namespace {
 
-constexpr double REST_OFFSET = 0.001, MIN_PART = 1e-6, MAX_PART = 1 - 1e-6, MAX_FIGURE = 4;
-constexpr std::size_t TUNING_NUMBERS = 3, FIGURES = 4, BY_LINE_NUMBERS = 2 * FIGURES + 2 * (FIGURES + 1);
-
-// How lines are rewritten. Without tuning, the weights are those of the outputs and, last, of the frequent words.
+// How lines are mixed. A row of weights has those of the uniform distribution, of the outputs, of the outputs with their
+// rest given to the frequent words, and of the frequent words. There is a row more than edges.
 struct Recipe {
-    const double *weights, *shares;
-    Text words;              // frequent ones, as lines, padded, with as many shares
-    const double* tuning;    // the temperature, lambda, nu and, if they depend on the line, the numbers of ByLine; or null
-    bool by_line;
+    const double *weights, *edges, *shares;
+    std::size_t edge_count;
+    Text words;  // frequent ones, as lines, padded, with as many shares
 };
 
 class Rewriter {
   public:
     Rewriter(const Recipe& recipe, std::size_t outputs, int bits, std::vector<char>& to)
-        : recipe_(recipe), guesses_(outputs), to_(to) {
+        : recipe_(recipe), parts_(outputs), rests_(outputs), to_(to) {
         for (std::size_t i = 0; i < outputs; ++i) lines_.push_back(std::make_unique<Line>(bits, Purpose::entries));
         for (Text words = recipe.words; words.begin != words.end;) frequent_.push_back(take_line(words));
         for (std::size_t i = 0; i < frequent_.size(); ++i) shared_ += recipe.shares[i];
@@ -38,77 +35,58 @@ class Rewriter {
     // Rewrites the next line of each output, whose texts begin there; false for a line that the twin has to rewrite.
     bool rewrite(std::vector<Text>& outputs, std::uint64_t number) {
         const auto seed = static_cast<std::uint32_t>(number);
+        const std::size_t count = outputs.size();
         words_.clear(), sums_.clear();
-        double rest = 0;
-        for (std::size_t i = 0; i < outputs.size(); ++i) {
+        double greatest = 0;
+        for (std::size_t i = 0; i < count; ++i) {
             unsigned flags;
             const Text text = take_line(outputs[i]);
             lines_[i]->score(text, outputs[i].end, {NOTHING, NOTHING}, NOTHING + PADDING, seed, flags);
-            if (flags & (MALFORMED | VECTOR)) return false;
-            GuessList& guesses = guesses_[i];
-            guesses.masses.clear(), guesses.hits.clear(), guesses.rests.clear(), guesses.counts.clear();
-            guesses.add(*lines_[i], false);
-            double of_line = guesses.rests[0], to_words = 0;
-            if (recipe_.tuning) to_words = tune(guesses.masses, of_line);
-            if (!add(lines_[i]->listed(), guesses.masses, recipe_.tuning ? 1 : recipe_.weights[i])) return false;
-            if (recipe_.tuning && to_words != 0 && !add_frequent(to_words, seed)) return false;
-            rest += recipe_.tuning ? of_line - to_words * shared_ : recipe_.weights[i] * of_line;
+            if (flags & (MALFORMED | VECTOR) || !read_words(*lines_[i], parts_[i])) return false;
+            rests_[i] = lines_[i]->normalisation(false).rest;
+            for (const Part& part : parts_[i]) greatest = std::max(greatest, part.mass);
         }
-        if (!recipe_.tuning && !frequent_.empty()) {
-            const double weight = recipe_.weights[outputs.size()];
-            if (!add_frequent(weight, seed)) return false;
-            rest += weight * std::max(0.0, 1 - shared_);
+        const std::size_t bin = static_cast<std::size_t>(
+            std::upper_bound(recipe_.edges, recipe_.edges + recipe_.edge_count, greatest) - recipe_.edges);
+        const double *row = recipe_.weights + bin * (2 * count + 2), *kept = row + 1, *given = kept + count;
+        double to_words = given[count], rest = row[0] + to_words;
+        for (std::size_t i = 0; i < count; ++i) {
+            const double factor = kept[i] + given[i];
+            for (const Part& part : parts_[i]) sums_[part.number].mass += factor * part.mass;
+            to_words += given[i] * rests_[i];
+            rest += factor * rests_[i];
         }
-        return write(rest);
+        return add_frequent(to_words, seed) && write(std::max(0.0, rest - to_words * shared_));
     }
 
   private:
     struct Sum {
         Text word;
-        double mass, part;  // in all, and of the line that is being added
+        double mass;
+        std::uint32_t place;  // in the parts of the line that was read last, if the part there is of this word
     };
 
-    // Tunes the masses of entries and the rest; returns the mass that goes to the frequent words.
-    double tune(std::vector<double>& masses, double& rest) const {
-        double lambda = recipe_.tuning[1], nu = recipe_.tuning[2], greatest = 0, total = 0;
-        for (double mass : masses) greatest = std::max(greatest, mass);
-        if (recipe_.by_line) {
-            const double* numbers = recipe_.tuning + TUNING_NUMBERS;
-            const double figures[FIGURES] = {std::log(rest + REST_OFFSET), greatest,
-                                             std::log1p(static_cast<double>(masses.size())), masses.empty() ? 1.0 : 0.0};
-            double places[2] = {numbers[2 * FIGURES], numbers[3 * FIGURES + 1]};
-            for (std::size_t i = 0; i < FIGURES; ++i) {
-                const double apart = (figures[i] - numbers[i]) / numbers[FIGURES + i];
-                const double x = std::min(std::max(apart, -MAX_FIGURE), MAX_FIGURE);
-                places[0] += numbers[2 * FIGURES + 1 + i] * x, places[1] += numbers[3 * FIGURES + 2 + i] * x;
-            }
-            for (double& place : places)
-                place = place > -700 ? std::min(std::max(1 / (1 + std::exp(-place)), MIN_PART), MAX_PART) : MIN_PART;
-            lambda = places[0], nu = places[1];
-        }
-        double scale = 1 - lambda;
-        if (recipe_.tuning[0] != 1 && greatest != 0) {
-            const double power = 1 / recipe_.tuning[0];
-            for (double& mass : masses) total += mass = std::pow(mass / greatest, power);
-            scale = scale * (1 - rest) / total;
-        }
-        for (double& mass : masses) mass = scale * mass;
-        rest = (1 - lambda) * rest + lambda;
-        return rest * nu;
-    }
+    // The mass of a word of a line: the number of its sum.
+    struct Part {
+        std::uint32_t number;
+        double mass;
+    };
 
-    // Adds the masses of a line's entries, those of equal words first, by a weight.
-    bool add(const std::vector<Hashed>& words, const std::vector<double>& masses, double weight) {
-        touched_.clear();
-        std::size_t i = 0;
-        for (const Hashed& word : words) {
-            if (!word.word.size()) continue;
-            Sum* sum = sum_of(word);
+    // Reads the masses of the words of a line, those of equal words together.
+    bool read_words(const Line& line, std::vector<Part>& parts) {
+        const Normalisation normalisation = line.normalisation(false);
+        parts.clear();
+        for (std::size_t i = 0; i < line.listed().size(); ++i) {
+            if (!line.listed()[i].word.size()) continue;
+            Sum* sum = sum_of(line.listed()[i]);
             if (!sum) return false;
-            if (sum->part < 0) sum->part = 0, touched_.push_back(static_cast<std::size_t>(sum - sums_.data()));
-            sum->part += masses[i++];
+            const auto number = static_cast<std::uint32_t>(sum - sums_.data());
+            if (sum->place >= parts.size() || parts[sum->place].number != number) {
+                sum->place = static_cast<std::uint32_t>(parts.size());
+                parts.push_back({number, 0});
+            }
+            parts[sum->place].mass += normalisation.mass(line.values()[i]);
         }
-        for (std::size_t number : touched_) sums_[number].mass += weight * sums_[number].part, sums_[number].part = -1;
         return true;
     }
 
@@ -125,7 +103,7 @@ class Rewriter {
     Sum* sum_of(const Hashed& hashed) {
         const Text word = hashed.word;
         const std::uint32_t number = words_.add(word, hashed.hash);
-        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0, -1});
+        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0, 0});
         const Text other = sums_[number].word;
         return std::equal(word.begin, word.end, other.begin, other.end) ? &sums_[number] : nullptr;
     }
@@ -169,10 +147,10 @@ class Rewriter {
     std::vector<Text> frequent_;
     double shared_ = 0;
     std::vector<std::unique_ptr<Line>> lines_;
-    std::vector<GuessList> guesses_;
+    std::vector<std::vector<Part>> parts_;  // of each output
+    std::vector<double> rests_;
     WordSet words_;
     std::vector<Sum> sums_;
-    std::vector<std::size_t> touched_;
     std::vector<char>& to_;
 };
 

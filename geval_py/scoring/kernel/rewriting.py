@@ -1,4 +1,4 @@
-"""Lines of outputs, mixed or tuned: the reference. Its native twin for lines of words is rewriting.hpp."""
+"""Lines of outputs, mixed: the reference. Its native twin for lines of words is rewriting.hpp."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from geval_py.reading.lines import Bytes, decode_lines, end_of_lines
 
 if TYPE_CHECKING:
-    from geval_py.scoring.recipes import Recipe
+    from geval_py.scoring.recipes import Mixing
 
 
-def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Recipe) -> tuple[bytes, int, array[int]]:
+def rewrite_lines(outputs: Sequence[Bytes], first_line: int, recipe: Mixing) -> tuple[bytes, int, array[int]]:
     """Rewrite as many lines as each output has, all ended by LF; ``first_line`` is the number of the first one.
 
     Returns the new lines, their number, and where they end in each output. Raises MalformedLineError without a path.

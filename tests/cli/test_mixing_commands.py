@@ -1,4 +1,4 @@
-"""geval tune and geval mix: what they print and write, and what they refuse."""
+"""geval mix and geval tune: what they print and write, and what they refuse."""
 
 import gzip
 import json
@@ -25,33 +25,33 @@ def gazette(tmp_path, monkeypatch):
     return folder
 
 
-TUNED = "out-model=unigram,tuned=lambda-nu"
-APPLY = "geval: note: add --apply NAME to write the tuned output for the test set NAME\n"
+MIXED = "out-mix=unigram+train"
+APPLY = "geval: note: add --apply NAME to write the mixture for the test set NAME\n"
 TABLE = """\
-tuned       score   nats     95 %                p        verdict
-(as it is)  327.53
-lambda      327.53  0.0000   [0.0000, 0.0000]    1.0000   leave it
-lambda, nu  288.07  -0.1284  [-0.2005, -0.0562]  <0.0001  take it
-by-line     288.07  0.0000   [0.0000, 0.0000]    0.9976   leave it
+component                             score   weight
+out-model=unigram.tsv                 327.53  0.2050
+out-model=unigram.tsv, rest to train  13211   0.3473
+train                                 12157   0.3098
+uniform                               1024.0  0.1379
 
-PerplexityHashed (words, lower is better) of out-model=unigram.tsv on 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
-Take lambda 0.4477, nu 0.6648, for the 974 commonest words of train: 285.13 on dev-0.
+PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
+Mixed, 288.07; out-model=unigram.tsv alone, 327.53: a change of -0.1284 nats [-0.2005, -0.0562], p <0.0001: take it.
 """
 WORDS = ["tune", "-t", "dev-0", "-o", "unigram", "--words", "1000", "--documents", "FileId"]
 
 
-def on_these_lines(name, how):
-    what = f"was {how} on these lines: on others it would score a little worse"
+def on_these_lines(name):
+    what = "was mixed on these lines: on others it would score a little worse"
     return f"geval: note: `./dev-0/{name}.tsv` {what}\n"
 
 
 @pytest.mark.parametrize("kept", ["{", "[]", '{"test": ["dev-0"]}', '{"test": "test-A"}', "\udcff", None])
 def test_no_note_without_a_file_that_names_the_test_set(gazette, geval, kept):
-    shutil.copy(gazette / "dev-0/out-model=bigram.tsv", gazette / "dev-0/out-model=bigram,tuned=nu.tsv")
+    shutil.copy(gazette / "dev-0/out-model=bigram.tsv", gazette / "dev-0/out-mix=bigram.tsv")
     if kept is not None:
-        file = gazette / "dev-0/out-model=bigram,tuned=nu.tuning.json"
+        file = gazette / "dev-0/out-mix=bigram.mixing.json"
         file.write_bytes(kept.encode("utf-8", "surrogateescape"))
-    assert geval("-t", "dev-0", "-o", "bigram,nu") == (0, "174.60\n", "")
+    assert geval("-t", "dev-0", "-o", "out-mix=bigram.tsv") == (0, "174.60\n", "")
 
 
 def test_tune(gazette, geval):
@@ -60,9 +60,14 @@ def test_tune(gazette, geval):
     assert sorted(gazette.rglob("*")) == before
     status, out, err = geval(*WORDS, "--apply", "dev-0", "--apply", "test-A")
     assert (status, err) == (0, "")
-    assert out == TABLE + f"wrote `./dev-0/{TUNED}.tsv`\nwrote `./test-A/{TUNED}.tsv`\n"
-    assert geval("-t", "dev-0", "-o", f"{TUNED}.tsv") == (0, "285.13\n", on_these_lines(TUNED, "tuned"))
-    assert len((gazette / f"test-A/{TUNED}.tsv").read_text().splitlines()) == 123
+    assert out == TABLE + f"wrote `./dev-0/{MIXED}.tsv`\nwrote `./test-A/{MIXED}.tsv`\n"
+    assert geval("-t", "dev-0", "-o", f"{MIXED}.tsv") == (0, "285.13\n", on_these_lines(MIXED))
+    assert len((gazette / f"test-A/{MIXED}.tsv").read_text().splitlines()) == 123
+
+
+def test_tune_is_mix_with_one_output(gazette, geval):
+    words = [word for word in WORDS[1:] if word not in ("-o", "unigram")]
+    assert geval("mix", "unigram", *words) == (0, TABLE, APPLY)
 
 
 @pytest.mark.parametrize("name", WRITE)
@@ -86,13 +91,17 @@ def test_config_txt_tells_the_documents_and_no_cluster(gazette, geval):
 
 
 def test_tune_as_json(gazette, geval):
-    status, out, _ = geval(*WORDS, "--apply", "dev-0", "--format", "json", "--temperature")
+    status, out, _ = geval(*WORDS, "--apply", "dev-0", "--format", "json")
     document = json.loads(out)
     assert status == 0
-    assert document["written"] == [f"./dev-0/{TUNED}.tsv"]
-    trials = [(list(trial["parameters"]), trial["words"]) for trial in document["trials"]]
-    assert trials == [(["temperature"], 0), (["lambda"], 0), (["lambda", "nu"], 974), ([], 974)]
-    assert document["parameters"]["nu"] == document["trials"][2]["parameters"]["nu"]
+    assert document["written"] == [f"./dev-0/{MIXED}.tsv"]
+    assert [component["name"] for component in document["components"]] == [
+        "out-model=unigram.tsv",
+        "out-model=unigram.tsv, rest to train",
+        "train",
+        "uniform",
+    ]
+    assert (document["words"], document["bins"], document["taken"]) == (974, 1, True)
 
 
 def test_the_compression_is_kept(gazette, geval):
@@ -101,46 +110,30 @@ def test_the_compression_is_kept(gazette, geval):
         file.write(path.read_bytes())
     path.unlink()
     status, out, _ = geval(*WORDS, "--apply", "dev-0")
-    assert (status, out.splitlines()[-1]) == (0, f"wrote `./dev-0/{TUNED}.tsv.gz`")
-    assert len(gzip.open(f"dev-0/{TUNED}.tsv.gz").read().splitlines()) == 212
-
-
-def test_what_was_found_is_applied_again(gazette, geval):
-    geval(*WORDS, "--apply", "dev-0", "--apply", "test-A")
-    first = (gazette / f"test-A/{TUNED}.tsv").read_bytes()
-    (gazette / f"test-A/{TUNED}.tsv").unlink()
-    kept = f"dev-0/{TUNED}.tuning.json"
-    taken = (
-        2,
-        "",
-        f"geval: `./test-A/{TUNED}.tuning.json` is there already, and is left as it is\n  --force writes over it\n",
-    )
-    assert geval("tune", "--parameters", kept, "--apply", "test-A") == taken
-    again = geval("tune", "--parameters", kept, "--apply", "test-A", "--force")
-    assert again == (0, f"wrote `./test-A/{TUNED}.tsv`\n", "")
-    assert (gazette / f"test-A/{TUNED}.tsv").read_bytes() == first
+    assert (status, out.splitlines()[-1]) == (0, f"wrote `./dev-0/{MIXED}.tsv.gz`")
+    assert len(gzip.open(f"dev-0/{MIXED}.tsv.gz").read().splitlines()) == 212
 
 
 def test_nothing_is_written_over(gazette, geval):
     geval(*WORDS, "--apply", "dev-0")
-    path = gazette / f"dev-0/{TUNED}.tsv"
+    path = gazette / f"dev-0/{MIXED}.tsv"
     path.write_text("mine\n")
     status, _, err = geval(*WORDS, "--apply", "test-A", "--apply", "dev-0")
-    message = f"geval: `./dev-0/{TUNED}.tsv` is there already, and is left as it is\n  --force writes over it\n"
+    message = f"geval: `./dev-0/{MIXED}.tsv` is there already, and is left as it is\n  --force writes over it\n"
     assert (status, err) == (2, message)
     assert path.read_text() == "mine\n"
-    assert not (gazette / f"test-A/{TUNED}.tsv").exists()
+    assert not (gazette / f"test-A/{MIXED}.tsv").exists()
     assert geval(*WORDS, "--apply", "dev-0", "--force")[0] == 0
-    assert geval("-t", "dev-0", "-o", f"{TUNED}.tsv") == (0, "285.13\n", on_these_lines(TUNED, "tuned"))
+    assert geval("-t", "dev-0", "-o", f"{MIXED}.tsv") == (0, "285.13\n", on_these_lines(MIXED))
 
 
 def test_where_nothing_helps_nothing_is_written(gazette, geval):
-    status, out, err = geval("tune", "-t", "dev-0", "-o", "unigram", "--words", "0", "--apply", "dev-0")
-    assert (status, err) == (
-        0,
-        "geval: note: nothing is written, since no parameter makes the output significantly better\n",
+    status, out, err = geval(
+        "tune", "-t", "dev-0", "-o", "unigram", "--words", "0", "--apply", "dev-0", "--no-documents"
     )
-    assert out.endswith("No change is significantly better: leave the output as it is.\n")
+    note = "nothing is written, since the mixture is not significantly better; --force writes it"
+    assert (status, err) == (0, f"geval: note: {note}\n")
+    assert out.endswith(": leave it.\n")
 
 
 def alike(gazette):
@@ -196,53 +189,63 @@ def test_infinite_losses_have_a_column(gazette, geval):
     status, out, _ = geval(*WORDS)
     rows = [line.split() for line in out.splitlines()]
     assert status == 0
-    assert rows[0][:3] == ["tuned", "score", "infinite"]
-    assert rows[1] == ["(as", "it", "is)", "Infinity", "3"]
-    assert rows[2][-6:] == ["-Infinity", "[-Infinity,", "-Infinity]", "<0.0001", "take", "it"]
+    assert rows[0] == ["component", "score", "infinite", "weight"]
+    assert rows[1][:3] == ["out-model=unigram.tsv", "Infinity", "3"]
+    assert out.endswith(": a change of -Infinity nats [-Infinity, -Infinity], p <0.0001: take it.\n")
 
 
-MIXED = """\
-output                 score   weight
-out-model=bigram.tsv   174.60  0.6942
-out-model=unigram.tsv  327.53  0.0000
-train                  12157   0.3058
+MIX = ["mix", "-t", "dev-0", "bigram", "unigram", "--documents", "FileId"]
+OF_BOTH = """\
+component                             score   weight
+out-model=bigram.tsv                  174.60  0.6688
+out-model=unigram.tsv                 327.53  0.0000
+out-model=bigram.tsv, rest to train   5858.8  0.0357
+out-model=unigram.tsv, rest to train  13211   0.0000
+train                                 12157   0.2955
+uniform                               1024.0  0.0000
 
 PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
-Mixed, 157.99; against out-model=bigram.tsv alone, 174.60, a change of -0.0999 nats [-0.1790, -0.0209], p <0.0001: take it.
+Mixed, 158.87; out-model=bigram.tsv alone, 174.60: a change of -0.0944 nats [-0.1725, -0.0163], p <0.0001: take it.
 """
-MIX = ["mix", "-t", "dev-0", "bigram", "unigram", "--documents", "FileId"]
 
 
 def test_mix(gazette, geval):
     name = "out-mix=bigram+unigram+train.tsv"
-    out = MIXED + f"wrote `./dev-0/{name}`\nwrote `./test-A/{name}`\n"
-    assert geval(*MIX, "--words", "1000", "--apply", "test-A") == (0, out, "")
-    assert geval("-t", "dev-0", "-o", name) == (0, "156.84\n", on_these_lines(name[:-4], "mixed"))
+    out = OF_BOTH + f"wrote `./dev-0/{name}`\nwrote `./test-A/{name}`\n"
+    assert geval(*MIX, "--words", "1000", "--apply", "dev-0", "--apply", "test-A") == (0, out, "")
+    assert geval("-t", "dev-0", "-o", name) == (0, "156.81\n", on_these_lines(name[:-4]))
     status, _, err = geval("-t", "test-A", "-o", name)
     assert (status, err) == (0, "")  # other lines than it was mixed on
 
 
 def test_what_is_not_surely_better_is_mixed_only_by_force(gazette, geval):
-    name = "./dev-0/out-mix=bigram+unigram.tsv"
-    status, out, err = geval(*MIX)
+    words, name = [*MIX, "--words", "0", "--apply", "dev-0"], "./dev-0/out-mix=bigram+unigram+uniform.tsv"
+    status, out, err = geval(*words)
     note = "geval: note: nothing is written, since the mixture is not significantly better; --force writes it\n"
     assert (status, err) == (0, note)
     assert out.endswith(": leave it.\n")
-    assert geval(*MIX, "--force")[1].endswith(f": leave it.\nwrote `{name}`\n")
+    assert geval(*words, "--force")[1].endswith(f": leave it.\nwrote `{name}`\n")
     Path(name).unlink()
-    assert json.loads(geval(*MIX, "--force", "--format", "json")[1])["written"] == [name]
+    assert json.loads(geval(*words, "--force", "--format", "json")[1])["written"] == [name]
 
 
-def test_without_names_tuned_and_mixed_outputs_are_left_out(gazette, geval):
-    assert geval(*MIX, "--force")[0] == 0
-    assert geval(*WORDS, "--apply", "dev-0")[0] == 0
+def test_without_names_mixed_outputs_are_left_out(gazette, geval):
+    apply = ["--apply", "dev-0", "--force"]
+    assert geval(*MIX, *apply)[0] == 0
+    assert geval(*WORDS, *apply)[0] == 0
     words = ["mix", "-t", "dev-0", "--documents", "FileId"]
-    status, out, err = geval(*words, "--force")
-    note = f"tuned and mixed outputs are left out unless they are named: out-mix=bigram+unigram.tsv, {TUNED}.tsv"
-    assert (status, err) == (0, f"geval: note: {note}\n")
-    assert out == geval(*MIX, "--force")[1]
-    status, out, _ = geval(*words, "bigram", f"{TUNED}.tsv")
-    assert (status, TUNED in out) == (0, True)
+    status, out, err = geval(*words)
+    note = f"mixed outputs are left out unless they are named: out-mix=bigram+unigram+train.tsv, {MIXED}.tsv"
+    assert (status, err) == (0, f"geval: note: {note}\n{APPLY}")
+    assert out == geval(*MIX)[1]
+    status, out, _ = geval(*words, "bigram", f"{MIXED}.tsv")
+    assert (status, MIXED in out) == (0, True)
+    for path in gazette.glob("dev-0/out-model=*"):
+        path.unlink()
+    assert geval(*words)[0::2] == (
+        2,
+        f"geval: note: {note}\ngeval: geval mix takes an output; there are only mixed ones\n",
+    )
 
 
 @pytest.mark.parametrize("command", ["tune -o unigram --words 0", "mix bigram unigram"])
@@ -263,10 +266,10 @@ def test_targets_are_checked_before_the_search(gazette, geval, command):
 
 
 def test_a_mixture_that_is_there_already_is_found_before_the_search(gazette, geval):
-    path = gazette / "dev-0/out-mix=bigram+unigram.tsv"
+    path = gazette / "dev-0/out-mix=bigram+unigram+train.tsv"
     path.write_text("mine\n")
     message = f"geval: `./dev-0/{path.name}` is there already, and is left as it is\n  --force writes over it\n"
-    assert geval(*MIX) == (2, "", message)
+    assert geval(*MIX, "--apply", "dev-0") == (2, "", message)
 
 
 @pytest.mark.parametrize(("lines", "few"), [(1, "1 line"), (99, "99 lines")])
@@ -275,7 +278,7 @@ def test_few_lines(gazette, geval, command, lines, few):
     for path in (gazette / "dev-0").glob("*.tsv"):
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:lines]))
     cut_input(gazette, lines)
-    message = f"geval: the result of tuning on {few} may be due to chance; take 100 lines or more, or give --force\n"
+    message = f"geval: the result of mixing on {few} may be due to chance; take 100 lines or more, or give --force\n"
     worse = (
         "PerplexityHashed is {}, and 1024 for `:1` on each line: no guess at all would be better\n"
         "  the lines may have another order than in.tsv, or words unlike the answers: see geval check"
@@ -292,14 +295,12 @@ REFUSED = {
     "tune -t dev-0": ("there are several outputs (out-model=bigram.tsv, out-model=unigram.tsv): choose one with -o"),
     "tune -t dev-0 -o unigram -m LogLossHashed -m LikelihoodHashed": "geval tune takes one metric; 2 were given",
     "tune -t dev-0 -o unigram -m Accuracy": (
-        "tuning and mixing need a hashed metric without flags that choose or change lines, such as "
+        "mixing needs a hashed metric without flags that choose or change lines, such as "
         "PerplexityHashed, not Accuracy"
     ),
-    "tune --parameters x.json": "--parameters is for --apply NAME, with the test set to tune an output of",
     "tune -t dev-0 -o unigram --words x": (
         "argument --words: 'x' is not a whole number\n  geval tune --help shows the options"
     ),
-    "mix -t dev-0 unigram": "geval mix takes two outputs or more; there is 1",
     "mix -t dev-0 bigram unigram --documents Yaer": (
         "Unknown column `Yaer'\n  did you mean Year? the columns are FileId, Year, LeftContext, RightContext"
     ),
@@ -308,32 +309,4 @@ REFUSED = {
 
 @pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=REFUSED)
 def test_refused(gazette, geval, words, message):
-    (gazette / "x.json").write_text(json.dumps({"parameters": PARAMETERS | {"lambda": 0.5}}))
     assert geval(*words.split()) == (2, "", f"geval: {message}\n")
-
-
-PARAMETERS = {"temperature": 1, "lambda": 0, "nu": 0, "bits": 10, "frequent_words": {}}
-BROKEN = {
-    "no JSON": "x",
-    "a list": "[]",
-    "no parameters": "{}",
-    "a number out of range": {"lambda": 2},
-    "no number": {"temperature": "x"},
-    "NaN": {"temperature": float("nan")},
-    "shares above 1": {"frequent_words": {"a": 0.7, "b": 0.7}},
-    "a word that would split a line": {"nu": 0.1, "frequent_words": {"a b": 0.7}},
-    "bits": {"bits": 99},
-}
-
-
-@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_parameters_that_are_none(gazette, geval, content):
-    text = content if isinstance(content, str) else json.dumps({"parameters": PARAMETERS | content})
-    (gazette / "x.json").write_text(text)
-    message = "geval: Cannot read `x.json`: it holds no parameters as geval tune writes them\n"
-    assert geval("tune", "--parameters", "x.json", "--apply", "test-A") == (1, "", message)
-
-
-def test_parameters_that_are_not_there(gazette, geval):
-    message = "geval: Cannot read `y.json`: No such file or directory\n"
-    assert geval("tune", "--parameters", "y.json", "--apply", "test-A") == (1, "", message)

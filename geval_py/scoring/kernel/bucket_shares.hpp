@@ -1,4 +1,4 @@
-// The entries of lines; the fast twin of reference.read_guesses.
+// The shares of frequent words in the buckets of expected words; the fast twin of reference.bucket_shares.
 
 #pragma once
 
@@ -9,40 +9,11 @@
 #include <vector>
 
 #include "decoding.hpp"
-#include "flags.hpp"
-#include "line.hpp"
 #include "murmur.hpp"
 #include "packed_words.hpp"
 #include "text.hpp"
 
 namespace {
-
-// The entries of all lines of a block, normalised.
-class GuessList {
-  public:
-    std::vector<std::int64_t> counts;
-    std::vector<double> masses, rests;
-    std::vector<char> hits;
-
-    BlockEnd read(Text outputs, Text expected, int bits, std::uint64_t first_line) {
-        Line line(bits, Purpose::entries);
-        return read_block(line, outputs, expected, count_lines(expected), first_line, false,
-                          [&](std::size_t, double, unsigned flags) { add(line, flags & VECTOR); });
-    }
-
-    // Adds the entries of a line that was read.
-    void add(const Line& line, bool vector) {
-        const std::size_t before = masses.size();
-        const Normalisation normalisation = line.normalisation(vector);
-        for (std::size_t i = 0; i < line.values_.size(); ++i) {
-            if (!vector && !line.listed_[i].word.size()) continue;
-            masses.push_back(normalisation.mass(line.values_[i]));
-            hits.push_back((vector ? i : line.listed_[i].hash & line.mask_) == line.bucket_);
-        }
-        rests.push_back(normalisation.rest);
-        counts.push_back(static_cast<std::int64_t>(masses.size() - before));
-    }
-};
 
 // Sums, for each expected word, the shares of the words in its bucket; returns whether there are as many words as
 // shares.
