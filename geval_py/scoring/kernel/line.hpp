@@ -136,8 +136,8 @@ double log_add_exp(double a, double b) {
 
 inline double loss_of_log(double log_mass) { return std::max(0.0, -log_mass); }
 
-// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), distributions, or entries.
-enum class Purpose { losses, rules, profiles, entries };
+// The purpose of reading: losses, the rules of the checker too (repeated words, rounding), or distributions.
+enum class Purpose { losses, rules, profiles };
 
 // A word of a line and its hash.
 struct Hashed {
@@ -185,7 +185,6 @@ class Line {
     const Numbers& rests() const { return rests_; }
     const std::vector<std::uint32_t>& numbers() const { return numbers_; }
     const std::vector<Hashed>& words() const { return distinct_; }
-    const std::vector<Hashed>& listed() const { return listed_; }  // of all entries; for entries and seeds
     std::uint32_t expected_word() const { return expected_word_; }
 
     // How the values of the line read last become masses: the twin of distribution_of.
@@ -214,7 +213,6 @@ class Line {
         switch (purpose_) {
             case Purpose::rules: return read_entries<Purpose::rules>(line, seed, bucket, flags);
             case Purpose::profiles: return read_entries<Purpose::profiles>(line, seed, bucket, flags);
-            case Purpose::entries: return read_entries<Purpose::entries>(line, seed, bucket, flags);
             default: return read_entries<Purpose::losses>(line, seed, bucket, flags);
         }
     }
@@ -234,13 +232,12 @@ class Line {
     // Compiled once for each purpose, so that plain scoring does no work for the others.
     template <Purpose purpose>
     bool read_entries(const Text line, const std::uint32_t seed, const std::uint32_t bucket, unsigned& flags) {
-        constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles, keeping = purpose == Purpose::entries;
+        constexpr bool thorough = purpose == Purpose::rules, whole = purpose == Purpose::profiles;
         const std::uint32_t mask = mask_;
         double least = INFINITE, most = -INFINITE, total = 0, rounding = 0;
         bool zero = false, tiny = false;
         if (thorough || whole) words_.clear();
         if (whole) numbers_.clear(), distinct_.clear(), expected_word_ = NO_WORD;
-        if (keeping) listed_.clear();
         const char* p = line.begin;
         for (;;) {
             Text word{p, find_word_end(p, line.end)};
@@ -253,7 +250,6 @@ class Line {
             }
             if (std::isinf(value)) return false;
             values_.add(value);
-            if (keeping) listed_.push_back({word, 0});
             least = std::min(least, value), most = std::max(most, value);
             total += value;
             if (thorough) {
@@ -269,7 +265,6 @@ class Line {
                 if ((hash & mask) == bucket) hits_.add(value);
                 if (thorough && words_.size() != words_.add(word, hash)) flags |= REPEATED;
                 if (whole) add_word({word, hash});
-                if (keeping) listed_.back().hash = hash;
             }
             if (p == line.end) break;
             ++p;
@@ -399,7 +394,6 @@ class Line {
     std::vector<std::uint32_t> numbers_;
     Hashed expected_{};
     std::uint32_t expected_word_ = NO_WORD;
-    std::vector<Hashed> listed_;
     Numbers values_, hits_, rests_;
     double total_ = 0, rounding_ = 0;
     double least_mass_ = 1, bound_ = 0;

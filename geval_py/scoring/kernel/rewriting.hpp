@@ -27,7 +27,7 @@ class Rewriter {
   public:
     Rewriter(const Recipe& recipe, std::size_t outputs, int bits, std::vector<char>& to)
         : recipe_(recipe), parts_(outputs), rests_(outputs), to_(to) {
-        for (std::size_t i = 0; i < outputs; ++i) lines_.push_back(std::make_unique<Line>(bits, Purpose::entries));
+        for (std::size_t i = 0; i < outputs; ++i) lines_.push_back(std::make_unique<Line>(bits, Purpose::profiles));
         for (Text words = recipe.words; words.begin != words.end;) frequent_.push_back(take_line(words));
         for (std::size_t i = 0; i < frequent_.size(); ++i) shared_ += recipe.shares[i];
     }
@@ -63,30 +63,25 @@ class Rewriter {
     struct Sum {
         Text word;
         double mass;
-        std::uint32_t place;  // in the parts of the line that was read last, if the part there is of this word
     };
 
-    // The mass of a word of a line: the number of its sum.
+    // The mass of a word of a line, and the number of its sum.
     struct Part {
-        std::uint32_t number;
+        std::size_t number;
         double mass;
     };
 
-    // Reads the masses of the words of a line, those of equal words together.
+    // Reads the masses of the words of a line.
     bool read_words(const Line& line, std::vector<Part>& parts) {
         const Normalisation normalisation = line.normalisation(false);
         parts.clear();
-        for (std::size_t i = 0; i < line.listed().size(); ++i) {
-            if (!line.listed()[i].word.size()) continue;
-            Sum* sum = sum_of(line.listed()[i]);
+        for (const Hashed& word : line.words()) {
+            const Sum* sum = sum_of(word);
             if (!sum) return false;
-            const auto number = static_cast<std::uint32_t>(sum - sums_.data());
-            if (sum->place >= parts.size() || parts[sum->place].number != number) {
-                sum->place = static_cast<std::uint32_t>(parts.size());
-                parts.push_back({number, 0});
-            }
-            parts[sum->place].mass += normalisation.mass(line.values()[i]);
+            parts.push_back({static_cast<std::size_t>(sum - sums_.data()), 0});
         }
+        for (std::size_t i = 0; i < line.values().size(); ++i)
+            if (line.numbers()[i] != NO_WORD) parts[line.numbers()[i]].mass += normalisation.mass(line.values()[i]);
         return true;
     }
 
@@ -103,14 +98,14 @@ class Rewriter {
     Sum* sum_of(const Hashed& hashed) {
         const Text word = hashed.word;
         const std::uint32_t number = words_.add(word, hashed.hash);
-        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0, 0});
+        if (number == sums_.size()) return &sums_.emplace_back(Sum{word, 0});
         const Text other = sums_[number].word;
         return std::equal(word.begin, word.end, other.begin, other.end) ? &sums_[number] : nullptr;
     }
 
     // The twin of wordprobs.line_of_masses.
     bool write(double rest) {
-        sums_.push_back({{NOTHING, NOTHING}, rest, 0});
+        sums_.push_back({{NOTHING, NOTHING}, rest});
         const std::size_t before = to_.size();
         std::size_t most = MAX_DIGITS;
         for (const Sum& sum : sums_) most += sum.word.size() + MAX_DIGITS + 2;
