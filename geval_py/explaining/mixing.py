@@ -13,7 +13,7 @@ by expectation and maximisation, which repeats
 
     w <- mean over the lines of (w m / sum w m)
 
-Lines in a bin of the greatest probability have weights of their own, which a prior draws to the common weights
+Lines in a bin of their clarity have weights of their own, which a prior draws to the common weights
 (Jelinek and Mercer, "Interpolated estimation of Markov source parameters from sparse data", 1980). The number of bins
 is the best by Akaike's criterion. The mixture is tried on held-out lines; the weights, the bins, and the output with
 which it is compared are chosen on the other lines.
@@ -55,12 +55,13 @@ PRIOR_LINES = 20  # of a bin, which count as having the common weights
 MIN_WEIGHT = 1e-3  # of a component that counts as a parameter
 MIN_UNIFORM = 1e-6  # so that a word which no component has on the lines at hand never costs an infinite loss
 DIGITS = 6  # of a weight, and of an edge between bins
+EDGE_MARGIN = 5e-7  # between an edge and a clarity that many lines share, such as 1, but for rounding errors
 UNIFORM = "uniform"
 TRAIN = "train"
 
 
 class TiedWeights(NamedTuple):
-    """The weights of components, a row for each bin of lines; ``edges`` of the greatest probability divide bins."""
+    """The weights of components, a row for each bin of lines; ``edges`` of the clarity divide the bins."""
 
     edges: Array
     rows: Array
@@ -72,14 +73,14 @@ class TiedWeights(NamedTuple):
         floor[0] = MIN_UNIFORM
         return cls(edges, np.array([rounded(np.maximum(row, floor)) for row in rows]))
 
-    def of_lines(self, greatest: Array) -> Array:
-        """Return the weights of lines, components x lines, from their greatest probabilities."""
-        weights: Array = self.rows[np.searchsorted(self.edges, greatest, side="right")].T
+    def of_lines(self, clarity: Array) -> Array:
+        """Return the weights of lines, components x lines, from the clarity of each."""
+        weights: Array = self.rows[np.searchsorted(self.edges, clarity, side="right")].T
         return weights
 
-    def losses(self, masses: Array, greatest: Array) -> Array:
+    def losses(self, masses: Array, clarity: Array) -> Array:
         """Compute the losses of the mixture on lines, in nats, from their masses, components x lines."""
-        losses: Array = -np.log((self.of_lines(greatest) * masses).sum(axis=0))
+        losses: Array = -np.log((self.of_lines(clarity) * masses).sum(axis=0))
         return np.maximum(0.0, losses)
 
 
@@ -166,7 +167,7 @@ class Mixture(formats.Tabular):
         how = cross_validation.folds_text(self.documents, self.folds, self.seed)
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
         if self.bins > 1:
-            yield f"The weights depend on a line's greatest probability, in {self.bins} bins; these are their means."
+            yield f"The weights depend on how sure a line is, in {self.bins} bins; these are their means."
         change, ends, p = self.change.cells()
         best = visible(self.names.get(self.best, self.best))
         yield (
@@ -228,7 +229,7 @@ def improve(
     """Find the best mixture of one or more outputs of a set with known answers, given one by one or as a list.
 
     The components are described in this module. ``words`` is the number of frequent words of the challenge's train
-    (default: 100, or 0 without a train; 0: none). Lines of a document are held out together: ``documents`` is a
+    (default: 300, or 0 without a train; 0: none). Lines of a document are held out together: ``documents`` is a
     column of the input (its name, or its number from 1) or one value per line; False holds out each line by itself.
     ``seed`` is for the random folds; outputs are read with so many ``threads`` (default: one per core).
 
@@ -253,14 +254,14 @@ def improve(
             raise errors.UsageError(message=missing)
         notes.append(f"{missing}: they are left out")
 
-    masses, greatest = component_masses(evaluations, frequent, threads)
+    masses, clarity = component_masses(evaluations, frequent, threads)
     alone = np.array([evaluation.line_losses for evaluation in evaluations])
-    base, tried = np.empty(len(greatest)), np.empty(len(greatest))
+    base, tried = np.empty(len(clarity)), np.empty(len(clarity))
     for fold in folds:
         base[fold] = alone[alone[:, ~fold].mean(axis=1).argmin(), fold]
-        tried[fold] = fit_weights(masses[:, ~fold], greatest[~fold]).losses(masses[:, fold], greatest[fold])
+        tried[fold] = fit_weights(masses[:, ~fold], clarity[~fold]).losses(masses[:, fold], clarity[fold])
     change = cross_validation.change_of(tried, base, folds.groups)
-    weights = fit_weights(masses, greatest)
+    weights = fit_weights(masses, clarity)
 
     names = unique_names([evaluation.output for evaluation in evaluations])
     component_names = [UNIFORM, *names]
@@ -270,7 +271,7 @@ def improve(
         losses = -np.log(masses)
     component_scores = [cross_validation.score_of(score, row) for row in losses]
     component_scores[1 : 1 + len(names)] = [evaluation.score for evaluation in evaluations]
-    mean_weights = weights.of_lines(greatest).mean(axis=1).tolist()
+    mean_weights = weights.of_lines(clarity).mean(axis=1).tolist()
     infinite = np.isinf(losses).sum(axis=1).tolist()
     signatures = {name: scores.Signature(evaluation) for name, evaluation in zip(names, evaluations, strict=True)}
     uniform, *components = (
@@ -288,7 +289,7 @@ def improve(
         held_out=cross_validation.score_of(score, tried),
         change=change,
         taken=change.is_better,
-        predicted=cross_validation.score_of(score, weights.losses(masses, greatest)),
+        predicted=cross_validation.score_of(score, weights.losses(masses, clarity)),
         mixing=Mixing(
             weights=tuple(rows),
             edges=tuple(weights.edges.tolist()),
@@ -302,10 +303,9 @@ def improve(
 def component_masses(
     evaluations: Sequence[scores.Evaluation], frequent: Shares, threads: int | None = None
 ) -> tuple[Array, Array]:
-    """Return the masses of the expected words' buckets, components x lines, and each line's greatest probability.
+    """Return the masses of the expected words' buckets, components x lines, and the clarity of each line.
 
-    The outputs are read again. The greatest probability is that of a word in any of the outputs; a vector has no
-    words.
+    The outputs are read again. :class:`geval_py.scoring.recipes.Mixing` says what clarity is.
     """
     profiles = []
     for evaluation in evaluations:
@@ -323,29 +323,31 @@ def component_masses(
         for masses, profile in zip(outputs, profiles, strict=True):
             rows.append(np.maximum(0.0, masses + profile["rest"] * (of_train - uniform)))
         rows.append(of_train)
-    return np.array(rows), np.max([profile["guess_mass"] for profile in profiles], axis=0)
+    clarities = [profile["guess_mass"] + profile["rest"] for profile in profiles]
+    return np.array(rows), np.mean(clarities, axis=0)
 
 
-def fit_weights(masses: Array, greatest: Array) -> TiedWeights:
-    """Find the weights with the least loss on lines, for as many bins of the greatest probability as are worth it.
+def fit_weights(masses: Array, clarity: Array) -> TiedWeights:
+    """Find the weights with the least loss on lines, for as many bins of the clarity as are worth it.
 
     By Akaike's criterion ("A new look at the statistical model identification", 1974), more bins must lower the loss
     of all lines together by one nat for each weight that they add.
     """
-    step = 1 + (len(greatest) - 1) // MAX_FITTED_LINES
-    masses, greatest = masses[:, ::step], greatest[::step]
+    step = 1 + (len(clarity) - 1) // MAX_FITTED_LINES
+    masses, clarity = masses[:, ::step], clarity[::step]
     common = best_weights(masses)
     free = np.count_nonzero(common > MIN_WEIGHT) - 1
     fits = [TiedWeights.rounded(np.empty(0), [common])]
     for count in BINS:
-        if count * MIN_BIN_LINES > len(greatest):
+        if count * MIN_BIN_LINES > len(clarity):
             break
-        quantiles = np.quantile(greatest, np.arange(1, count) / count).round(DIGITS)
-        edges = np.unique(quantiles[quantiles > greatest.min()])
-        bin_of = np.searchsorted(edges, greatest, side="right")
+        quantiles = np.quantile(clarity, np.arange(1, count) / count).round(DIGITS)
+        edges = np.unique(quantiles) - EDGE_MARGIN
+        edges = edges[edges > clarity.min()]
+        bin_of = np.searchsorted(edges, clarity, side="right")
         bins = (masses[:, bin_of == number] for number in range(len(edges) + 1))
         fits.append(TiedWeights.rounded(edges, [best_weights(lines, PRIOR_LINES * common) for lines in bins]))
-    return min(fits, key=lambda fit: float(fit.losses(masses, greatest).sum()) + free * len(fit.edges))
+    return min(fits, key=lambda fit: float(fit.losses(masses, clarity).sum()) + free * len(fit.edges))
 
 
 def best_weights(masses: Array, prior: Array | float = 0.0) -> Array:

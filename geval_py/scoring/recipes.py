@@ -18,11 +18,12 @@ ENTRY_CHARACTERS = 12  # of an entry, beside its word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mixing:
-    """The weights of the components of a mixture, a row for each bin of the greatest probability of a line.
+    """The weights of the components of a mixture, a row for each bin of lines.
 
     A row has the weights of the uniform distribution, of the outputs, of the outputs with their rest given to the
     ``frequent`` words and, last, of the frequent words with a rest for all others; together they are 1. The ``edges``
-    are between the bins. ``bits`` are those of the metric's hash: the mixture of a vector and words is a vector.
+    are between bins of the clarity of a line: the probability of its likeliest word and of its rest, in the mean of
+    the outputs. That of a vector is 0. ``bits`` are those of the metric's hash: a mixture of vectors is a vector.
     """
 
     weights: tuple[tuple[float, ...], ...]
@@ -45,8 +46,8 @@ class Mixing:
         vectors = [part.buckets(self.bits, line) if part.words is None else () for part in parsed]
         no_words = wordprobs.Distribution(masses={}, rest=0.0)
         parts = [no_words if part.words is None else part.normalised() for part in parsed]
-        greatest = max((mass for part in parts for mass in part.masses.values()), default=0.0)
-        row = self.weights[bisect_right(self.edges, greatest)]
+        clarities = [max(part.masses.values(), default=0.0) + part.rest for part in parts]
+        row = self.weights[bisect_right(self.edges, sum(clarities) / len(parts))]
         kept, given = row[1 : 1 + len(parts)], row[1 + len(parts) : -1]
         factors = list(map(operator.add, kept, given))
         to_words = row[-1]

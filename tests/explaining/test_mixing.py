@@ -111,7 +111,7 @@ def sure_and_unsure(rng, lines):
 
 
 @pytest.mark.filterwarnings("ignore:.*a little worse")
-def test_weights_depend_on_the_greatest_probability_where_that_is_better(tmp_path, monkeypatch):
+def test_weights_depend_on_how_sure_a_line_is_where_that_is_better(tmp_path, monkeypatch):
     output, answers, train = sure_and_unsure(np.random.default_rng(1), 600)
     (evaluation,) = write(tmp_path, [output], answers, train)
     mixture = improve(evaluation)

@@ -37,17 +37,20 @@ class Rewriter {
         const auto seed = static_cast<std::uint32_t>(number);
         const std::size_t count = outputs.size();
         words_.clear(), sums_.clear();
-        double greatest = 0;
+        double clarity = 0;  // the probability of the likeliest word and of the rest
         for (std::size_t i = 0; i < count; ++i) {
             unsigned flags;
             const Text text = take_line(outputs[i]);
             lines_[i]->score(text, outputs[i].end, {NOTHING, NOTHING}, NOTHING + PADDING, seed, flags);
             if (flags & (MALFORMED | VECTOR) || !read_words(*lines_[i], parts_[i])) return false;
             rests_[i] = lines_[i]->normalisation(false).rest;
+            double greatest = 0;
             for (const Part& part : parts_[i]) greatest = std::max(greatest, part.mass);
+            clarity += greatest + rests_[i];
         }
         const std::size_t bin = static_cast<std::size_t>(
-            std::upper_bound(recipe_.edges, recipe_.edges + recipe_.edge_count, greatest) - recipe_.edges);
+            std::upper_bound(recipe_.edges, recipe_.edges + recipe_.edge_count, clarity / static_cast<double>(count)) -
+            recipe_.edges);
         const double *row = recipe_.weights + bin * (2 * count + 2), *kept = row + 1, *given = kept + count;
         double to_words = given[count], rest = row[0] + to_words;
         for (std::size_t i = 0; i < count; ++i) {
