@@ -181,16 +181,17 @@ def unique_names(outputs: Sequence[Output]) -> list[str]:
 def accepted_names(name: str, output: Output) -> tuple[set[str], ...]:
     """Return what a user may type for an output with a unique ``name``, in order of precedence.
 
-    The name; a path; a file's name, also without its beginning and ending; all parameters (``epochs=10,lr=0.01``) or
-    their values (``10,0.01``); one parameter or value (``lr=0.01`` or ``0.01``).
+    The name; a path; a file's name, also without its beginning and ending; all parameters (``epochs=10,lr=0.01``),
+    the first of them or all as values (``10,lr=0.01``, ``10,0.01``); one parameter or value (``lr=0.01``, ``0.01``).
     """
     stem = re.sub(rf"(?:{_ANY_FORMAT})$", "", output.name)
-    pairs, values = [f"{key}={value}" for key, value in output.parameters.items()], output.parameters.values()
+    pairs = [f"{key}={value}" for key, value in output.parameters.items()]
+    values = list(output.parameters.values())
     return (
         {name},
         {output.path, os.path.normpath(output.path)},
         {os.path.basename(output.path), output.name, stem, stem.removeprefix("out-")},
-        {",".join(pairs), ",".join(values)} - {""},
+        {",".join(pairs), ",".join([*values[:1], *pairs[1:]]), ",".join(values)} - {""},
         {*pairs, *values} - {""},
     )
 

@@ -50,7 +50,7 @@ def test_all_parameters_of_one_name_it_before_some_of_another_do():
     outputs = [output_at(f"out-{name}.tsv") for name in ("model=a", "model=a,tuned=nu", "model=b,tuned=nu")]
     called = by_accepted_names([output.name for output in outputs], outputs)
     assert called["a"] == called["model=a"] == [0]
-    assert called["a,nu"] == called["model=a,tuned=nu"] == [1]
+    assert called["a,nu"] == called["a,tuned=nu"] == called["model=a,tuned=nu"] == [1]
     assert called["nu"] == called["tuned=nu"] == [1, 2]
 
 
