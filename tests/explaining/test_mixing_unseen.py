@@ -47,7 +47,7 @@ def write(folder, rng, lines, error):
     ("errors", "trials", "unseen_lines"),
     [
         ((0.0, LARGE_ERROR), 3, 2000),
-        pytest.param((0.0, 0.02, 0.05, LARGE_ERROR), 100, 20_000, marks=pytest.mark.long),
+        pytest.param((0.0, 0.02, 0.05, LARGE_ERROR), 50, 10_000, marks=pytest.mark.long),
     ],
 )
 def test_what_is_said_holds_on_unseen_lines(errors, trials, unseen_lines, tmp_path):
