@@ -160,7 +160,7 @@ def test_each_key_of_a_json_document_is_described():
     page = next(page for page in DOCS if page.name == "formats.md")
     documents = [e.shown for e in examples_of(read(page)) if "--format json" in e.code]
     keys = {key for document in documents for key in keys_of(json.loads(document))}
-    assert len(documents) == 7
+    assert len(documents) == 6
     assert keys - set(re.findall(r"`([^`\n]+)`", without_blocks(read(page)))) == set()
 
 

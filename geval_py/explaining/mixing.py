@@ -46,7 +46,7 @@ from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
 MAX_STEPS = 1000
-MIN_STEP = 1e-6  # the search ends when no weight changes by more
+MIN_STEP = 1e-8  # the search ends when no weight changes by more
 MIN_SHARE = 0.001  # of a weight, which an extrapolation leaves
 MAX_FITTED_LINES = 100_000  # of more lines, every second, third … is enough to find weights
 BINS = (2, 4, 8, 16, 32)

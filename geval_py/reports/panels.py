@@ -623,7 +623,7 @@ def help_panel(report: Report) -> Panel | None:
     taken = [mixture for mixture in mixtures if mixture.taken]
     sentence, finding = "No mixture that was tried is significantly better.", ""
     if taken:
-        best = min(taken, key=lambda mixture: mixture.change.mean)
+        best = min(taken, key=lambda mixture: round(mixture.change.mean, 4))  # the simpler one if they are as good
         gain = f"Mixed, it would score about {figure(best.held_out)} in place of {figure(mixtures[0].score)}"
         command = "geval tune" if best is mixtures[0] else "geval mix"
         sentence, finding = f"{gain}, on lines that were held out: {command} --apply test-A.", f"{gain}."

@@ -205,7 +205,7 @@ train                                 12157   0.2955
 uniform                               1024.0  0.0000
 
 PerplexityHashed (words, lower is better) of 212 lines of dev-0; held out in 10 folds of 36 documents, seed 12345.
-Mixed, 158.87; out-model=bigram.tsv alone, 174.60: a change of -0.0944 nats [-0.1725, -0.0163], p <0.0001: take it.
+Mixed, 158.87; out-model=bigram.tsv alone, 174.60: a change of -0.0944 nats [-0.1725, -0.0162], p <0.0001: take it.
 """
 
 
