@@ -21,7 +21,7 @@ SIGNATURES = {
     "explaining.luck.luck": "(evaluation, *, seeds=25)",
     "improve": "(*outputs, words=None, documents=None, seed=12345, force=False, threads=None)",
     "compare": "(*outputs, baseline=None, samples=10000, seed=12345, documents=None, runs=None, "
-    "no_worse_than=None, detect=None, progress=None)",
+    "paired_runs=False, no_worse_than=None, detect=None, tries=None, progress=None)",
     "check": "(path='.', *, challenge=None, tests=(), metrics=(), rules=None, max_places=20, max_bytes=20000000000, progress=None)",
     "evaluate_all": "(challenge, test='test-A', *, metric=(), tokenizer=None, cluster=None, on_fault=None)",
     "evaluate": "(challenge, test='test-A', *, output=None, metric=(), tokenizer=None, cluster=None)",
