@@ -458,38 +458,27 @@ def compare_systems(
     infinite, shares = sample.infinite, line_shares(sample, baseline)
     own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
     pairs = [(b, a) if a == baseline else (a, b) for a, b in combinations(range(count), 2)]
-    tests = pair_tests(sample, pairs, samples=samples, seed=seed, progress=progress)
+    with_itself = (baseline, baseline)  # on its finite lines
+    tests = pair_tests(sample, [*pairs, with_itself], samples=samples, seed=seed, progress=progress)
 
     def system_of(n: int) -> System:
+        test = tests[n, baseline]
+        if test.lines == sample.lines:
+            test = test._replace(scores=(own_scores[n], own_scores[baseline]))
         system = System(
             name=names[n],
             score=own_scores[n],
             interval=own_intervals[n],
             infinite=int(infinite[:, n].sum()),
+            compared=test.lines,
+            finite_score=test.scores and test.scores[0],
             **(_run_figures(sample.runs[n]) if sample.runs else {}),
         )
         if n == baseline:
-            finite = ~infinite[:, n]
-            if not system.infinite or not finite.any():
-                return replace(
-                    system, compared=int(finite.sum()), finite_score=None if system.infinite else system.score
-                )
-            part = sample.select(finite, [n])
-            finite_score = float(part.scores(part.totals())[0, 0])
-            return replace(system, compared=part.lines, finite_score=finite_score)
-        test, (won, lost, tied) = tests[n, baseline], shares[n]
-        if test.lines == sample.lines:
-            test = test._replace(scores=(own_scores[n], own_scores[baseline]))
-        return replace(
-            system,
-            compared=test.lines,
-            finite_score=test.scores and test.scores[0],
-            p_infinite=test.p_infinite,
-            won=won,
-            lost=lost,
-            tied=tied,
-            **_effect_figures(sample, test, no_worse_than, detect),
-        )
+            return system
+        won, lost, tied = shares[n]
+        figures = _effect_figures(sample, system, test, no_worse_than, detect)
+        return replace(system, p_infinite=test.p_infinite, won=won, lost=lost, tied=tied, **figures)
 
     def badness(n: int) -> tuple[bool, float, int, float]:
         """Sort by score, infinite lines, score on the lines compared; undefined scores are last, in their order."""
@@ -514,7 +503,7 @@ def _run_figures(runs: LineSample) -> dict[str, Any]:
 
 
 def _effect_figures(
-    sample: LineSample, test: PairTest, no_worse_than: float | None, detect: float | None
+    sample: LineSample, system: System, test: PairTest, no_worse_than: float | None, detect: float | None
 ) -> dict[str, Any]:
     """Return a system's figures of the difference from the baseline; none where there is none to show."""
     change = test.change
@@ -525,7 +514,7 @@ def _effect_figures(
     figures: dict[str, Any] = {
         "difference": None if math.isnan(difference) else difference,
         "effect": effect_of(sample, change.change) if sample.is_ratio else difference,
-        "effect_interval": Interval(low, high, documents=sample.document_count),
+        "effect_interval": replace(system.interval, low=low, high=high),
         "p_value": change.p_value,
     }
     if no_worse_than is not None:
@@ -723,7 +712,7 @@ def _joined(evaluations: Sequence[scores.Evaluation]) -> scores.Evaluation:
 
 def _method(sample: LineSample, samples: int, seed: int) -> str:
     """Name the test of a sample's pairs."""
-    if sample.metric.measure.corpus_score is not None:
+    if sample.is_drawn:
         return f"paired t test with the bootstrap's standard error ({samples:,} samples, seed {seed})"
     if sample.runs:
         units = "lines" if sample.documents is None else "documents"

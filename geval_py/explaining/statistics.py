@@ -139,6 +139,11 @@ class LineSample:
         return self.metric.measure.of_losses and self.members.shape[1] == 1
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether intervals and tests need resamples, as a score is no function of sums."""
+        return self.metric.measure.corpus_score is not None
+
+    @property
     def is_of_shares(self) -> bool:
         """Whether lines are right or wrong, and a score is made from their mean."""
         return self.is_of_mean_loss and not self.metric.measure.in_nats
@@ -223,7 +228,7 @@ class LineSample:
         and for a corpus-level metric.
         """
         shape = self.systems, self.lines
-        if self.metric.measure.corpus_score is not None:
+        if self.is_drawn:
             return np.full(shape, np.nan)
         figures = np.full(shape, np.inf)
         for system, is_finite in enumerate(~self.infinite.T):
@@ -445,7 +450,8 @@ class Estimator:
             ends = low, high
         least, greatest = sorted((measure.best, measure.worst))
         low, high = sorted(min(max(end, least), greatest) for end in ends)
-        return Interval(low, high, documents=count)
+        samples, seed = (self.samples, self.seed) if sample.is_drawn else (None, None)
+        return Interval(low, high, samples, seed, count)
 
     def change(self, pair: Pair) -> Change:
         """Compare the first system with the second."""
