@@ -140,7 +140,7 @@ def run_compare(args: argparse.Namespace) -> int:
         tasks = [_task_of(args, folder, test) for folder, test in places]
     results = []
     for one in tasks:
-        with score.blaming_config(one):
+        with score.blaming_config(one.replace(out_files=tuple(args.outputs))):
             schemes = evaluate.select_schemes(one)[:1]
             results.append(score.scored(one, _located(one, args), schemes, settings, keep=True))
     sound = [[result for result in of_set if not result.errors] for of_set in results]

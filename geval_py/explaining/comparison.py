@@ -602,7 +602,7 @@ def compare(
     if runs is not None:
         files, members = _systems(files, runs, is_paired=paired_runs)
     elif paired_runs:
-        raise UsageError(message="to pair runs, name the parameter that tells them apart with", arguments=("runs",))
+        raise UsageError(message="paired runs need the parameter that tells them apart, such as seed: runs")
     if len(members) < 2:
         what = "outputs" if runs is None else "systems"
         raise UsageError(message=f"a comparison takes two {what} or more; there is {len(members) or 'none'}")

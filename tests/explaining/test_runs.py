@@ -155,7 +155,7 @@ def test_a_baseline_among_runs(challenge):
         ),
         (
             "a,seed=0 b,seed=1", {"paired_runs": True},
-            "to pair runs, name the parameter that tells them apart with runs=…",
+            "paired runs need the parameter that tells them apart, such as seed: runs",
         ),
         (
             "b,seed=0 b,seed=1 b,seed=2", {"runs": "seed"},
