@@ -304,7 +304,8 @@ def test_each_argument_that_an_error_names_is_one_in_python_and_an_option():
     named = set(named_arguments())
     assert {"metric", "min_frequency", "output", "test"} <= named <= known
     options = {name for option in OPTIONS.values() for name in option.names}
-    of_commands = set(re.findall(r"--[a-z-]+", parser_of("tune").format_help()))
+    pages = "".join(parser_of(command).format_help() for command in ("tune", "compare"))
+    of_commands = set(re.findall(r"--[a-z-]+", pages))
     assert {said_option(name).split()[0] for name in named} <= options | of_commands
 
 

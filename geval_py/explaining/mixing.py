@@ -58,6 +58,7 @@ DIGITS = 6  # of a weight, and of an edge between bins
 EDGE_MARGIN = 5e-7  # between an edge and a clarity that many lines share, such as 1, but for rounding errors
 UNIFORM = "uniform"
 TRAIN = "train"
+REST_TO_TRAIN = f", rest to {TRAIN}"  # behind the name of an output
 
 
 class TiedWeights(NamedTuple):
@@ -145,10 +146,15 @@ class Mixture(formats.Tabular):
         rounded_names = ("score", "held_out", "predicted")
         return values | {name: cross_validation.ten_digits(values[name]) for name in rounded_names}
 
+    def shown_name(self, component: Component) -> str:
+        """Return the name of a component for people, in which that of an output may be replaced."""
+        output, to_train, _ = component.name.partition(REST_TO_TRAIN)
+        return self.names.get(output, output) + to_train
+
     def table(self) -> Table:
         rows = [
             (
-                self.names.get(component.name, component.name),
+                self.shown_name(component),
                 cross_validation.score_text(component.score),
                 component.infinite,
                 numbers.fixed(component.weight, 4),
@@ -266,7 +272,7 @@ def improve(
     names = unique_names([evaluation.output for evaluation in evaluations])
     component_names = [UNIFORM, *names]
     if frequent:
-        component_names += [*(f"{name}, rest to {TRAIN}" for name in names), TRAIN]
+        component_names += [*(name + REST_TO_TRAIN for name in names), TRAIN]
     with np.errstate(divide="ignore"):
         losses = -np.log(masses)
     component_scores = [cross_validation.score_of(score, row) for row in losses]

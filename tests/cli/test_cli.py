@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from geval_py.cli import terminal
-from geval_py.cli.improve import show_written
 from geval_py.reading.lines import BLOCK_BYTES
 from geval_py.version import __version__
 
@@ -433,18 +432,6 @@ def test_progress_is_shown_on_a_terminal_that_reports_no_width(monkeypatch):
             bar(50, 100)
         assert b"50.0/100" in os.read(controller, 4096)
     os.close(controller)
-
-
-@pytest.mark.parametrize(
-    ("format", "where"),
-    [("text", "out"), ("markdown", "err"), ("latex", "err"), ("html", "err"), ("json", None), ("csv", None)],
-)
-def test_new_files_are_named_where_no_table_stands(format, where, capsys):
-    """For programs they are in the document."""
-    show_written(["a.tsv", "b\x1b.tsv"], format)
-    written = capsys.readouterr()._asdict()
-    assert [name for name, text in written.items() if text] == ([where] if where else [])
-    assert "".join(written.values()) == ("wrote `a.tsv`\nwrote `b\\x1b.tsv`\n" if where else "")
 
 
 def test_a_full_disk(challenge):

@@ -202,8 +202,8 @@ def test_a_mixture(geval, model, other_model):
     status, out, err = geval("lm", "mix", "m.arpa", "b.arpa", "--on", "other.txt", "-p", "3")
     assert (status, err) == (0, "")
     assert out == (
-        "m.arpa\t0.836908\t4.694\t2\t3.458\nb.arpa\t0.163092\t4.951\t8\t5.545\n"
-        "m.arpa@0.836908+b.arpa@0.163092\t\t6.222\t0\t3.675\n"
+        "m.arpa\t0.836909\t4.694\t2\t3.458\nb.arpa\t0.163091\t4.951\t8\t5.545\n"
+        "m.arpa@0.836909+b.arpa@0.163091\t\t6.222\t0\t3.675\n"
     )
     name = out.splitlines()[-1].split("\t")[0]
     assert geval("lm", "perplexity", name, "other.txt", "-p", "3")[1].startswith(
