@@ -391,20 +391,21 @@ def select_schemes(task: Task) -> list[Named]:
     if not schemes:
         raise UsageError(message="no metric given, use", arguments=("metric",))
     chosen = []
-    for name in task.select_metrics:  # as we show it, as it was written or as GEval shows it
-        matching = [named for named in schemes if name in (shown_name(*named), named[0].text)]
-        if not matching:
-            from geval_py.scoring.metrics.registry import geval_name
-
-            for scheme, metric in schemes:
-                stem, colon, flags = shown_name(scheme, metric).partition(":")
-                if name == (geval_name(stem) if stem == metric.name else stem) + colon + flags:
-                    matching.append((scheme, metric))
+    for name in task.select_metrics:
+        matching = [named for named in schemes if name in accepted_names(*named)]
         if not matching:
             names = visible(", ".join(shown_name(*named) for named in schemes))
             raise UsageError(message=f"Cannot find metric named '{visible(name)}'\n  there are {names}")
         chosen.append(matching[0])
     return chosen or schemes
+
+
+def accepted_names(scheme: EvaluationScheme, metric: Metric) -> tuple[str, ...]:
+    """Return the names that select a scheme: as it was written, as it is shown, and as GEval shows it."""
+    from geval_py.scoring.metrics.registry import geval_name
+
+    as_geval = metric._replace(name=geval_name(metric.name))
+    return scheme.text, shown_name(scheme, metric), shown_name(scheme, as_geval)
 
 
 def shown_name(scheme: EvaluationScheme, metric: Metric) -> str:

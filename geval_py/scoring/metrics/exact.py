@@ -63,12 +63,6 @@ def word_loss(vocabulary: frozenset[str], text: str, expected: str) -> tuple[flo
     return mixture_loss(values, hits, rests, share), expected not in vocabulary
 
 
-def unknown_word(vocabulary: frozenset[str], text: str, expected: str) -> float:
-    """Return 1 for an expected word that is not in the vocabulary, 0 for others."""
-    del text
-    return expected not in vocabulary
-
-
 def miss(text: str, expected: str) -> float:
     """Return 0 if a line's best guess is the expected line, else 1; both are stripped first. No line is malformed.
 
