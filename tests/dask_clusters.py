@@ -10,8 +10,7 @@ QUIET = pytest.mark.filterwarnings("default")  # Dask's warnings are its own
 
 
 def cut(patch, size):
-    """Let a task's range be of so many bytes, a third of which is read at once."""
-    patch.setattr(clusters, "READ_BYTES", size // 3 + 1)
+    """Let a task's range be of so many bytes."""
     patch.setattr(clusters, "MIN_RANGE_BYTES", size)
     patch.setattr(clusters, "MAX_RANGE_BYTES", size)
 

@@ -19,18 +19,17 @@ from typing import Any, NamedTuple
 
 from geval_py.errors import ClusterError, DataError, MalformedLineError, UsageError
 from geval_py.reading.files import changed, naming
-from geval_py.reading.lines import LineReader, end_of_lines, read_lines_between, whole_lines
+from geval_py.reading.lines import LineReader, read_lines_between, whole_lines
 from geval_py.scoring.blocks import Block, Counted, Progress, in_order, numbered
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import LineStatistics, extended
+from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.text import named, without_credentials
 from geval_py.version import __version__, installs
 
 SECONDS_TO_ANSWER = 10
 RETRIES = 2  # of a task that fails, on whichever worker
-MIN_RANGE_BYTES, MAX_RANGE_BYTES = 1 << 22, 1 << 28  # that a task reads
+MIN_RANGE_BYTES, MAX_RANGE_BYTES = 1 << 22, 1 << 28  # that a task reads at once
 RANGES_A_THREAD = 8  # of a file that is large enough, so that all threads end at about the same time
-READ_BYTES = 1 << 21  # that a worker reads at a time
 AHEAD_A_THREAD = 2  # tasks under way
 _NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # expected words may well be megabytes
 
@@ -159,7 +158,7 @@ def _watched(client: Any, outputs: LineReader) -> Iterator[None]:
 
 def count(place: Range) -> int:
     """Count the lines of a range; raises DataError."""
-    return sum(map(backends.count_lines, _read(place)))
+    return backends.count_lines(_read(place))
 
 
 def work_on(block: Block, work: ScoreBlock) -> list[LineStatistics] | MalformedLineError:
@@ -167,28 +166,17 @@ def work_on(block: Block, work: ScoreBlock) -> list[LineStatistics] | MalformedL
 
     Raises DataError, also if there are fewer lines than were counted.
     """
-    tables: list[LineStatistics] = []
-    line, place = 0, 0
-    for text in _read(block.text):
-        lines = min(backends.count_lines(text), block.lines - line)
-        end, _ = end_of_lines(block.expected, place, lines)
-        part = block._replace(
-            text=text, lines=lines, is_cut=True, first_line=block.first_line + line,
-            expected=block.expected[place:end], known=min(max(block.known - line, 0), lines),
-        )  # fmt: skip
-        try:
-            scored = work(part)
-        except MalformedLineError as error:
-            return error
-        tables = extended(tables, scored)
-        line, place = line + lines, end
-        if line == block.lines:
-            return tables
-    raise changed(block.text.path)
+    text = _read(block.text)
+    if backends.count_lines(text) < block.lines:
+        raise changed(block.text.path)
+    try:
+        return work(block._replace(text=text))
+    except MalformedLineError as error:
+        return error
 
 
-def _read(place: Range) -> Iterator[memoryview]:
-    """Yield the lines of a range in blocks; raises DataError."""
+def _read(place: Range) -> memoryview:
+    """Return the lines of a range; raises DataError."""
     with naming(place.path):
         file = open(place.path, "rb", buffering=0)
     with file:
@@ -199,9 +187,7 @@ def _read(place: Range) -> Iterator[memoryview]:
 
         if os.fstat(file.fileno()).st_size != place.size:
             raise changed(place.path)
-        for start in range(place.start, place.stop, READ_BYTES):
-            stop = min(start + READ_BYTES, place.stop)
-            stored = read_lines_between(place.path, read_at, start, stop, first=place.first, size=place.size)
-            view = memoryview(whole_lines(stored))
-            if view:  # otherwise it is inside of a line
-                yield view
+        stored = read_lines_between(
+            place.path, read_at, place.start, place.stop, first=place.first, size=place.size
+        )
+        return memoryview(whole_lines(stored))
