@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from functools import partial
 from importlib import import_module
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from geval_py.errors import (
@@ -27,7 +27,7 @@ from geval_py.errors import (
 )
 from geval_py.reading.config import CONFIG_FILE, Task
 from geval_py.reading.files import ANSWERS_ALONE, File, absolute, name_of, twins_note
-from geval_py.reading.lines import LineReader, check_line_count, decode_lines, first_name, read_lines
+from geval_py.reading.lines import LineReader, decode_lines, first_name, read_lines
 from geval_py.reading.outputs import MIXED, Output
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS, EvaluationScheme
 from geval_py.reading.splits import Split, answers_in, read_vocabulary
@@ -40,7 +40,7 @@ from geval_py.scoring.metrics.base import (
     extended,
     find_in_family,
 )
-from geval_py.scoring.scores import Evaluation, Score, without_faults
+from geval_py.scoring.scores import Evaluation, Score, check_input_length, without_faults
 from geval_py.tables.numbers import counted
 from geval_py.text import named, nearest, visible
 from geval_py.version import installs
@@ -222,9 +222,9 @@ def _read_tables(
     """Read the files once: return the statistics of all lines and their number, and show each line to selections."""
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
     header, tables, lines = first_name(split.out_header), list[LineStatistics](), 0
-    inputs = None
-    if reads_input and split.input is not None:
-        inputs = read_lines(split.input, header=first_name(split.in_header))
+    inputs: Iterator[str] = repeat("")
+    if reads_input and split.input is not None:  # where it is too short, there is an error in the end
+        inputs = chain(read_lines(split.input, header=first_name(split.in_header)), inputs)
     with LineReader(output.file, header=header) as outputs, LineReader(split.expected, header=header) as expected:
         if cluster is None:
             blocks = map_blocks(outputs, expected, work, threads=threads, matched=True, progress=progress)
@@ -232,19 +232,15 @@ def _read_tables(
             from geval_py.scoring.cluster import map_on
 
             blocks = map_on(cluster, outputs, expected, work, progress)
-        lines_read = 0
         for block, scored in blocks:
             tables = extended(tables, scored)
             lines += block.lines
             if selections:
-                texts = list(islice(inputs or (), block.lines))
-                lines_read += len(texts)
-                texts += [""] * (block.lines - len(texts))  # too few: an error in the end
+                texts = list(islice(inputs, block.lines))
                 for selection in selections:
                     selection.add(block.first_line, texts, decode_lines(block.expected), decode_lines(block.outputs))
-    if inputs is not None and split.input is not None:
-        lines_read += sum(1 for _ in inputs)
-        check_line_count("input", split.input.name, lines_read, split.expected.name, lines)
+    if reads_input:
+        check_input_length(split, lines)
     for selection in selections:
         selection.finish()
     return dict(zip(columns, tables, strict=True)), lines

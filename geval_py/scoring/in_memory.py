@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geval_py.reading.config import Task
 from geval_py.reading.files import File
-from geval_py.reading.lines import check_line_count, count_lines, first_name
 from geval_py.reading.outputs import Output
 from geval_py.reading.splits import Split
 from geval_py.scoring import evaluate
 from geval_py.scoring.encoding import encoded_texts, reference_texts
-from geval_py.scoring.scores import Evaluation
+from geval_py.scoring.scores import Evaluation, check_input_length
 from geval_py.scoring.writing import is_predictions, prediction_lines
 
 if TYPE_CHECKING:
@@ -47,9 +46,8 @@ def score_lists(
         evaluation.notes = evaluate.notes_of(evaluation, task)
     else:
         (evaluation,) = evaluate.evaluate_split(task, split, schemes, keep=True, vocabulary=vocabulary)
-    if split.input is not None and evaluation.has_scores:
-        lines = count_lines(split.input, header=first_name(split.in_header))
-        check_line_count("input", split.input.name, lines, split.expected.name, evaluation.file_lines)
+    if evaluation.has_scores:
+        check_input_length(split, evaluation.file_lines)
     return evaluation
 
 

@@ -323,8 +323,7 @@ class Evaluation:
         if file is None:
             return repeat("")
         if side == "input":
-            lines = count_lines(file, header=header)
-            check_line_count("input", file.name, lines, split.expected.name, self.file_lines)
+            check_input_length(split, self.file_lines)
         numbers = self.line_numbers
         if numbers is None and places is None:
             return read_lines(file, header=header)
@@ -525,6 +524,13 @@ class Evaluation:
             "signature": str(self.signature),
             "metrics": [score.to_dict(interval) for score in self.scores],
         }
+
+
+def check_input_length(split: Split, lines: int) -> None:
+    """Raise LineCountError if the input, where there is one, has not as many lines as the answers."""
+    if split.input is not None:
+        input_lines = count_lines(split.input, header=first_name(split.in_header))
+        check_line_count("input", split.input.name, input_lines, split.expected.name, lines)
 
 
 def library_signature(scores: Sequence[Score]) -> str | None:
