@@ -50,7 +50,6 @@ class SelectedLines:
             raise SchemeError(scheme=scheme.text, message=error.message) from error
         self.line_numbers: array[int] = array("q")
         self._items: list[ScoredItem] = []
-        self._confidences = array("d")
         self._others: list[ScoredItem] = []
 
     def add(self, first_line: int, inputs: Sequence[str], expected: Sequence[str], outputs: Sequence[str]) -> None:
@@ -64,8 +63,6 @@ class SelectedLines:
             if self.filter.selects(seen):
                 self.line_numbers.append(line)
                 self._items.append(item)
-                if self._scheme.percentage is not None:
-                    self._confidences.append(line_confidence(seen.output))
         if not self.line_numbers and len(self._others) < MAX_REMEMBERED:
             self._others.extend(prepared)
 
@@ -73,7 +70,7 @@ class SelectedLines:
         """With a percentage, keep the most confident lines, the most confident first."""
         if self._scheme.percentage is None:
             return
-        confidences = self._confidences
+        confidences = [line_confidence(self._preparation(item.output)) for item in self._items]
         kept = math.ceil(self._scheme.percentage * len(confidences) / 100)
         order = sorted(range(len(confidences)), key=lambda n: -confidences[n])[:kept]
         self.line_numbers = array("q", (self.line_numbers[n] for n in order))
