@@ -327,16 +327,10 @@ class Evaluation:
         numbers = self.line_numbers
         if numbers is None and places is None:
             return read_lines(file, header=header)
-        import numpy as np
-
-        in_file = np.asarray(range(self.line_count) if places is None else places, np.int64)
+        chosen: Iterable[int] = range(self.line_count) if places is None else places
         if numbers is not None:
-            in_file = np.array(numbers)[in_file] - 1
-        if not (in_file[1:] > in_file[:-1]).all():
-            return map(LinesByPlace(file, header).line, in_file.tolist())
-        is_shown = np.zeros(in_file.max(initial=-1) + 1, np.bool_)
-        is_shown[in_file] = True
-        return compress(read_lines(file, header=header), is_shown.data)
+            chosen = (numbers[place] - 1 for place in chosen)
+        return map(LinesByPlace(file, header).line, chosen)
 
     def sides(self, places: Sequence[int] | Integers | None = None) -> tuple[Iterator[str], ...]:
         """Return the :meth:`texts` of the input, the answers and the output."""
