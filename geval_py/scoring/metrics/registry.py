@@ -73,6 +73,11 @@ def _metric(
     return Metric(name, column, measure, summary, parse=parse, **more)
 
 
+def _of_sides(read: Callable[[bool, str, int], object]) -> partial[Metric]:
+    """Return :func:`_metric` with parsers that tell a function whether a line is of the output."""
+    return partial(_metric, parse=Partial(read, True), parse_answer=Partial(read, False))
+
+
 _words = partial(_metric, row=exact.word_loss, beside="out_of_vocabulary", is_of_words=True, needs_vocabulary=True)
 _entries = partial(_metric, has_entries=True, parse=distributions.listed_of)
 _norms = partial(_entries, parse_answer=distributions.norm_of, answers="shares")
@@ -82,14 +87,9 @@ _edits = partial(_tokens, needs=_DISTANCES)
 _numbers = partial(_metric, parse_both=number_of)
 _intervals = partial(_numbers, parse_answer=regression.read_interval, perfect=regression.lower_bound)
 _entities = partial(_tokens, parse_both=tags.entities_of)
-_annotations = partial(
-    _metric, parse=Partial(spans.read_annotations, True), parse_answer=Partial(spans.read_annotations, False)
-)
-_rectangles = partial(
-    _metric,
-    parse=Partial(rectangles.read_rectangles, True),
-    parse_answer=Partial(rectangles.read_rectangles, False),
-)
+_annotations = _of_sides(spans.read_annotations)
+_rectangles = _of_sides(rectangles.read_rectangles)
+_clippings = _of_sides(rectangles.read_clippings)
 
 
 def sum_measure(score: Callable[..., float], *columns: str, **ends: Any) -> Measure:
@@ -291,9 +291,8 @@ TABLE: tuple[Metric | Family | str, ...] = (  # a name is of a metric with a pre
     Family("Probabilistic-Soft2D-F", lambda beta, name: _rectangles(
         name, assignment.probable_counts, probabilistic_measure(beta),
         "F-score of rectangles with probabilities: calibration and recall", **_PROBABILISTIC)),
-    _metric("ClippEU", rectangles.clipping_counts, f_measure(2),
-            "F2 of rectangles, which are right within a margin", parse=Partial(rectangles.read_clippings, True),
-            parse_answer=Partial(rectangles.read_clippings, False), perfect=rectangles.without_margins,
+    _clippings("ClippEU", rectangles.clipping_counts, f_measure(2),
+            "F2 of rectangles, which are right within a margin", perfect=rectangles.without_margins,
             needs=_SCIPY),
     _intervals("RMSE-Against-Interval", _SQUARED_DISTANCE, _ROOT_SQUARED,
                "root of the mean squared distance to an interval"),
