@@ -8,7 +8,7 @@ import re
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, SupportsFloat, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias, Unpack, cast
 
 from geval_py.errors import DataError, EmptyFileError, UsageError
 from geval_py.reading import compression, rewriting
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 
     from geval_py.scoring.arrays import Listed, NumberOptions, Predictions, Vocabulary, VocabularyLike
 
-    class HasItems(Protocol):
-        """A mapping, a pandas Series, or anything else with pairs of a word and its number."""
-
-        def items(self) -> Iterable[tuple[Hashable, SupportsFloat]]: ...
-
-    Probabilities: TypeAlias = HasItems | Iterable[tuple[Hashable, SupportsFloat]]
+    Pairs: TypeAlias = Iterable[tuple[Hashable, SupportsFloat]]  # of a word and its number
+    Probabilities: TypeAlias = Mapping[Any, SupportsFloat] | pd.Series[Any] | Pairs
 
 MAX_ENTRIES = 1000  # of a line that is written without a warning
 _MADE_FROM = "a line is made from a mapping from words to probabilities, a pandas Series or pairs (word, probability)"
