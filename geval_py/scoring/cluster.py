@@ -187,7 +187,5 @@ def _read(place: Range) -> memoryview:
 
         if os.fstat(file.fileno()).st_size != place.size:
             raise changed(place.path)
-        stored = read_lines_between(
-            place.path, read_at, place.start, place.stop, first=place.first, size=place.size
-        )
+        stored = read_lines_between(place.path, read_at, place.start, place.stop, first=place.first, size=place.size)
         return memoryview(whole_lines(stored))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice, repeat
@@ -31,7 +31,7 @@ from geval_py.reading.lines import LineReader, decode_lines, first_name, read_li
 from geval_py.reading.outputs import MIXED, Output
 from geval_py.reading.schemes import MAX_BITS, MIN_BITS, EvaluationScheme
 from geval_py.reading.splits import Split, answers_in, read_vocabulary
-from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks
+from geval_py.scoring.blocks import Block, Progress, ProgressOf, map_blocks, no_progress
 from geval_py.scoring.metrics.base import (
     HASHED_FAMILIES,
     LineStatistics,
@@ -62,7 +62,7 @@ def evaluate_split(
     *,
     keep: bool = False,
     vocabulary: frozenset[str] = frozenset(),
-    watch: ProgressOf | None = None,
+    watch: ProgressOf = no_progress,
     **how: Any,
 ) -> Iterator[Evaluation]:
     """Score the outputs of a split, each read once, with the metrics of a task, or with some of them.
@@ -76,7 +76,7 @@ def evaluate_split(
     vocabulary = vocabulary or vocabulary_for(schemes, task)
     for output in split.outputs:
         output.file.keep = output.file.keep or keep
-        with nullcontext() if watch is None else watch(output.name) as progress:
+        with watch(output.name) as progress:
             try:
                 evaluation = score_output(split, output, schemes, vocabulary, progress=progress, **how)
             except (DataError, SchemeError) as error:
@@ -86,7 +86,7 @@ def evaluate_split(
                     from geval_py.reading.challenge import sets_of_length  # which few runs need
 
                     error.hint = sets_of_length(task.directory, error.lines, split.name)
-                failed = [failed_score(shown_name(*named), named, error) for named in schemes]
+                failed = [failed_score(*named, error) for named in schemes]
                 evaluation = Evaluation(split, output, failed)
         evaluation.notes = notes_of(evaluation, task)
         yield evaluation
@@ -177,19 +177,17 @@ def score_output(
         raise UsageError(message=f"a cluster scores all lines, and sees no input: leave out {what}")
     reads_input = _reads_input(split, plans, selections.values())
     columns = {plan.column: _names(plans, plan) for plan in plans if plan.choice is None}
+    tables: dict[Any, LineStatistics | SchemeError]
     tables, lines = _read_tables(
         split, output, columns, list(selections.values()), reads_input=reads_input, by_line=raw_filters,
         threads=threads, cluster=cluster, progress=progress,
     )  # fmt: skip
-    chosen_tables: dict[Any, LineStatistics | SchemeError] = {
-        (None, column): table for column, table in tables.items()
-    }
     scores = []
     for plan in plans:
         selection = selections.get(plan.choice)
-        if selection is not None and plan.table not in chosen_tables:
-            chosen_tables[plan.table] = _chosen_table(plans, plan, selection, split, output)
-        scores.append(score_of(plan, chosen_tables[plan.table], output, selection))
+        if selection is not None and plan.table not in tables:
+            tables[plan.table] = _chosen_table(plans, plan, selection, split, output)
+        scores.append(score_of(plan, tables[plan.table], output, selection))
     evaluation = Evaluation(split, output, scores, lines, vocabulary=vocabulary, raw_filters=raw_filters)
     if not evaluation.has_scores:
         raise evaluation.errors[0]
@@ -218,10 +216,10 @@ def _read_tables(
     threads: int | None,
     cluster: Any,
     progress: Progress | None,
-) -> tuple[dict[StatisticsColumn, LineStatistics], int]:
+) -> tuple[dict[Any, LineStatistics | SchemeError], int]:
     """Read the files once: return the statistics of all lines and their number, and show each line to selections."""
     work = partial(score_block, columns, split.expected.name, output.file.name, by_line)
-    header, tables, lines = first_name(split.out_header), list[LineStatistics](), 0
+    header, tables, lines = split.output_header, list[LineStatistics](), 0
     inputs: Iterator[str] = repeat("")
     if reads_input and split.input is not None:  # where it is too short, there is an error in the end
         inputs = chain(read_lines(split.input, header=first_name(split.in_header)), inputs)
@@ -243,7 +241,7 @@ def _read_tables(
         check_input_length(split, lines)
     for selection in selections:
         selection.finish()
-    return dict(zip(columns, tables, strict=True)), lines
+    return {(None, column): table for column, table in zip(columns, tables, strict=True)}, lines
 
 
 def _chosen_table(
@@ -270,17 +268,16 @@ def score_of(
         message = f"{plan.metric.name} needs several candidates: {advice}"
         table = SchemeError(scheme=plan.scheme.text, path=output.path, message=message)
     if isinstance(table, SchemeError):
-        return failed_score(plan.name, (plan.scheme, plan.metric), table)
+        return failed_score(plan.scheme, plan.metric, table)
     numbers = None if selection is None else selection.line_numbers
     reads_input = plan.metric.needs_input or (selection is not None and selection.filter.needs_input)
     value = plan.metric.value(table)
     return Score(plan.name, value, plan.metric, plan.scheme, table, numbers, reads_input=reads_input)
 
 
-def failed_score(name: str, named: Named, error: DataError | SchemeError) -> Score:
+def failed_score(scheme: EvaluationScheme, metric: Metric, error: DataError | SchemeError) -> Score:
     """Return what stands in the place of a score."""
-    scheme, metric = named
-    return Score(name, math.nan, metric, scheme, LineStatistics(), error=error)
+    return Score(shown_name(scheme, metric), math.nan, metric, scheme, LineStatistics(), error=error)
 
 
 def _names(plans: Sequence[MetricPlan], one: MetricPlan) -> tuple[str, ...]:
@@ -507,7 +504,7 @@ def _notes_on_numbers(evaluation: Evaluation, scores: list[Score]) -> Iterator[s
 
     advice, output = UNKNOWN_NUMBERS, evaluation.output
     # A line that no flag selects may be malformed.
-    header = first_name(evaluation.split.out_header)
+    header = evaluation.split.output_header
     with suppress(MalformedLineError), closing(read_lines(output.file, header=header)) as texts:
         samples = (one for one in map(parse_line, islice(texts, SAMPLED_LINES)) if one.is_far_above_one)
         advice = next((number_advice(one.words, one.values) for one in samples), advice)
@@ -516,8 +513,8 @@ def _notes_on_numbers(evaluation: Evaluation, scores: list[Score]) -> Iterator[s
 
 def _notes_on_last_line(evaluation: Evaluation) -> Iterator[str]:
     """Yield a note on a last line without a line end that has fewer entries than all others."""
-    with closing(read_lines(evaluation.output.file, header=first_name(evaluation.split.out_header))) as lines:
-        entries = [line.count(" ") for line in lines]
+    lines = read_lines(evaluation.output.file, header=evaluation.split.output_header)
+    entries = [line.count(" ") for line in lines]
     if len(entries) > 1 and entries[-1] < min(entries[:-1]):
         few = f"its last line has no line end, and fewer entries ({entries[-1] + 1}) than all others"
         yield f"{named(evaluation.output.path)}: {few}: the file may be cut off"
