@@ -72,7 +72,7 @@ def test_tables_are_tables_at_the_prompt_and_in_notebooks(outputs):
     ],
 )  # fmt: skip
 def test_what_is_a_number_in_a_name(values, wanted):
-    split = SimpleNamespace(expected="challenge/dev-0/expected.tsv")
+    split = SimpleNamespace(directory="challenge")
     outputs = [SimpleNamespace(name="out.tsv", parameters={} if value is None else {"k": value}) for value in values]
     evaluations = [SimpleNamespace(output=output, split=split) for output in outputs]
     assert score_tables.score_columns(evaluations, [{}] * len(values))["k"] == wanted

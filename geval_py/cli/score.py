@@ -136,14 +136,11 @@ def _score_table(task: Task, settings: Settings, progress: ProgressBar | None) -
         )
     return ScoreTable(
         results=results,
-        names=[score.name for score in results[0].scores],
         shown=shown_names(results, settings),
         precision=settings.precision,
         percentage=settings.percentage,
         interval=interval,
         how=how,
-        challenge=os.path.basename(os.path.abspath(split.directory)),
-        test=split.name,
     )
 
 

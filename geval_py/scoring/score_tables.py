@@ -30,25 +30,22 @@ _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 class ScoreTable(Tabular):
     """The scores of the outputs of one test set: as GEval shows them in text, elsewhere a row an output.
 
-    ``names`` are the metrics' names, and ``shown`` those of the outputs, if a user gives some. ``interval`` computes
-    a score's interval, which is shown in place of the score; ``how`` says in the legend how. ``challenge`` and
-    ``test`` are for the JSON document.
+    ``shown`` are the names of the outputs, if a user gives some. ``interval`` computes a score's interval, which is
+    shown in place of the score; ``how`` says in the legend how.
     """
 
     def __init__(
         self,
         results: Sequence[Evaluation],
-        names: Sequence[str],
         shown: Sequence[str] = (),
         precision: int | None = None,
         percentage: bool = False,
         interval: IntervalOf | None = None,
         how: str = "",
-        challenge: str = "",
-        test: str = "",
     ) -> None:
-        self.results, self.names, self.shown, self.interval, self.how = results, names, shown, interval, how
-        self.precision, self.percentage, self.challenge, self.test = precision, percentage, challenge, test
+        self.results, self.shown, self.interval, self.how = results, shown, interval, how
+        self.precision, self.percentage = precision, percentage
+        self.names = [score.name for score in results[0].scores]
 
     def text(self, width: int | None = None) -> Iterator[str]:
         """Write the scores of one output (a number, or rows and cross tables), or of several (a table).
@@ -146,8 +143,10 @@ class ScoreTable(Tabular):
         return plain_table(head, rows)
 
     def to_dict(self) -> dict[str, Any]:
+        split = self.results[0].split
+        challenge = os.path.basename(os.path.abspath(split.directory))
         outputs = [result.to_dict(self.interval) for result in self.results]
-        return {"challenge": self.challenge, "test": self.test, "outputs": outputs}
+        return {"challenge": challenge, "test": split.name, "outputs": outputs}
 
 
 class ChallengesTable(Tabular):
@@ -292,7 +291,7 @@ def score_columns(
     """
     names = list(dict.fromkeys(name for row in scores for name in row))
     keys = list(dict.fromkeys(key for one in evaluations for key in one.output.parameters))
-    folders = list(map(_folder, evaluations))
+    folders = [os.path.normpath(one.split.directory) for one in evaluations]
     columns: dict[str, Sequence[Any]] = {"challenge": folders} if len(set(folders)) > 1 else {}
     columns |= {"output": [short_name(one.output.name) for one in evaluations]}
     for key in keys:
@@ -303,11 +302,6 @@ def score_columns(
             numbers = [None if text is None else int(text) if text.isdigit() else float(text) for text in texts]
             columns[name] = numbers if all(map(math.isfinite, filter(None, numbers))) else texts
     return columns | {name: [row.get(name) for row in scores] for name in names}
-
-
-def _folder(evaluation: Evaluation) -> str:
-    """Return the folder of the challenge."""
-    return os.path.normpath(os.path.join(os.fspath(evaluation.split.expected), "..", ".."))
 
 
 def scores_table(
@@ -326,12 +320,12 @@ def scores_table(
     values_of = cache(config.config_values)
 
     def write(evaluation: Evaluation, value: float) -> str:
-        split = evaluation.split
+        folder = evaluation.split.directory
         if not for_paper:
             return f"{value:.6g}"
-        if split.name == split.expected.name:  # lists, or a pair of files
+        if not folder:  # lists, or a pair of files
             return score_text(value, precision)
-        values = values_of(_folder(evaluation))
+        values = values_of(folder)
         own_precision = values.get("precision") if precision is None else precision
         return score_text(value, own_precision, percentage=values.get("percentage", False))
 

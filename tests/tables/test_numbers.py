@@ -156,8 +156,7 @@ def test_p_value(p, text):
 
 def scores_text(results, precision=None, *, percentage=False):
     """What a command shows of outputs."""
-    names = [score.name for score in results[0].scores]
-    return "".join(ScoreTable(results=results, names=names, precision=precision, percentage=percentage).text())
+    return "".join(ScoreTable(results=results, precision=precision, percentage=percentage).text())
 
 
 def scored(scores, name="out.tsv"):
