@@ -7,7 +7,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from geval_py.errors import DataError, SchemeError, UsageError
@@ -372,24 +372,19 @@ class Evaluation:
         ``output``, ``loss`` (or the other statistics of the first metric) and ``score`` (of that metric). If the name
         of a column of the input is taken, it becomes ``in<name>``, or its number. Raises as :meth:`read_items`.
         """
-        return self._frame(None)
-
-    def _frame(self, selected: Sequence[bool] | None) -> pd.DataFrame:
-        """Make the table of all or of selected lines; the index is a line's place among all."""
         import pandas as pd
 
-        keep = [True] * self.line_count if selected is None else selected
         first, header = self.scores[0], self.split.in_header
         names, statistics = first.metric.measure.columns, first.statistics.columns
-        inputs, expected, outputs = zip(*compress(self.read_items(), keep), strict=True)
-        columns: dict[str, Any] = {"line": list(compress(self.line_numbers or range(1, self.line_count + 1), keep))}
+        inputs, expected, outputs = zip(*self.read_items(), strict=True)
+        columns: dict[str, Any] = {"line": self.line_numbers or range(1, self.line_count + 1)}
         own: dict[str, Sequence[Any]] = {"expected": expected, "output": outputs}
-        own |= {name: list(compress(column, keep)) for name, column in zip(names, statistics, strict=True)}
-        own["score"] = list(compress(self.line_scores(), keep))
+        own |= zip(names, statistics, strict=True)
+        own["score"] = self.line_scores()
         width = self.input_width()
         rows = [text.split("\t") for text in inputs] if width else []
         columns |= input_columns(rows, width, header, {*columns, *own})
-        return pd.DataFrame(columns | own, index=list(compress(range(self.line_count), keep)))
+        return pd.DataFrame(columns | own)
 
     def lines(
         self,
@@ -414,8 +409,9 @@ class Evaluation:
             raise UsageError(message=f"lines are sorted by the worst or the best first, not by {sort!r}")
         names = (filter,) if isinstance(filter, str) else tuple(filter)
         kinds = FeatureKinds(numerical=numerical_features, cartesian=cartesian, tokens=tokens_of(tokenizer))
-        item_filter = parse_filter(names, Fields(self.split.in_header), kinds) if names else None
-        frame = self._frame(None if item_filter is None else self.select(item_filter))
+        frame = self.to_frame()
+        if names:
+            frame = frame[self.select(parse_filter(names, Fields(self.split.in_header), kinds))]
         if sort is None:
             return frame
         greatest_first = self.scores[0].greatest_first(worst=sort == "worst")
