@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -319,7 +318,7 @@ class Evaluation:
         """
         split = self.split
         file = {"input": split.input, "expected": split.expected, "output": self.output.file}[side]
-        header = first_name(split.in_header if side == "input" else split.out_header)
+        header = first_name(split.in_header) if side == "input" else split.output_header
         if file is None:
             return repeat("")
         if side == "input":
@@ -560,20 +559,15 @@ def check_comparable(evaluations: Sequence[Evaluation]) -> None:
     for other in evaluations[1:]:
         both = f"{named(first.output.path)} and {named(other.output.path)} were scored with different"
         files = first.split.expected, other.split.expected
-        answers = ""
-        are_in_memory = None in (files[0].path, files[1].path)
-        if files[0] is not files[1] and (are_in_memory or len(set(map(os.path.realpath, files))) > 1):
-            texts = (read_lines(file, header=first_name(first.split.out_header)) for file in files)
-            pairs = enumerate(zip(*texts, strict=False), 1)  # another number of lines is another error
-            answers = next((f"{shown(a)} and {shown(b)} on line {n}" for n, (a, b) in pairs if a != b), "")
-        if answers:
-            raise UsageError(message=f"{both} answers: {answers}")
-        one, another = ((score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0]))
-        ways = [
-            (name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags) for name, scheme in (one, another)
-        ]
-        if ways[0] != ways[1]:
-            metrics = f"{one[1].text} and {another[1].text}"
+        if files[0] is not files[1]:
+            texts = (read_lines(file, header=first.split.output_header) for file in files)
+            for line, pair in enumerate(zip(*texts, strict=False), 1):  # another number of lines is another error
+                if pair[0] != pair[1]:
+                    raise UsageError(message=f"{both} answers: {' and '.join(map(shown, pair))} on line {line}")
+        scores = [(score.metric.name, score.scheme) for score in (first.scores[0], other.scores[0])]
+        ways = {(name, scheme.text_flags, scheme.tokenizer, scheme.selecting_flags) for name, scheme in scores}
+        if len(ways) > 1:
+            metrics = " and ".join(scheme.text for _, scheme in scores)
             raise UsageError(message=f"{both} metrics: {visible(metrics)}")
         first.check_same_lines(other)
 
