@@ -258,14 +258,12 @@ class Metric(NamedTuple):
 
     def line_scores(self, statistics: LineStatistics) -> Iterator[float]:
         """Compute the score of each line alone; NaN where a single line has none."""
+        if self.measure.corpus_score is None:
+            return map(self.of_line, *statistics.columns)
         import numpy as np
 
-        if self.measure.corpus_score is not None:
-            score = self.measure.corpus_score([statistics])
-            return (float(score(np.array([n]))) for n in range(statistics.lines))
-        if self.measure.of_losses:
-            return iter(self.measure.formula(list(map(np.array, statistics.columns)), 1).tolist())
-        return map(self.of_line, *statistics.columns)
+        score = self.measure.corpus_score([statistics])
+        return (float(score(np.array([n]))) for n in range(statistics.lines))
 
 
 def total(numbers: Sequence[float]) -> float:
