@@ -368,11 +368,7 @@ class Change:
         if self.outcomes is not None:
             return sign_test(*self.outcomes)
         if self.figures is not None:
-            sums, _ = subset_sums(self.figures)
-            total = abs(sum_of(self.figures))
-            return float(
-                (np.abs(2 * sums - sum_of(self.figures)) >= total - NOISE * sum_of(np.abs(self.figures))).mean()
-            )
+            return min(1.0, 2 * min(sign_flip_test(self.figures), sign_flip_test(-self.figures)))
         return self.spread.p_value(self.change)
 
     @property
@@ -390,9 +386,7 @@ class Change:
         """Return the one-sided p-value of the test that the system is worse by the margin or more."""
         if self.figures is None:
             return self.spread.p_of_less(self.change - margin)
-        shifted = self.figures - margin
-        sums, _ = subset_sums(shifted)
-        return float((2 * sums - sum_of(shifted) <= sum_of(shifted) + NOISE * sum_of(np.abs(shifted))).mean())
+        return sign_flip_test(self.figures - margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -514,21 +508,17 @@ def pair_tests(
     for pair in pairs:
         fails = infinite[:, list(pair)]
         keep: Flags = ~np.any(fails, axis=1)
-        if keep.all():
-            change = whole.change(pair)
-            tests[pair] = PairTest(sample.lines, (whole.scores[pair[0]], whole.scores[pair[1]]), change, None)
-            continue
         more = np.bincount(sample.unit_of_line, fails[:, 0].astype(float) - fails[:, 1])
         p_infinite = sign_test(int((more < 0).sum()), int((more > 0).sum())) if more.any() else None
         if not keep.any():
             tests[pair] = PairTest(0, None, None, p_infinite)
             continue
-        part = Estimator(sample.select(keep, pair), samples, seed, progress)
-        change = part.change((0, 1))
-        is_fair = change.change * more.sum() >= 0
-        tests[pair] = PairTest(
-            part.sample.lines, (part.scores[0], part.scores[1]), change if is_fair else None, p_infinite
-        )
+        part, (first, second) = whole, pair
+        if not keep.all():
+            part, first, second = replace(whole, sample=sample.select(keep, pair)), 0, 1
+        change, scores = part.change((first, second)), (part.scores[first], part.scores[second])
+        is_unfair = change.change * more.sum() < 0
+        tests[pair] = PairTest(part.sample.lines, scores, None if is_unfair else change, p_infinite)
     return tests
 
 
@@ -540,6 +530,13 @@ def sign_test(wins: int, losses: int) -> float:
     """
     fewer, more = sorted((wins, losses))
     return max(MIN_P_VALUE, 2 * beta_cdf(0.5, more, fewer + 1)) if fewer < more else 1.0
+
+
+def sign_flip_test(values: Array) -> float:
+    """Return the one-sided p-value of the test that the mean is 0 or more: how often other signs give no more."""
+    sums, _ = subset_sums(values)
+    total, noise = sum_of(values), NOISE * sum_of(np.abs(values))
+    return float((2 * sums - total <= total + noise).mean())
 
 
 def subset_sums(values: Array) -> tuple[Array, Array]:
@@ -568,9 +565,9 @@ def optimism(sample: LineSample, tries: int | None = None) -> float | None:
     apart = losses - losses.mean(axis=1, keepdims=True)
     sums = np.array([np.bincount(part.unit_of_line, column - column.mean()) for column in apart.T])
     covariance = np.einsum("su,tu->st", sums, sums) * part.units / (part.units - 1) / part.lines**2
-    variances, directions = np.linalg.eigh(covariance)
-    draws = np.random.default_rng(DEFAULT_SEED).standard_normal((BEST_DRAWS, systems))
-    best = -mean_of((draws @ (directions * np.sqrt(variances.clip(min=0.0))).T).min(axis=1))
+    rng = np.random.default_rng(DEFAULT_SEED)
+    draws = rng.multivariate_normal(np.zeros(systems), covariance, BEST_DRAWS, check_valid="ignore", method="eigh")
+    best = -mean_of(draws.min(axis=1))
     best *= expected_best(tries) / expected_best(systems)
     mean, measure = mean_of(losses), part.metric.measure
     of_mean, of_best = (measure.formula([value * part.lines], part.lines) for value in (mean, max(0.0, mean - best)))
