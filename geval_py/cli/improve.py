@@ -24,7 +24,7 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import ExistingFileError, UsageError
-from geval_py.explaining import cross_validation, derived, mixing, train_words
+from geval_py.explaining import derived, mixing, train_words
 from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import only_output, own_names, unique_names
@@ -61,7 +61,7 @@ OPTIONS = (
     switch(
         "--force",
         help="write the mixture even if it may not be better, and overwrite files; and mix on fewer than "
-        f"{cross_validation.FEW_LINES} lines",
+        f"{mixing.FEW_LINES} lines",
     ),
     add_format,
     table_options("threads"),

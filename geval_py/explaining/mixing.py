@@ -30,21 +30,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geval_py import errors, version
-from geval_py.explaining import cross_validation, train_words
+from geval_py.explaining import train_words
 from geval_py.explaining.derived import mixed_output
-from geval_py.explaining.documents import DocumentsBy
-from geval_py.explaining.significance import TINY, dot
+from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
+from geval_py.explaining.significance import LEVEL, TINY, dot, mean_of
+from geval_py.explaining.statistics import spread_of_mean
 from geval_py.reading import config
 from geval_py.reading.outputs import output_at, unique_names
 from geval_py.scoring import scores
 from geval_py.scoring.evaluate import evaluate_output
-from geval_py.scoring.metrics.base import Array
+from geval_py.scoring.metrics.base import NOISE, Array, Integers
 from geval_py.scoring.metrics.hashed import profile_of, profiled
 from geval_py.scoring.recipes import Mixing, Shares
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
+FOLDS = 10
+FEW_LINES = 100
+MIN_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
+SCORE_DIGITS = 5
 MAX_STEPS = 1000
 MIN_STEP = 1e-8  # the search ends when no weight changes by more
 MIN_SHARE = 0.001  # of a weight, which an extrapolation leaves
@@ -128,7 +133,7 @@ class Mixture(formats.Tabular):
     best: str
     score: float
     held_out: float
-    change: cross_validation.Change
+    change: Change
     taken: bool
     predicted: float
     mixing: Mixing
@@ -144,7 +149,7 @@ class Mixture(formats.Tabular):
     def to_dict(self) -> dict[str, Any]:
         values = formats.json_fields(self, "mixing", "header", "names") | {"bins": self.bins}
         rounded_names = ("score", "held_out", "predicted")
-        return values | {name: cross_validation.ten_digits(values[name]) for name in rounded_names}
+        return values | {name: ten_digits(values[name]) for name in rounded_names}
 
     def shown_name(self, component: Component) -> str:
         """Return the name of a component for people, in which that of an output may be replaced."""
@@ -155,7 +160,7 @@ class Mixture(formats.Tabular):
         rows = [
             (
                 self.shown_name(component),
-                cross_validation.score_text(component.score),
+                numbers.significant(component.score, SCORE_DIGITS),
                 component.infinite,
                 numbers.fixed(component.weight, 4),
             )
@@ -170,15 +175,16 @@ class Mixture(formats.Tabular):
 
     def legend(self) -> Iterator[str]:
         what = f"{self.metric} ({self.unit}, {self.direction} is better)"
-        how = cross_validation.folds_text(self.documents, self.folds, self.seed)
+        kept = "lines" if self.documents is None else f"{self.documents} documents"
+        how = f"held out in {self.folds} folds of {kept}, seed {self.seed}"
         yield visible(f"{what} of {self.lines} lines of {self.test}; {how}.")
         if self.bins > 1:
             yield f"The weights depend on how sure a line is, in {self.bins} bins; these are their means."
         change, ends, p = self.change.cells()
         best = visible(self.names.get(self.best, self.best))
+        held_out, alone = (numbers.significant(score, SCORE_DIGITS) for score in (self.held_out, self.score))
         yield (
-            f"Mixed, {cross_validation.score_text(self.held_out)}; {best} alone, "
-            f"{cross_validation.score_text(self.score)}: a change of {change} nats{ends and ' '}{ends}, p {p}: "
+            f"Mixed, {held_out}; {best} alone, {alone}: a change of {change} nats{ends and ' '}{ends}, p {p}: "
             f"{self.change.verdict(taken=self.taken)}."
         )
 
@@ -251,7 +257,10 @@ def improve(
     scores.check_comparable(evaluations)
     config.check_sampling(1, seed)
     first, score = evaluations[0], evaluations[0].scores[0]
-    folds, notes = cross_validation.folds_of(evaluations, documents, seed, force=force)
+    bits = hashed_bits(first)
+    groups, notes = groups_of(first, documents, force=force)
+    fold_of_line = fold_of_lines(groups, seed)
+    folds, held_together = int(fold_of_line.max()) + 1, int(groups.max()) + 1
     wanted = train_words.DEFAULT_WORDS if words is None else words
     frequent = train_words.frequent_words_of_train(first.split, wanted) if wanted else {}
     if wanted and not frequent:
@@ -263,10 +272,12 @@ def improve(
     masses, clarity = component_masses(evaluations, frequent, threads)
     alone = np.array([evaluation.line_losses for evaluation in evaluations])
     base, tried = np.empty(len(clarity)), np.empty(len(clarity))
-    for fold in folds:
-        base[fold] = alone[alone[:, ~fold].mean(axis=1).argmin(), fold]
-        tried[fold] = fit_weights(masses[:, ~fold], clarity[~fold]).losses(masses[:, fold], clarity[fold])
-    change = cross_validation.change_of(tried, base, folds.groups)
+    for held_out in (fold_of_line == fold for fold in range(folds)):
+        kept = ~held_out
+        base[held_out] = alone[alone[:, kept].mean(axis=1).argmin(), held_out]
+        fit = fit_weights(masses[:, kept], clarity[kept])
+        tried[held_out] = fit.losses(masses[:, held_out], clarity[held_out])
+    change = change_of(tried, base, groups)
     weights = fit_weights(masses, clarity)
 
     names = unique_names([evaluation.output for evaluation in evaluations])
@@ -275,7 +286,7 @@ def improve(
         component_names += [*(name + REST_TO_TRAIN for name in names), TRAIN]
     with np.errstate(divide="ignore"):
         losses = -np.log(masses)
-    component_scores = [cross_validation.score_of(score, row) for row in losses]
+    component_scores = [score.metric.of_line(mean_of(row)) for row in losses]
     component_scores[1 : 1 + len(names)] = [evaluation.score for evaluation in evaluations]
     mean_weights = weights.of_lines(clarity).mean(axis=1).tolist()
     infinite = np.isinf(losses).sum(axis=1).tolist()
@@ -287,23 +298,39 @@ def improve(
     columns = 2 * len(names) + 2
     rows = [(*row, *[0.0] * (columns - len(row))) for row in weights.rows.tolist()]
     return Mixture(
-        **cross_validation.described(first, folds, seed),
+        **scores.head_of(first),
+        lines=len(groups),
+        folds=folds,
+        documents=None if held_together == len(groups) else held_together,
+        seed=seed,
+        header=first.split.output_header,
         words=len(frequent),
         components=(*components, uniform),
         best=names[alone.mean(axis=1).argmin()],
-        score=cross_validation.score_of(score, base),
-        held_out=cross_validation.score_of(score, tried),
+        score=score.metric.of_line(mean_of(base)),
+        held_out=score.metric.of_line(mean_of(tried)),
         change=change,
         taken=change.is_better,
-        predicted=cross_validation.score_of(score, weights.losses(masses, clarity)),
+        predicted=score.metric.of_line(mean_of(weights.losses(masses, clarity))),
         mixing=Mixing(
             weights=tuple(rows),
             edges=tuple(weights.edges.tolist()),
             frequent=frequent,
-            bits=cross_validation.hashed_bits(first),
+            bits=bits,
         ),
         notes=tuple(notes),
     )
+
+
+def hashed_bits(evaluation: scores.Evaluation) -> int:
+    """Return the bits of the first metric's hash; raises UsageError for a metric that is not hashed, or has flags."""
+    first = evaluation.scores[0]
+    if first.metric.bits is None or first.scheme.text_flags or first.scheme.selecting_flags:
+        raise errors.UsageError(
+            message="mixing needs a hashed metric without flags that choose or change lines, such as "
+            f"PerplexityHashed, not {visible(first.scheme.text)}"
+        )
+    return first.metric.bits
 
 
 def component_masses(
@@ -320,7 +347,7 @@ def component_masses(
         again = evaluate_output(evaluation.split, evaluation.output, schemes, frozenset(), threads=threads)
         profiles.append(profile_of(again.scores[0].statistics))
     outputs = [np.exp(-np.array(evaluation.line_losses)) for evaluation in evaluations]
-    bits = cross_validation.hashed_bits(evaluations[0])
+    bits = hashed_bits(evaluations[0])
     uniform = 1 / (1 << bits)
     rows = [np.full(len(outputs[0]), uniform), *outputs]
     if frequent:
@@ -391,3 +418,97 @@ def rounded(weights: Array) -> Array:
     short: Array = weights.round(DIGITS)
     short[short.argmax()] += 1.0 - short.sum()
     return short
+
+
+# The change on held-out lines
+
+
+def fold_of_lines(groups: Integers, seed: int) -> Integers:
+    """Deal documents (two or more) at random into ten folds, or one fold a document if there are fewer."""
+    documents = int(groups.max()) + 1
+    folds: Integers = np.random.default_rng(seed).permutation(documents) % min(FOLDS, documents)
+    return folds[groups]
+
+
+def groups_of(
+    evaluation: scores.Evaluation, documents: DocumentsBy, *, force: bool = False
+) -> tuple[Integers, list[str]]:
+    """Return the number of the group that each line is held out with, its document's or its own, and notes.
+
+    Raises UsageError for few lines without ``force``, for one line or one document, and for another number of
+    documents than lines, and the errors of :func:`geval_py.explaining.documents.documents_in` for a column.
+    """
+    lines, notes = evaluation.line_count, []
+    if lines < FEW_LINES:
+        notes.append(f"the result of mixing on {numbers.counted(lines, 'line')} may be due to chance")
+        if not force:
+            raise errors.UsageError(
+                message=f"{notes[0]}; take {FEW_LINES} lines or more, or give", arguments=("force",)
+            )
+    if lines < 2:
+        raise errors.UsageError(message="there is one line, and it cannot be held out: take two lines or more")
+    of_file = choose_documents(evaluation, documents)
+    notes += notes_on_documents(of_file)
+    several = of_file and of_file.several()
+    return np.arange(lines) if several is None else several.of_line, notes
+
+
+class Change(NamedTuple):
+    """A mean difference of losses in nats, negative if the score improves, and its 95 % interval; may be infinite.
+
+    The ends are NaN if all lines change alike: nothing then shows how far the true change may be.
+    ``p_value`` is a bound of how often lines would change so much for the better by luck, in (0, 1].
+    """
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the change is for the better, by the p-value or by the interval, and matters."""
+        return (self.p_value <= LEVEL or self.high < 0.0) and self.mean <= -MIN_GAIN
+
+    def verdict(self, *, taken: bool) -> str:
+        """Return what to do. Of simulated changes whose interval holds 0, every tenth or so was for the worse."""
+        return "leave it" if not taken else "take it" if self.high < 0.0 else "probably better"
+
+    def to_dict(self) -> dict[str, float]:
+        return {name: ten_digits(value) for name, value in self._asdict().items()}
+
+    def cells(self) -> tuple[str, str, str]:
+        """Return the mean, the interval and the p-value as text."""
+        ends = "" if math.isnan(self.low) else f"[{numbers.fixed(self.low, 4)}, {numbers.fixed(self.high, 4)}]"
+        return numbers.fixed(self.mean, 4), ends, numbers.p_value(self.p_value)
+
+
+def change_of(losses: Array, base: Array, groups: Integers) -> Change:
+    """Compute the mean difference of two columns of losses on the same lines, and its interval by documents.
+
+    Let the new losses be G nats less in all. If the old probabilities were right, answers that the new ones make
+    exp(G) times likelier or more would be drawn with a probability of exp(-G) at most (Markov's inequality). This is
+    the p-value, with G divided by how much the variance of the change is greater by documents than by lines. The
+    interval alone would refuse most changes that few lines profit from.
+
+    If an infinite loss becomes finite, or the other way round, the change is infinite; lines that are infinite in
+    both columns count as no change.
+    """
+    infinite, was_infinite = np.isinf(losses), np.isinf(base)
+    fixed, broken = was_infinite & ~infinite, infinite & ~was_infinite
+    if fixed.any() or broken.any():
+        end = math.inf if broken.any() else -math.inf
+        return Change(end, low=-math.inf if fixed.any() else end, high=end, p_value=math.exp(min(0.0, end)))
+    differences = np.subtract(losses, base, out=np.zeros(len(base)), where=~infinite)
+    mean, lines = mean_of(differences), len(differences)
+    spread, by_line = spread_of_mean(differences, groups), float(differences.var(ddof=1)) / lines
+    more = max(1.0, spread.deviation**2 / by_line) if by_line > 0.0 else 1.0
+    half = spread.half_width
+    # The same NaN, so that equal changes compare equal.
+    low, high = (math.nan, math.nan) if half <= NOISE * abs(mean) else (mean - half, mean + half)
+    return Change(mean, low, high, p_value=math.exp(min(0.0, mean * lines / more)))
+
+
+def ten_digits(value: float) -> float:
+    """Round a figure to ten digits: later digits depend on the processor."""
+    return float(f"{value:.10g}")

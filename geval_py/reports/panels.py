@@ -19,9 +19,8 @@ from geval_py.errors import UsageError
 from geval_py.explaining import losses
 from geval_py.explaining.calibration import Calibration
 from geval_py.explaining.comparison import UNSAID, Comparison, System
-from geval_py.explaining.cross_validation import Change
 from geval_py.explaining.losses import Outcome
-from geval_py.explaining.mixing import Mixture, improve
+from geval_py.explaining.mixing import Change, Mixture, improve
 from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
 from geval_py.reading.features import feature_words
 from geval_py.reports import charts

@@ -14,7 +14,6 @@ import numpy as np
 from geval_py.explaining import losses, train_words
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
-from geval_py.explaining.cross_validation import FEW_LINES, hashed_bits
 from geval_py.explaining.documents import (
     DocumentsBy,
     choose_documents,
@@ -23,6 +22,7 @@ from geval_py.explaining.documents import (
     notes_on_intervals,
     score_interval,
 )
+from geval_py.explaining.mixing import FEW_LINES, hashed_bits
 from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, rank_features

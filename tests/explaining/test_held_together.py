@@ -8,7 +8,7 @@ import pytest
 
 from geval_py import UsageError, compare, evaluate, improve
 from geval_py.explaining.calibration import calibration
-from geval_py.explaining.cross_validation import folds_of
+from geval_py.explaining.mixing import fold_of_lines, groups_of
 
 DOCUMENTS = 12
 LINES = 50  # of a document
@@ -46,15 +46,16 @@ def pair(tmp_path):
 
 def parts(folds):
     """The parts of documents that folds hold: as many as documents, if none is dealt out to several."""
-    return len(set(zip(np.repeat(np.arange(DOCUMENTS), LINES).tolist(), folds.of_line.tolist(), strict=True)))
+    return len(set(zip(np.repeat(np.arange(DOCUMENTS), LINES).tolist(), folds.tolist(), strict=True)))
 
 
 def test_no_document_is_in_two_folds(pair):
-    folds, notes = folds_of(pair, None, seed=1)
-    assert (parts(folds), folds.count, folds.groups.max() + 1, notes) == (DOCUMENTS, 10, DOCUMENTS, [])
-    by_line, notes = folds_of(pair, False, seed=1)
-    assert parts(by_line) > 5 * DOCUMENTS
-    assert (by_line.groups.max() + 1, notes) == (DOCUMENTS * LINES, [])
+    groups, notes = groups_of(pair[0], None)
+    folds = fold_of_lines(groups, seed=1)
+    assert (parts(folds), folds.max() + 1, groups.max() + 1, notes) == (DOCUMENTS, 10, DOCUMENTS, [])
+    groups, notes = groups_of(pair[0], False)
+    assert parts(fold_of_lines(groups, seed=1)) > 5 * DOCUMENTS
+    assert (groups.max() + 1, notes) == (DOCUMENTS * LINES, [])
 
 
 def test_it_is_as_if_the_column_were_given(pair):
