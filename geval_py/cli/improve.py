@@ -135,7 +135,6 @@ def _improve(args: argparse.Namespace, task: config.Task, settings: config.Setti
         evaluations = scores.without_faults(score.scored(task, split, schemes, settings, keep=True))
     # A target that is not there, or not free, is found before the search.
     outputs = [evaluation.output for evaluation in evaluations]
-    counts = {evaluation.output.path: evaluation.file_lines for evaluation in evaluations}
     challenge = Challenge(path=task.directory, task=task)
     has_train = args.words != 0 and splits.training_answers(split.expected) is not None
     last = mixing.TRAIN if has_train else mixing.UNIFORM
@@ -145,7 +144,7 @@ def _improve(args: argparse.Namespace, task: config.Task, settings: config.Setti
         if test != task.test_name:
             sources = [derived.find_output(challenge[test], output) for output in outputs]
         mixed = derived.mixed_output(sources, last, challenge[test].directory, split.output_header)
-        plans.append((mixed, _checked_lines(mixed, challenge, test, counts, force=args.force)))
+        plans.append((mixed, _checked_lines(mixed, challenge, test, force=args.force)))
     mixture = mixing.improve(
         evaluations,
         words=args.words,
@@ -176,10 +175,8 @@ def _improve(args: argparse.Namespace, task: config.Task, settings: config.Setti
             terminal.say(f"wrote {named(path)}", None if is_text else sys.stderr)
 
 
-def _checked_lines(
-    mixed: derived.Derived, challenge: Challenge, test: str, counts: dict[str, int], *, force: bool
-) -> int:
-    """Return the number of lines of a new output; ``counts`` are those of files read before.
+def _checked_lines(mixed: derived.Derived, challenge: Challenge, test: str, *, force: bool) -> int:
+    """Return the number of lines of a new output.
 
     Raises UsageError for what would be written over without ``force``, and the DataErrors of files.
     """
@@ -188,4 +185,4 @@ def _checked_lines(
     except ExistingFileError as error:
         hint = "" if force else "\n  --force writes over it"
         raise UsageError(message=f"{named(error.path)} is there already, and is left as it is{hint}") from error
-    return mixed.check_lines(challenge[test], counts)
+    return mixed.check_lines(challenge[test])

@@ -49,22 +49,20 @@ class Derived(NamedTuple):
             if same or (os.path.lexists(path) and not force):
                 raise errors.ExistingFileError(path=path)
 
-    def check_lines(self, test: challenge.DataSet | None = None, counts: Mapping[str, int] | None = None) -> int:
-        """Return the number of lines; ``counts`` are those of files that were read before.
+    def check_lines(self, test: challenge.DataSet | None = None) -> int:
+        """Return the number of lines.
 
         Raises LineCountError for a source with another number of lines than a test set's files or the first source.
         """
         beside = () if test is None else ((test.input, test.in_header), (test.expected, test.out_header))
         files = [(file, first_name(names)) for file, names in beside if file is not None]
-        counts = dict(counts or {})
-        for file, header in (*files, *((source.file, self.header) for source in self.sources)):
-            if file.name not in counts:
-                counts[file.name] = count_lines(file, header=header)
-        first = self.sources[0].path
-        for path in (*(file.name for file, _ in files), first):
-            for source in self.sources:
-                check_line_count("output", source.path, counts[source.path], path, counts[path])
-        return counts[first]
+        files.append((self.sources[0].file, self.header))
+        lines = [count_lines(source.file, header=self.header) for source in self.sources]
+        for file, header in files:
+            count = count_lines(file, header=header)
+            for source, source_lines in zip(self.sources, lines, strict=True):
+                check_line_count("output", source.path, source_lines, file.name, count)
+        return lines[0]
 
     def write(
         self, recipe: Mixing, kept: Mapping[str, Any], *, progress: Callable[[int], None] | None = None
