@@ -71,12 +71,8 @@ def places_of_lines(
         places = places[evaluation.select(item_filter)]
     if greatest_first is None:
         return places
-    scores: Iterator[float] = (score for _, score, _ in _figures(evaluation, places))
-    if other is not None:
-        evaluation.check_same_lines(other)
-        scores = map(score_difference, scores, (score for _, score, _ in _figures(other, places)))
-    values = np.fromiter(scores, np.float64, len(places))
-    return places[np.argsort(-values if greatest_first else values, kind="stable")]
+    scores = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))[places]
+    return places[np.argsort(-scores if greatest_first else scores, kind="stable")]
 
 
 def read_lines(
