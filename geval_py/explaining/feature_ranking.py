@@ -166,19 +166,13 @@ def rank_sum_z(counts: Integers | Array, rank_sums: Integers | Array, items: int
 
 def tied_p_values(tested: FeatureTests, ranks: Array) -> Array:
     """Return p corrected for tied ranks, where not all are tied."""
-    growth = tied_growth(ranks)
-    if growth == 1:
-        return tested.p_values
-    z = rank_sum_z(tested.table.counts(), tested.table.sums(ranks), len(ranks)) * growth
-    return np.where(tested.are_numbers | np.isnan(tested.p_values), tested.p_values, p_of(z))
-
-
-def tied_growth(ranks: Array) -> float:
-    """Return by what factor all z grow when they are corrected for tied ranks; 1 if all ranks tie, and z are 0."""
     items = len(ranks)
     tied = np.unique(ranks, return_counts=True)[1].astype(np.float64)
     left = items + 1 - sum_of(tied**3 - tied) / max(items * (items - 1), 1)
-    return math.sqrt((items + 1) / left) if left > 1e-9 * items else 1.0
+    if left <= 1e-9 * items:
+        return tested.p_values
+    z = rank_sum_z(tested.table.counts(), tested.table.sums(ranks), items) * math.sqrt((items + 1) / left)
+    return np.where(tested.are_numbers | np.isnan(tested.p_values), tested.p_values, p_of(z))
 
 
 def p_of(z: Array) -> Array:

@@ -29,7 +29,7 @@ from geval_py.explaining.statistics import sums_by
 from geval_py.reading import features, wordprobs
 from geval_py.reading.items import ScoredItem
 from geval_py.scoring.metrics import regression
-from geval_py.scoring.metrics.base import Array, HashedColumn, Integers, LineStatistics
+from geval_py.scoring.metrics.base import Array, HashedColumn, Integers
 from geval_py.scoring.metrics.hashed import profile_of
 from geval_py.scoring.scores import Evaluation
 
@@ -79,11 +79,6 @@ def outcomes_of(items: Iterable[ScoredItem]) -> Outcomes:
         outputs = "".join(f"{item.output if ':' in item.output else ':1'}\n" for item in block)
         expected = "".join(f"{item.expected}\n" for item in block)
         statistics.extend(column.statistics(outputs.encode(), expected.encode(), statistics.lines + 1))
-    return classify(statistics)
-
-
-def classify(statistics: LineStatistics) -> Outcomes:
-    """Classify lines by their profiles."""
     profile = profile_of(statistics)
     is_outcome = profile["words"] == 0, profile["guess_right"] > 0, profile["listed"] > 0
     codes = np.select(is_outcome, (Outcome.NO_GUESS, Outcome.RIGHT, Outcome.LISTED), Outcome.MISSED)

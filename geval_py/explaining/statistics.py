@@ -285,8 +285,8 @@ def sample_of(metric: Metric, systems: Sequence[LineStatistics], documents: Inte
             score_of=metric.measure.corpus_score(systems),
         )
     statistics = np.array([system.columns for system in systems])
-    numbers = {one: n for n, one in enumerate(sorted(set(classes), key=str))}
-    members = np.eye(len(numbers))[[numbers[one] for one in classes]] if classes else np.ones((lines, 1))
+    names, class_of_line = np.unique(list(map(str, classes or [""] * lines)), return_inverse=True)
+    members = np.eye(len(names))[class_of_line]
     return LineSample(metric, statistics.transpose(1, 2, 0), members, documents)
 
 
