@@ -24,7 +24,7 @@ from geval_py.cli.commands import (
     table_options,
 )
 from geval_py.errors import ExistingFileError, UsageError
-from geval_py.explaining import derived, mixing, train_words
+from geval_py.explaining import derived, mixing
 from geval_py.reading import config, splits
 from geval_py.reading.challenge import Challenge
 from geval_py.reading.outputs import only_output, own_names, unique_names
@@ -43,7 +43,7 @@ OPTIONS = (
         default=None,
         metavar="K",
         help="mix in the K most frequent words of train "
-        f"(default: {train_words.DEFAULT_WORDS}, or 0 without a train; 0: none)",
+        f"(default: {mixing.DEFAULT_WORDS}, or 0 without a train; 0: none)",
     ),
     table_options(
         documents="hold out together the lines with the same value in a column of the input (its name or number; "

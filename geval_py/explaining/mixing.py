@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -30,15 +32,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from geval_py import errors, version
-from geval_py.explaining import train_words
 from geval_py.explaining.derived import mixed_output
 from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.significance import LEVEL, TINY, dot, mean_of
 from geval_py.explaining.statistics import spread_of_mean
-from geval_py.reading import config
+from geval_py.reading import config, splits, wordprobs
+from geval_py.reading.lines import LineReader, read_lines
 from geval_py.reading.outputs import output_at, unique_names
 from geval_py.scoring import scores
 from geval_py.scoring.evaluate import evaluate_output
+from geval_py.scoring.kernel import backends
 from geval_py.scoring.metrics.base import NOISE, Array, Integers
 from geval_py.scoring.metrics.hashed import profile_of, profiled
 from geval_py.scoring.recipes import Mixing, Shares
@@ -46,6 +49,7 @@ from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns
 from geval_py.text import visible
 
+DEFAULT_WORDS = 300  # of train; more improve little, and make long lines
 FOLDS = 10
 FEW_LINES = 100
 MIN_GAIN = 1e-4  # nats a line: a smaller gain is not worth a file
@@ -75,9 +79,9 @@ class TiedWeights(NamedTuple):
     @classmethod
     def rounded(cls, edges: Array, rows: Sequence[Array]) -> TiedWeights:
         """Return the weights as they are stored, with a little for the uniform distribution, the first component."""
-        floor = np.zeros(len(rows[0]))
-        floor[0] = MIN_UNIFORM
-        return cls(edges, np.array([rounded(np.maximum(row, floor)) for row in rows]))
+        weights = np.array(rows)
+        weights[:, 0] = np.maximum(weights[:, 0], MIN_UNIFORM)
+        return cls(edges, np.array(list(map(rounded, weights))))
 
     def of_lines(self, clarity: Array) -> Array:
         """Return the weights of lines, components x lines, from the clarity of each."""
@@ -261,8 +265,8 @@ def improve(
     groups, notes = groups_of(first, documents, force=force)
     fold_of_line = fold_of_lines(groups, seed)
     folds, held_together = int(fold_of_line.max()) + 1, int(groups.max()) + 1
-    wanted = train_words.DEFAULT_WORDS if words is None else words
-    frequent = train_words.frequent_words_of_train(first.split, wanted) if wanted else {}
+    wanted = DEFAULT_WORDS if words is None else words
+    frequent = frequent_words_of_train(first.split, wanted) if wanted else {}
     if wanted and not frequent:
         missing = "there is no train/expected.tsv, whose frequent words would be mixed in"
         if words is not None:
@@ -351,7 +355,7 @@ def component_masses(
     uniform = 1 / (1 << bits)
     rows = [np.full(len(outputs[0]), uniform), *outputs]
     if frequent:
-        shares = train_words.bucket_shares(evaluations[0].split, frequent, bits)
+        shares = bucket_shares(evaluations[0].split, frequent, bits)
         of_train = shares + max(0.0, 1.0 - sum(frequent.values())) * uniform
         for masses, profile in zip(outputs, profiles, strict=True):
             rows.append(np.maximum(0.0, masses + profile["rest"] * (of_train - uniform)))
@@ -512,3 +516,32 @@ def change_of(losses: Array, base: Array, groups: Integers) -> Change:
 def ten_digits(value: float) -> float:
     """Round a figure to ten digits: later digits depend on the processor."""
     return float(f"{value:.10g}")
+
+
+# The frequent words of train
+
+
+def frequent_words(answers: Iterable[str], count: int) -> Shares:
+    """Return the shares of the ``count`` most frequent answers that an output can list.
+
+    In case of ties they are the first by code points. Answers that an output cannot list, such as those with a space,
+    count in the total but are left out.
+    """
+    counts = Counter(answers)
+    total = counts.total()
+    words = sorted(filter(wordprobs.is_listable, counts), key=lambda word: (-counts[word], word))[:count]
+    return {word: counts[word] / total for word in words}
+
+
+def frequent_words_of_train(split: splits.Split, count: int) -> Shares:
+    """Return the most frequent answers in the train/expected.tsv beside a test set; none without such a file."""
+    path = splits.training_answers(split.expected)
+    return {} if path is None else frequent_words(read_lines(path, header=split.output_header), count)
+
+
+def bucket_shares(split: splits.Split, frequent: Shares, bits: int) -> Array:
+    """Return, for each line of the answers, the sum of the shares of the frequent words in its bucket."""
+    with LineReader(split.expected, header=split.output_header) as expected:
+        answers = b"".join(iter(expected.block, b""))
+    words = "".join(f"{word}\n" for word in frequent).encode()
+    return np.frombuffer(backends.bucket_shares(words, array("d", frequent.values()), answers, bits, 1))

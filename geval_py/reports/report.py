@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from geval_py.explaining import losses, train_words
+from geval_py.explaining import losses
 from geval_py.explaining.calibration import Calibration, calibration
 from geval_py.explaining.comparison import Comparison, compare
 from geval_py.explaining.documents import (
@@ -22,7 +22,7 @@ from geval_py.explaining.documents import (
     notes_on_intervals,
     score_interval,
 )
-from geval_py.explaining.mixing import FEW_LINES, hashed_bits
+from geval_py.explaining.mixing import FEW_LINES, bucket_shares, frequent_words, hashed_bits
 from geval_py.explaining.significance import LEVEL, MIN_LINES, Interval
 from geval_py.explaining.statistics import intervals, sample_of
 from geval_py.explaining.worst_features import WorstFeatures, rank_features
@@ -246,9 +246,9 @@ class Report:
         if not counts or not self.can_be_tuned:
             return None
         seen = 1.0 - max(1, list(counts.values()).count(1)) / counts.total()
-        frequent = train_words.frequent_words(counts, MAX_UNIGRAMS)
+        frequent = frequent_words(counts, MAX_UNIGRAMS)
         bits = hashed_bits(self.evaluation)
-        shares = train_words.bucket_shares(self.evaluation.split, frequent, bits)
+        shares = bucket_shares(self.evaluation.split, frequent, bits)
         masses = seen * shares + (1.0 - seen * sum(frequent.values())) / (1 << bits)
         return float(np.exp(-np.log(masses).mean()))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from geval_py import check
-from geval_py.explaining.train_words import frequent_words
+from geval_py.explaining.mixing import frequent_words
 
 
 def test_frequent_words():
