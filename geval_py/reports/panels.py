@@ -39,6 +39,7 @@ from geval_py.reports.charts import (
 )
 from geval_py.reports.report import Report, as_perplexity, score_row
 from geval_py.scoring.metrics.base import exp
+from geval_py.scoring.score_tables import short_name
 from geval_py.scoring.scores import Evaluation
 from geval_py.tables.escapes import short
 from geval_py.tables.numbers import counted, p_value, percent
@@ -214,12 +215,9 @@ def _against_references(report: Report) -> str:
 
 
 def interval_text(interval: Interval) -> str:
-    """Describe an interval in a few words: how it was computed, and over what."""
+    """Describe an interval in a few words."""
     units = "lines" if interval.documents is None else f"{interval.documents:,} documents"
-    if interval.samples is not None:
-        return f"95 % bootstrap interval of {interval.samples:,} resamples of the {units}, seed {interval.seed}"
-    corrected = "corrected for skewed losses (Hall)" if interval.documents is None else "with the variance CR2"
-    return f"95 % Student’s interval over {units}, {corrected}"
+    return f"95 % interval over {units}"
 
 
 def comparison_panel(report: Report) -> Panel | None:
@@ -228,7 +226,7 @@ def comparison_panel(report: Report) -> Panel | None:
     if comparison is None:
         return None
     others = [system for system in comparison.systems if system.name != comparison.baseline]
-    question = f"Is {_brief(others[0].name)} better?" if len(others) == 1 else "Is another one better?"
+    question = f"Is {short(short_name(others[0].name))} better?" if len(others) == 1 else "Is another one better?"
     sentences = [_verdict(system, comparison) for system in others[:3]]
     first = others[0]
     if first.least_detectable is not None and first.least_detectable < math.inf:
@@ -237,7 +235,7 @@ def comparison_panel(report: Report) -> Panel | None:
     intervals = (one.effect_interval for one in others if one.effect_interval is not None)
     interval = next((f", with a {interval_text(one)}" for one in intervals), "")
     rows, chart = differences(comparison)
-    better = next((_brief(system.name) for system in others if _is_better(system, comparison)), "")
+    better = next((short(short_name(system.name)) for system in others if _is_better(system, comparison)), "")
     return Panel(
         "comparison",
         question,
@@ -285,7 +283,7 @@ def _is_better(system: System, comparison: Comparison) -> bool | None:
 
 
 def _verdict(system: System, comparison: Comparison) -> str:
-    name, better = _brief(system.name), _is_better(system, comparison)
+    name, better = short(short_name(system.name)), _is_better(system, comparison)
     if system.effect is None or system.p_value is None:
         if not system.compared:
             return f"{name} cannot be compared: no line is finite in both."
@@ -295,15 +293,6 @@ def _verdict(system: System, comparison: Comparison) -> str:
         return f"{name} differs {by}, which may be chance (p {p_value(system.p_value)})."
     won = f"it wins {percent(system.won or 0.0)} of the lines"
     return f"{name} is {'better' if better else 'worse'} {by} (p {p_value(system.p_value)}); {won}."
-
-
-def _brief(name: str) -> str:
-    """Shorten an output's name by the parts that all names have.
-
-    >>> _brief("out-model=bigram.tsv"), _brief("out.tsv")
-    ('model=bigram', 'out.tsv')
-    """
-    return short(name.removeprefix("out-").removesuffix(".tsv") if name.startswith("out-") else name)
 
 
 # Where the loss comes from
