@@ -42,11 +42,9 @@ class Derived(NamedTuple):
 
     def check_free(self, force: bool) -> None:
         """Raise ExistingFileError if a file would be overwritten, unless forced; a source is never overwritten."""
+        sources = {os.path.realpath(source.path) for source in self.sources}
         for path in (self.path, kept_path(self.path)):
-            same = os.path.exists(path) and any(
-                os.path.samefile(path, source.path) for source in self.sources if os.path.exists(source.path)
-            )
-            if same or (os.path.lexists(path) and not force):
+            if os.path.realpath(path) in sources or (os.path.lexists(path) and not force):
                 raise errors.ExistingFileError(path=path)
 
     def check_lines(self, test: challenge.DataSet | None = None) -> int:
