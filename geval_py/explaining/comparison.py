@@ -38,11 +38,11 @@ from geval_py.explaining.significance import (
 )
 from geval_py.explaining.statistics import (
     MAX_SIGNED,
+    Estimator,
     LineSample,
     PairTest,
     change_for,
     effect_of,
-    intervals,
     line_shares,
     optimism,
     pair_tests,
@@ -439,27 +439,24 @@ class Comparison(formats.Tabular):
 
 
 def compare_systems(
-    sample: LineSample,
+    estimator: Estimator,
     own_scores: Sequence[float],
     names: Sequence[str],
     *,
     baseline: int,
-    samples: int,
-    seed: int,
     no_worse_than: float | None = None,
     detect: float | None = None,
-    progress: blocks.Progress | None = None,
 ) -> tuple[list[System], list[tuple[str, ...]]]:
     """Test systems in pairs, and group them; ``baseline`` is the index of one, and ``own_scores`` are of all lines.
 
     Returns the systems, the best first, and the groups that do not differ significantly.
     """
+    sample = estimator.sample
     count, sign = sample.systems, sample.metric.measure.sign
     infinite, shares = sample.infinite, line_shares(sample, baseline)
-    own_intervals = intervals(sample, samples=samples, seed=seed, progress=progress)
     pairs = [(b, a) if a == baseline else (a, b) for a, b in combinations(range(count), 2)]
     with_itself = (baseline, baseline)  # on its finite lines
-    tests = pair_tests(sample, [*pairs, with_itself], samples=samples, seed=seed, progress=progress)
+    tests = pair_tests(estimator, [*pairs, with_itself])
 
     def system_of(n: int) -> System:
         test = tests[n, baseline]
@@ -468,7 +465,7 @@ def compare_systems(
         system = System(
             name=names[n],
             score=own_scores[n],
-            interval=own_intervals[n],
+            interval=estimator.interval(n),
             infinite=int(infinite[:, n].sum()),
             compared=test.lines,
             finite_score=test.scores and test.scores[0],
@@ -623,15 +620,12 @@ def compare(
         samples_of_runs = tuple(sample_of(metric, one, of_line) for one in of_runs)
         sample = replace(sample, runs=samples_of_runs, paired_runs=paired_runs)
     systems, groups = compare_systems(
-        sample,
+        Estimator(sample, samples, seed, progress),
         [metric.value(system) for system in statistics],
         names,
         baseline=index,
-        samples=samples,
-        seed=seed,
         no_worse_than=no_worse_than,
         detect=detect,
-        progress=progress,
     )
     signed = {name: evaluations[one[0]] for name, one in zip(names, members, strict=True) if len(one) == 1}
     comparison = Comparison(

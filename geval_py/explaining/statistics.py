@@ -496,15 +496,14 @@ class PairTest(NamedTuple):
         return min(1.0, 2 * min([self.p_infinite, *p_values]))
 
 
-def pair_tests(
-    sample: LineSample, pairs: Iterable[Pair], *, samples: int, seed: int, progress: Progress | None = None
-) -> dict[Pair, PairTest]:
+def pair_tests(whole: Estimator, pairs: Iterable[Pair]) -> dict[Pair, PairTest]:
     """Test pairs of systems.
 
     The numbers of infinite lines are compared by the exact sign test (McNemar, "Note on the sampling error of the
     difference between correlated proportions or percentages", 1947), by documents if there are some.
     """
-    infinite, whole, tests = sample.infinite, Estimator(sample, samples, seed, progress), dict[Pair, PairTest]()
+    sample, tests = whole.sample, dict[Pair, PairTest]()
+    infinite = sample.infinite
     for pair in pairs:
         fails = infinite[:, list(pair)]
         keep: Flags = ~np.any(fails, axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from geval_py.explaining.comparison import compare_systems
 from geval_py.explaining.features import Occurrences, collect
-from geval_py.explaining.statistics import bootstrap_weights, intervals, pair_tests, sample_of
+from geval_py.explaining.statistics import Estimator, bootstrap_weights, intervals, pair_tests, sample_of
 from geval_py.explaining.worst_features import ranked_features
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
 from geval_py.reading.features import FeatureKinds, Fields
@@ -32,18 +32,19 @@ def interval(metric, statistics, *, documents=None, **how):
     return intervals(sample_of(metric, [statistics], documents), **how)[0]
 
 
-def ranked(metric, names, systems, *, documents=None, runs=(), paired_runs=False, **how):
+def ranked(metric, names, systems, *, samples, seed, documents=None, runs=(), paired_runs=False, **how):
     """Systems of these statistics, the best first, and their groups. The statistics are means over runs."""
     sample = sample_of(metric, systems, documents)
     of_runs = tuple(sample_of(metric, one, documents) for one in runs)
     sample = replace(sample, runs=of_runs, paired_runs=paired_runs)
-    return compare_systems(sample, list(map(metric.value, systems)), names, **how)
+    estimator = Estimator(sample, samples, seed)
+    return compare_systems(estimator, list(map(metric.value, systems)), names, **how)
 
 
 def paired(*columns, metric=METRICS["LogLossHashed"], classes=(), documents=None, samples=1, seed=1):
     """The test of the second of two systems, lists of losses, against the first."""
     sample = sample_of(metric, [column(losses, classes) for losses in columns], documents)
-    return pair_tests(sample, [(1, 0)], samples=samples, seed=seed)[1, 0]
+    return pair_tests(Estimator(sample, samples=samples, seed=seed), [(1, 0)])[1, 0]
 
 
 def worst_features(items, scores, *, header=(), kinds=None, **how):

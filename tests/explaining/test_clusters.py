@@ -16,6 +16,7 @@ from geval_py.explaining.calibration import calibration
 from geval_py.explaining.documents import Documents
 from geval_py.explaining.significance import beta_cdf, expanded_tail, t_quantile, t_tails
 from geval_py.explaining.statistics import (
+    Estimator,
     pair_tests,
     sample_of,
     spread_of_mean,
@@ -157,7 +158,7 @@ def test_pairs_are_compared_by_a_t_test_of_documents(metric):
     sample = sample_of(metric, list(map(column, values)), labels)
     means = (values[0] - values[1]).reshape(8, 5).mean(axis=1)
     expected = pytest.approx(scipy.stats.ttest_1samp(means, 0).pvalue)
-    tests = [pair_tests(sample, [(0, 1)], samples=9, seed=seed)[0, 1] for seed in (1, 2)]
+    tests = [pair_tests(Estimator(sample, samples=9, seed=seed), [(0, 1)])[0, 1] for seed in (1, 2)]
     assert [test.p_value for test in tests] == [expected, expected]
 
 

@@ -15,6 +15,7 @@ from geval_py.explaining.comparison import equal_systems
 from geval_py.explaining.significance import Interval
 from geval_py.explaining.statistics import (
     CorpusSample,
+    Estimator,
     bootstrap_weights,
     line_shares,
     pair_tests,
@@ -106,8 +107,8 @@ def test_a_pair_of_three_systems_is_tested_as_if_alone(name):
     expected, one, other = DATA[name]
     systems = [statistics_of(name, outputs, expected) for outputs in (one, expected, other)]
     three, two = (sample_of(find_metric(name), some) for some in (systems, systems[::2]))
-    alone = pair_tests(two, [(0, 1)], samples=50, seed=1)[0, 1]
-    assert pair_tests(three, [(0, 2)], samples=50, seed=1)[0, 2].p_value == alone.p_value
+    alone = pair_tests(Estimator(two, samples=50, seed=1), [(0, 1)])[0, 1]
+    assert pair_tests(Estimator(three, samples=50, seed=1), [(0, 2)])[0, 2].p_value == alone.p_value
 
 
 @each
@@ -145,7 +146,7 @@ def test_documents_are_drawn_whole():
     )
     (weights,) = bootstrap_weights(8, 300, 2)
     drawn = [np.subtract(*(np.average(losses[::-1], axis=1, weights=row[labels]))) for row in weights]
-    change = pair_tests(sample, [(1, 0)], samples=300, seed=2)[1, 0].change
+    change = pair_tests(Estimator(sample, samples=300, seed=2), [(1, 0)])[1, 0].change
     half = scipy.stats.t.ppf(0.975, 7) * np.std(drawn, ddof=1) * math.sqrt(8 / 7)
     assert change.ends == pytest.approx((change.change - half, change.change + half))
     assert change.change == pytest.approx(losses[0].mean() - losses[1].mean())  # above 0 for the worse
@@ -194,7 +195,7 @@ def test_the_paired_test_is_that_of_sacrebleu(metric, name, monkeypatch):
     test = PairedTest([("one", one), ("other", other)], {"BLEU": BLEU(**own)}, [ANSWERS], "ar", trials)
     theirs = test()[1]["BLEU"][1].p_value
     sample = sample_of(find_metric(metric), [statistics_of(metric, of, ANSWERS) for of in (one, other)])
-    ours = pair_tests(sample, [(0, 1)], samples=trials, seed=1)[0, 1].p_value
+    ours = pair_tests(Estimator(sample, samples=trials, seed=1), [(0, 1)])[0, 1].p_value
     assert ours == pytest.approx(theirs, abs=0.03)
 
 

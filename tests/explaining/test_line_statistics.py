@@ -10,7 +10,7 @@ import scipy.stats
 from resampled import ranked
 
 from geval_py.explaining.comparison import equal_systems
-from geval_py.explaining.statistics import line_shares, pair_tests, sample_of
+from geval_py.explaining.statistics import Estimator, line_shares, pair_tests, sample_of
 from geval_py.reading.lines import decode_lines
 from geval_py.scoring.metrics.base import LineStatistics, Measure, Metric
 
@@ -82,7 +82,7 @@ def test_a_difference_is_tested_by_pseudo_values(metric, sign, offset):
     every = np.arange(LINES)
     without = np.array([score(every[every != n]) for n in every])
     pseudo = LINES * score(every) - (LINES - 1) * without
-    change = pair_tests(sample(metric, matches, words), [(1, 0)], samples=1, seed=SEED)[1, 0].change
+    change = pair_tests(Estimator(sample(metric, matches, words), samples=1, seed=SEED), [(1, 0)])[1, 0].change
     assert change.change == pytest.approx(-score(every))  # above 0 for the worse, whatever the direction
     assert change.spread.deviation == pytest.approx(pseudo.std(ddof=1) / math.sqrt(LINES))
     assert change.p_value == pytest.approx(
@@ -100,7 +100,7 @@ def test_the_p_value_is_near_that_of_approximate_randomisation(metric, sign, off
         one = np.where(swap, matches[1], matches[0]).sum() / np.where(swap, words[1], words[0]).sum()
         two = np.where(swap, matches[0], matches[1]).sum() / np.where(swap, words[0], words[1]).sum()
         far += abs(one - two) >= difference - 1e-12
-    tests = pair_tests(sample(metric, matches, words), [(0, 1), (1, 0)], samples=1, seed=SEED)
+    tests = pair_tests(Estimator(sample(metric, matches, words), samples=1, seed=SEED), [(0, 1), (1, 0)])
     assert tests[0, 1].p_value == pytest.approx(tests[1, 0].p_value)
     assert tests[0, 1].p_value == pytest.approx(far / 4000, abs=0.04)
 
@@ -128,7 +128,7 @@ def test_equal_systems_do_not_differ_by_rounding():
     rng = np.random.default_rng(2)
     one, other = rng.random((2, 2, 500))
     systems = [statistics(*one), statistics(*other), statistics(*one)]
-    tests = pair_tests(sample_of(PRECISION, systems), [(1, 0), (2, 0)], samples=50, seed=1)
+    tests = pair_tests(Estimator(sample_of(PRECISION, systems), samples=50, seed=1), [(1, 0), (2, 0)])
     assert (tests[2, 0].change.ends, tests[2, 0].p_value) == ((0, 0), 1)
     assert tests[1, 0].change.ends[0] < tests[1, 0].change.ends[1]
 

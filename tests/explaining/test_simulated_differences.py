@@ -11,7 +11,7 @@ from resampled import column, paired
 from scipy import stats
 
 from geval_py.explaining.significance import holm
-from geval_py.explaining.statistics import intervals, pair_tests, sample_of
+from geval_py.explaining.statistics import Estimator, intervals, pair_tests, sample_of
 from geval_py.scoring.metrics.registry import METRICS
 
 LOG_LOSS, ACCURACY = METRICS["LogLossHashed"], METRICS["Accuracy"]
@@ -176,7 +176,7 @@ def test_groups(documents, trials):
         effects = rng.normal(0, 0.3, (labels.max() + 1, 15))[labels]
         losses = rng.exponential(2, (len(labels), 1)) + 5 + effects + rng.exponential(1, (len(labels), 15))
         sample = sample_of(LOG_LOSS, list(map(column, losses.T)), None if documents is None else labels)
-        tests = pair_tests(sample, pairs, samples=1, seed=1).values()
+        tests = pair_tests(Estimator(sample, samples=1, seed=1), pairs).values()
         alarms += min(holm([test.p_value for test in tests])) < 0.05
     print(f"\n{'by line' if documents is None else 'by document'}: {alarms / trials:.1%} of {trials}")
     assert alarms / trials <= 0.065 + 3 * np.sqrt(0.05 / trials) * (trials < 500)
@@ -206,7 +206,9 @@ def test_rare_infinite_lines_of_equal_systems(trials):
     for _ in range(trials):
         losses = 5 + rng.exponential(2, (1000, 1)) + rng.normal(0, 0.5, (1000, 5))
         losses[rng.random((1000, 5)) < 0.0005] = np.inf
-        tests = pair_tests(sample_of(LOG_LOSS, list(map(column, losses.T))), pairs, samples=1, seed=1).values()
+        tests = pair_tests(
+            Estimator(sample_of(LOG_LOSS, list(map(column, losses.T))), samples=1, seed=1), pairs
+        ).values()
         alarms += min(holm([test.p_value for test in tests])) < 0.05
     print(f"\nfive equal systems, rare infinite lines: {alarms / trials:.1%} of {trials}")
     assert alarms / trials <= 0.065 + 3 * np.sqrt(0.05 / trials) * (trials < 500)

@@ -33,7 +33,7 @@ def compare_pairs(
     Pairs scored with different answers, or without stored losses, get p = 1. So do pairs whose mean losses say the
     contrary of their scores, as those of a metric that averages over classes may: what is stored are the losses.
     """
-    from geval_py.explaining.statistics import pair_tests, sample_of
+    from geval_py.explaining.statistics import Estimator, pair_tests, sample_of
 
     ids = sorted({evaluation for pair in pairs for evaluation in pair})
     query = select(
@@ -52,7 +52,7 @@ def compare_pairs(
         tested = {(place[a], place[b]): (a, b) for a, b in pairs if a in place and b in place}
         documents = unpack_documents(rows[together[0]].documents, statistics[0].lines)
         sample = sample_of(metric, statistics, None if documents is None else documents.of_line)
-        tests = pair_tests(sample, tested, samples=settings.samples, seed=settings.seed)
+        tests = pair_tests(Estimator(sample, settings.samples, settings.seed), tested)
         for (one, other), test in tests.items():
             a, b = tested[one, other]
             by_mean, by_score = means[one] - means[other], metric.measure.sign * (rows[a].score - rows[b].score)

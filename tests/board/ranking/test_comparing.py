@@ -15,7 +15,7 @@ from geval_py.board.database.schema import comparisons, evaluations
 from geval_py.board.ranking import leaderboard as standings
 from geval_py.board.ranking import order
 from geval_py.board.submission import pack
-from geval_py.explaining.statistics import MIN_P_VALUE, pair_tests, sample_of
+from geval_py.explaining.statistics import MIN_P_VALUE, Estimator, pair_tests, sample_of
 from geval_py.scoring.evaluate import find_metric
 from geval_py.scoring.metrics.base import LineStatistics
 
@@ -25,7 +25,7 @@ METRIC = find_metric("PerplexityHashed")
 def expected_p_values(systems, samples, seed, metric=METRIC):
     statistics = [of if isinstance(of, LineStatistics) else LineStatistics((array("d", of),)) for of in systems]
     pairs = combinations(range(len(systems)), 2)
-    tests = pair_tests(sample_of(metric, statistics), pairs, samples=samples, seed=seed)
+    tests = pair_tests(Estimator(sample_of(metric, statistics), samples, seed), pairs)
     return {pair: test.p_value for pair, test in tests.items()}
 
 
