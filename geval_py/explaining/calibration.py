@@ -137,8 +137,7 @@ class Calibration(Tabular):
 
     def parts(self) -> dict[str, Reliability]:
         """Return the parts that have data, by the name of their attribute."""
-        parts = {"words": self.words, "guess": self.guess, "rest": self.rest}
-        return {part: shares for part, shares in parts.items() if shares is not None}
+        return {part: shares for part in PARTS if (shares := getattr(self, part)) is not None}
 
     def table(self) -> Table:
         rows = []

@@ -23,7 +23,7 @@ from geval_py.reading.config import word_of
 from geval_py.reading.features import DOCUMENT_NAMES, Field, Fields, columns_named, columns_there_are
 from geval_py.reading.lines import LineReader, check_line_count, first_name, read_lines
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import NOISE, Array, Integers
+from geval_py.scoring.metrics.base import NOISE, Integers
 from geval_py.scoring.scores import Evaluation, Score
 from geval_py.text import named, visible
 
@@ -119,7 +119,9 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[Score])
     for score in all_scores:
         measure, lines = score.metric.measure, score.statistics.lines
         (figures,) = sample_of(score.metric, [score.statistics]).line_figures()
-        if several is None and measure.in_nats and (lines < FEW_LINES or _is_of_few(figures)):
+        greatest = np.sort(figures)[-max(1, lines // 100) :]
+        is_of_few = sum_of(greatest) > sum_of(figures) / 2  # a hundredth of the lines has most of the loss
+        if several is None and measure.in_nats and (lines < FEW_LINES or is_of_few):
             few_lines = min(few_lines, lines)
         if lines == 1:
             reasons.append("no interval can be computed from 1 line")
@@ -144,12 +146,6 @@ def notes_on_intervals(documents: Documents | None, all_scores: Iterable[Score])
             "in about 90 % of cases, not 95 %"
         )
     yield from decided_by_few[:1]
-
-
-def _is_of_few(losses: Array) -> bool:
-    """Whether a hundredth of the lines, at least one, has most of the loss, if that is finite."""
-    greatest = np.sort(losses)[-max(1, len(losses) // 100) :]
-    return sum_of(greatest) > sum_of(losses) / 2
 
 
 # The columns of the input that name documents

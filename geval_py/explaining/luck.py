@@ -21,7 +21,7 @@ from geval_py.reading.lines import Bytes, decode_lines
 from geval_py.reading.schemes import DEFAULT_BITS
 from geval_py.scoring import evaluate, scores
 from geval_py.scoring.kernel import backends
-from geval_py.scoring.metrics.base import Array, LineStatistics, total
+from geval_py.scoring.metrics.base import LineStatistics, total
 from geval_py.scoring.metrics.columns import malformed
 from geval_py.tables import formats, numbers
 from geval_py.tables.table import Column, Table, named_columns, plain_table
@@ -153,8 +153,9 @@ def luck_of(evaluation: scores.Evaluation) -> Luck:
     score = evaluation.scores[0]
     losses = np.array(score.statistics.columns)
     kept = np.isfinite(losses).all(axis=0)
-    loss, *others = (_mean(of_seed[kept]) for of_seed in losses)
-    lines, mean, sd = int(kept.sum()), float(np.mean(others)), float(np.std(others, ddof=1))
+    lines = int(kept.sum())
+    loss, *others = (total(of_seed) / lines if lines else math.nan for of_seed in losses[:, kept].tolist())
+    mean, sd = float(np.mean(others)), float(np.std(others, ddof=1))
     half = t_quantile(len(others) - 1) * sd * math.sqrt(1 + 1 / len(others))
     low, high = sorted(score.metric.of_line(end) for end in (mean - half, mean + half))
     return Luck(
@@ -171,8 +172,3 @@ def luck_of(evaluation: scores.Evaluation) -> Luck:
         high=high,
         signature=str(evaluation.signature),
     )
-
-
-def _mean(losses: Array) -> float:
-    """Return the mean; NaN for no loss."""
-    return total(losses.tolist()) / len(losses) if len(losses) else math.nan
