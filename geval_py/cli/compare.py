@@ -25,7 +25,6 @@ from geval_py.reading.outputs import (
     by_accepted_names,
     by_runs,
     find_output,
-    is_pattern,
     output_at,
     outputs_of_pattern,
     run_parameter,
@@ -134,7 +133,7 @@ def run_compare(args: argparse.Namespace) -> int:
     tasks = [task]
     if len(places) > 1:
         alone = [config.said_option(name) for name in OF_ONE_TEST if getattr(args, name, None) is not None]
-        alone += ["a pattern of --runs"] * is_pattern(args.runs or "")
+        alone += ["a pattern of --runs"] * ("{" in (args.runs or ""))
         if alone:
             raise UsageError(message=f"{', '.join(alone)}: only with a single test set")
         tasks = [_task_of(args, folder, test) for folder, test in places]
@@ -189,7 +188,7 @@ def _located(task: config.Task, args: argparse.Namespace) -> splits.Split:
     if args.runs is None:
         task = task.replace(out_files=tuple(args.outputs))
         return _with_baseline(splits.locate(task), task, args.baseline)
-    if is_pattern(args.runs):
+    if "{" in args.runs:  # a pattern of paths
         outputs = outputs_of_pattern(args.runs)
         split = splits.locate(task.replace(out_files=tuple(output.path for output in outputs)))
         renamed = zip(outputs, split.outputs, strict=True)
@@ -199,7 +198,7 @@ def _located(task: config.Task, args: argparse.Namespace) -> splits.Split:
     groups = by_runs(split.outputs, run_parameter(args.runs))
     systems = list(map(output_at, groups))
     accepted = by_accepted_names(unique_names(systems), systems)
-    if not is_pattern(args.runs) and not all(word in accepted for word in words):  # paths, perhaps
+    if "{" not in args.runs and not all(word in accepted for word in words):  # paths, perhaps
         return splits.locate(task.replace(out_files=tuple(args.outputs)))
     meant = [find_output(word, unique_names(systems), systems, "compared") for word in words]
     places = sorted(place for n, runs in enumerate(groups.values()) if not words or n in meant for place in runs)

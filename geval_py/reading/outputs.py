@@ -133,11 +133,6 @@ def by_runs(outputs: Sequence[Output], parameter: str) -> dict[str, list[int]]:
     return groups
 
 
-def is_pattern(runs: str) -> bool:
-    """Whether a text is a pattern of paths, and no parameter's name."""
-    return "{" in runs
-
-
 def run_parameter(runs: str) -> str:
     """Return the parameter that tells training runs apart; of a pattern, the one with a usual name or the last.
 

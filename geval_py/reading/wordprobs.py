@@ -30,18 +30,6 @@ MAX_LOG_PLAUSIBLE = log(1.5)  # the total of logarithms that were rounded to ten
 NEARLY_ONE = 1.02  # a total of numbers of which some were rounded
 
 
-def check_bits(bits: int) -> None:
-    """Raise UsageError for a number of bits out of range."""
-    if not MIN_BITS <= bits <= MAX_BITS:
-        raise UsageError(message=f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}")
-
-
-def check_line_number(line: int, name: str) -> None:
-    """Raise UsageError for a line number below 1, the value of the argument ``name``."""
-    if line < 1:
-        raise UsageError(message=f"{name} is {line}; lines are counted from 1")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
     """The distribution of a line: each word's probability, in the line's order, and that of all other words.
@@ -55,8 +43,16 @@ class Distribution:
 
 def distribution_of(words: Sequence[str], values: Sequence[float]) -> Distribution:
     """Return the distribution of a line's entries; an empty word is the rest, and repeated words add up."""
-    listed, rest = entry_masses(words, values)
-    return Distribution(masses=merge_masses(zip(filter(None, words), listed, strict=True)), rest=rest)
+    rests = [value for word, value in zip(words, values, strict=True) if not word]
+    if are_probabilities(values):
+        divisor, missing = scale_probabilities(values, bool(rests))
+        masses, rest = [value / divisor for value in values], sum(rests) / divisor + missing
+    else:
+        shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
+        masses = [exp(value - shift - log_divisor) for value in values]
+        rest = exp(log_sum_exp([value - shift for value in rests]) - log_divisor) + exp(log_missing)
+    listed = ((word, mass) for word, mass in zip(words, masses, strict=True) if word)
+    return Distribution(masses=merge_masses(listed), rest=rest)
 
 
 def merge_masses(masses: Iterable[tuple[Key, float]]) -> dict[Key, float]:
@@ -65,24 +61,6 @@ def merge_masses(masses: Iterable[tuple[Key, float]]) -> dict[Key, float]:
     for key, mass in masses:
         merged[key] = merged.get(key, 0.0) + mass
     return merged
-
-
-def entry_masses(words: Sequence[str], values: Sequence[float]) -> tuple[list[float], float]:
-    """Return the masses of the entries but rest entries, in order, and the mass of the rest."""
-    rests = [value for word, value in zip(words, values, strict=True) if not word]
-    listed = [value for word, value in zip(words, values, strict=True) if word] if rests else values
-    if are_probabilities(values):
-        divisor, missing = scale_probabilities(values, bool(rests))
-        return [value / divisor for value in listed], sum(rests) / divisor + missing
-    shift, log_divisor, log_missing = scale_logarithms(values, bool(rests))
-    rest = exp(log_sum_exp([value - shift for value in rests]) - log_divisor) + exp(log_missing)
-    return [exp(value - shift - log_divisor) for value in listed], rest
-
-
-def vector_masses(values: Sequence[float]) -> list[float]:
-    """Return the masses of the buckets of a vector of logarithms."""
-    shift, log_divisor, _ = scale_logarithms(values, whole=True)
-    return [exp(value - shift - log_divisor) for value in values]
 
 
 def are_probabilities(values: Sequence[float]) -> bool:
@@ -211,13 +189,16 @@ class WordProbs:
         >>> list(parse_line("the:0.5 :0.5").buckets(bits=2))
         [0.125, 0.625, 0.125, 0.125]
         """
-        check_bits(bits)
-        check_line_number(line, "line")
+        if not MIN_BITS <= bits <= MAX_BITS:
+            raise UsageError(message=f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}")
+        if line < 1:
+            raise UsageError(message=f"line is {line}; lines are counted from 1")
         if self.words is None:
             if len(self.values) != 1 << bits:
                 text = " ".join(map(repr, self.values))
                 raise wrong_vector_length(text, line, len(self.values), bits)
-            return array("d", vector_masses(self.values))
+            shift, log_divisor, _ = scale_logarithms(self.values, whole=True)
+            return array("d", (exp(value - shift - log_divisor) for value in self.values))
         try:
             "".join(self.words).encode()
         except UnicodeEncodeError as error:

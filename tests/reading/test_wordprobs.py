@@ -15,7 +15,6 @@ from geval_py.reading.wordprobs import (
     NUMBER_MISTAKES,
     Distribution,
     WordProbs,
-    check_bits,
     number_mistake,
     parse_line,
     parse_number,
@@ -284,10 +283,10 @@ def test_parse_number(text, reason, hint):
 
 def test_bits_out_of_their_range():
     for bits in (MIN_BITS, MAX_BITS):
-        check_bits(bits)
+        parse_line("a:1").buckets(bits=bits)
     for bits in (MIN_BITS - 1, MAX_BITS + 1):
         with pytest.raises(UsageError) as caught:
-            check_bits(bits)
+            parse_line("a:1").buckets(bits=bits)
         assert str(caught.value) == f"bits is {bits}; it is from {MIN_BITS} to {MAX_BITS}"
 
 
