@@ -166,7 +166,7 @@ class Calibration(Tabular):
         if self.claim is None:
             yield "The loss of every line is infinite, so the claimed perplexity cannot be checked."
         else:
-            yield _claim_sentence(self.claim)
+            yield claim_sentence(self.claim)
             if self.infinite:
                 yield f"This leaves out {counted(self.infinite, 'line')} with an infinite loss."
         if self.documents is not None:
@@ -320,7 +320,8 @@ def _verdict(
     )
 
 
-def _claim_sentence(claim: Verdict) -> str:
+def claim_sentence(claim: Verdict) -> str:
+    """Say what perplexity an output claims and gets, and by how much it is over- or underconfident."""
     losses = claim.claimed, claim.observed, claim.low, claim.high
     claimed, observed, low, high = (significant(exp(loss), 3) for loss in losses)
     told = f"It claims a perplexity of {claimed} and gets {observed}"

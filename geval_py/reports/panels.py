@@ -17,7 +17,7 @@ import numpy as np
 
 from geval_py.errors import UsageError
 from geval_py.explaining import losses
-from geval_py.explaining.calibration import Calibration
+from geval_py.explaining.calibration import Calibration, claim_sentence
 from geval_py.explaining.comparison import UNSAID, Comparison, System
 from geval_py.explaining.losses import Outcome
 from geval_py.explaining.mixing import Change, Mixture, improve
@@ -565,15 +565,10 @@ _CALIBRATION_TEXTS = {  # a question, and what goes before the figures of its an
 
 def calibration_panels(calibration: Calibration) -> list[Panel]:
     """Return the panels on listed words, the first guess and the rest; none if no line lists words."""
-    claim, told, finding = calibration.claim, "", ""
-    if claim is not None:
-        how = "overconfident" if claim.observed > claim.claimed else "underconfident"
-        verdict = "which may be chance" if claim.is_calibrated else f"so it is {how}"
-        promise = f"Its own probabilities promise a perplexity of {figure(exp(claim.claimed))}"
-        told = f" {promise}; it gets {figure(exp(claim.observed))}, {verdict}."
-        finding = "" if claim.is_calibrated else told.strip()
-    band = "95 % of calibrated outputs lie in the band"
-    band += "." if calibration.documents is None else ", which is computed by document."
+    claim = calibration.claim
+    told = "" if claim is None else claim_sentence(claim)
+    finding = "" if claim is None or claim.is_calibrated else told
+    by_document = "" if calibration.documents is None else ", which is computed by document"
     panels = []
     for part, shares in calibration.parts().items():
         question, claims, come_true = _CALIBRATION_TEXTS[part]
@@ -584,14 +579,14 @@ def calibration_panels(calibration: Calibration) -> list[Panel]:
             Panel(
                 part,
                 question,
-                sentence=sentence + told if part == "words" else sentence,
+                sentence=f"{sentence} {told}".rstrip() if part == "words" else sentence,
                 finding=finding if part == "words" else "",
                 chart=calibration.chart(part),
                 table=table_of(
                     [("probability", percent), ("observed", percent), *RANGE, ("number", whole)],
                     [(one.claimed, one.observed, one.low, one.high, one.n) for one in shares.bins],
                 ),
-                method=band,
+                method=f"95 % of calibrated outputs lie in the band{by_document}.",
             )
         )
     return panels
