@@ -188,7 +188,8 @@ def _located(task: config.Task, args: argparse.Namespace) -> splits.Split:
     if args.runs is None:
         task = task.replace(out_files=tuple(args.outputs))
         return _with_baseline(splits.locate(task), task, args.baseline)
-    if "{" in args.runs:  # a pattern of paths
+    is_pattern = "{" in args.runs
+    if is_pattern:
         outputs = outputs_of_pattern(args.runs)
         split = splits.locate(task.replace(out_files=tuple(output.path for output in outputs)))
         renamed = zip(outputs, split.outputs, strict=True)
@@ -198,7 +199,7 @@ def _located(task: config.Task, args: argparse.Namespace) -> splits.Split:
     groups = by_runs(split.outputs, run_parameter(args.runs))
     systems = list(map(output_at, groups))
     accepted = by_accepted_names(unique_names(systems), systems)
-    if "{" not in args.runs and not all(word in accepted for word in words):  # paths, perhaps
+    if not is_pattern and not all(word in accepted for word in words):  # paths, perhaps
         return splits.locate(task.replace(out_files=tuple(args.outputs)))
     meant = [find_output(word, unique_names(systems), systems, "compared") for word in words]
     places = sorted(place for n, runs in enumerate(groups.values()) if not words or n in meant for place in runs)

@@ -148,14 +148,14 @@ def outputs_of_pattern(pattern: str) -> tuple[Output, ...]:
 
     They are named as if they were in one folder: ``out-model=lstm,seed=1.tsv``. Raises UsageError if there are none.
     """
-    parts = re.split(r"\{(\w+)\}", pattern)
-    paths = glob.glob("*".join(map(glob.escape, parts[::2])))
-    expression = "([^/]+)".join(map(re.escape, parts[::2]))
+    names, texts = re.findall(r"\{(\w+)\}", pattern), re.split(r"\{\w+\}", pattern)
+    paths = glob.glob("*".join(map(glob.escape, texts)))
+    expression = "([^/]+)".join(map(re.escape, texts))
     outputs = []
     for path in sorted(paths, key=natural_order):
         if match := re.fullmatch(expression, path):
-            parameters = dict(zip(parts[1::2], match.groups(), strict=True))
-            name = ",".join(f"{key}={value}" for key, value in parameters.items())
+            parameters = dict(zip(names, match.groups(), strict=True))
+            name = ",".join(map("=".join, parameters.items()))
             outputs.append(output_at(path)._replace(name=f"out-{name}.tsv", parameters=parameters))
     if not outputs:
         raise UsageError(message=f"no file has a path of the pattern {visible(pattern)}")
