@@ -10,7 +10,7 @@ import math
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -82,8 +82,7 @@ class Vocabulary:
         if isinstance(words, Mapping):
             by_id = {number: word for word, number in words.items()}
             if missing := set(range(len(words))) - by_id.keys():
-                ids = f"the ids of {len(words)} words are 0 to {len(words) - 1}, each once"
-                raise UsageError(message=f"{ids}; {min(missing)} is missing")
+                raise UsageError(message=f"{ids_of(words)}, each once; {min(missing)} is missing")
             columns = list(map(by_id.__getitem__, range(len(words))))
         else:
             columns = list(words.tolist() if hasattr(words, "tolist") else words)
@@ -128,11 +127,6 @@ class Vocabulary:
     def text_of(self, ids: Ids | None) -> bytes:
         """Return the words with some ids, or all words, as UTF-8 lines, each ended by LF."""
         return self.text if ids is None else b"".join(map(self._lines.__getitem__, ids.tolist()))
-
-    @property
-    def known_ids(self) -> str:
-        """Which ids there are, for messages."""
-        return f"the ids of {len(self.words)} words are 0 to {len(self.words) - 1}"
 
     def predictions(
         self, arrays: Arrays, *, log: bool = False, logits: bool = False, rest: ArrayLike | None = None
@@ -209,7 +203,7 @@ class Vocabulary:
             if not 0 <= number < len(self.words):
                 padding = "\n  leave out padding: array[kept] and references[kept], where kept = references >= 0"
                 where = f"references[{_place(row, values.shape)}] is {number}"
-                raise UsageError(message=f"{where}; {self.known_ids}{padding * (number < 0)}")
+                raise UsageError(message=f"{where}; {ids_of(self.words)}{padding * (number < 0)}")
         return [self.words[number] for number in numbers]
 
 
@@ -346,7 +340,7 @@ class Predictions:
         if place < self._values.shape[1]:
             number = place if ids is None else ids[place]
             if not 0 <= number < len(words):
-                return f"the id {number}; {self.vocabulary.known_ids}"
+                return f"the id {number}; {ids_of(words)}"
             owner = repr(words[number])
         noun, wanted = WANTED[self._unit]
         fault = f"the {noun} of {owner} is {numbers[place]}, which is not {wanted}"
@@ -355,6 +349,11 @@ class Predictions:
         if not np.isfinite(numbers).all():
             return fault
         return f"{fault}\n  {number_advice(['word'] * len(numbers), numbers.tolist())}"
+
+
+def ids_of(words: Sized) -> str:
+    """Return which ids some words have, for messages."""
+    return f"the ids of {len(words)} words are 0 to {len(words) - 1}"
 
 
 def check_counts(predictions: int, others: int, what: str = "reference") -> None:
