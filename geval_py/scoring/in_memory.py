@@ -59,8 +59,8 @@ def split_from_lists(
         output = File(name, lambda _: iter(prediction_lines(predictions)))
     else:
         output = File(name, data=b"".join(prediction_lines(predictions)))
-    header: tuple[str, ...] = ()
-    files = {"expected": encoded_texts("references", reference_texts(references, are_words=are_words))}
+    expected = encoded_texts("references", reference_texts(references, are_words=are_words))
+    input_file, header = None, tuple[str, ...]()
     if inputs is not None:
         rows: list[Any] = inputs.to_dict("records") if hasattr(inputs, "to_dict") else list(inputs)
         names = dict.fromkeys(chain.from_iterable(row for row in rows if isinstance(row, Mapping)))
@@ -68,13 +68,12 @@ def split_from_lists(
         if names:
             cells = [[_cell(row.get(name, "")) for name in names] for row in rows]
             rows = ["\t".join(row) for row in (header, *cells)]
-        files["inputs"] = encoded_texts("inputs", rows)
-    in_memory = {name: File(name, data=data) for name, data in files.items()}
+        input_file = File("inputs", data=encoded_texts("inputs", rows))
     return Split(
         name="expected",
-        expected=in_memory["expected"],
+        expected=File("expected", data=expected),
         outputs=(Output(output, name, parameters={}),),
-        input=in_memory.get("inputs"),
+        input=input_file,
         in_header=header,
     )
 
