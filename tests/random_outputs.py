@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
 from geval_py.reading.files import File
-from geval_py.reading.lines import LineReader
 from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import Split
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
@@ -60,8 +59,7 @@ def split_of(folder, output="out.tsv"):
 def write(folder, output, difference=0):
     """Write an output and answers, so many more or less; gives their split."""
     (folder / "out.tsv").write_bytes(output)
-    with LineReader(str(folder / "out.tsv"), header="Word") as reader:
-        number = max(reader.count_rest() + difference, 0)
+    number = max(count_lines(File(str(folder / "out.tsv")), header="Word") + difference, 0)
     (folder / "expected.tsv").write_bytes(b"".join(WORDS[n % len(WORDS)] + b"\n" for n in range(number)))
     return split_of(folder)
 
