@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from geval_py.errors import GevalError
 from geval_py.reading.config import Task
 from geval_py.reading.files import File
+from geval_py.reading.lines import count_lines
 from geval_py.reading.outputs import output_at
 from geval_py.reading.splits import Split
 from geval_py.scoring.evaluate import evaluate_output, select_schemes
