@@ -142,8 +142,6 @@ def numbered(
 ) -> Iterator[Block]:
     """Yield blocks of counted lines with their numbers and expected lines; raises as :func:`map_blocks`."""
     answers = b"" if expected is None else expected.rest()
-    if expected is not None:
-        expected.check_unchanged()
     first_line, place, rest = 1, 0, iter(counted)
     for text, lines, position in rest:
         end, known = end_of_lines(answers, place, lines)
@@ -155,6 +153,8 @@ def numbered(
         first_line, place = first_line + lines, end
         if is_short:
             break
+    if expected is not None:
+        expected.check_unchanged()
     if not matched or expected is None:
         return
     output_lines = first_line - 1 + sum(lines for _, lines, _ in rest)

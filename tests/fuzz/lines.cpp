@@ -11,8 +11,6 @@
 
 namespace {
 
-constexpr double SUMS = 1e-9;  // tolerance of sums in another order, and of exp and log
-
 bool has(Text text, bool (*is)(unsigned char)) {
     return std::any_of(text.begin, text.end, [is](char c) { return is(static_cast<unsigned char>(c)); });
 }
