@@ -321,7 +321,7 @@ def _verdict(
 
 
 def claim_sentence(claim: Verdict) -> str:
-    """Say what perplexity an output claims and gets, and by how much it is over- or underconfident."""
+    """Return the sentence on the perplexity that an output claims and gets, and on its over- or underconfidence."""
     losses = claim.claimed, claim.observed, claim.low, claim.high
     claimed, observed, low, high = (significant(exp(loss), 3) for loss in losses)
     told = f"It claims a perplexity of {claimed} and gets {observed}"

@@ -122,16 +122,19 @@ class File:
 
     def _opened(self) -> Opened:
         source = self.admitted()
-        with naming(self.name), ExitStack() as on_error:
-            stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
-            on_error.enter_context(stored)
-            self.check_state(stored)
-            opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
-            if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
-                what = "Line 1: Unexpected data in"
-                raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
-            on_error.pop_all()
-            return opened
+        try:
+            with ExitStack() as on_error:
+                stored = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb", buffering=0)
+                on_error.enter_context(stored)
+                self.check_state(stored)
+                opened = unpacked(stored, self.name, self.max_bytes, is_plain=self._is_plain)
+                if not self._is_plain and (content := foreign_content(opened.stream.peek(1))):
+                    what = "Line 1: Unexpected data in"
+                    raise UnsupportedEncodingError(path=self.name, what=what, reason=f"it is {content}")
+                on_error.pop_all()
+                return opened
+        except (OSError, ValueError) as error:
+            raise unreadable(self.name, error) from error
 
     def check_state(self, stored: io.FileIO | io.BytesIO) -> None:
         """Raise UnreadableFileError if the file is not as it was when it was opened first."""

@@ -529,9 +529,9 @@ def _notes_on_scores(evaluation: Evaluation, scores: list[Score]) -> Iterator[st
             f"{count} of {counted(lines, 'expected word')} {'is' if count == 1 else 'are'} not in {where}; "
             "if the output does not list such a word, its loss is infinite"
         )
-    infinite = [table for table in tables if table.infinite]
-    for count, lines in dict.fromkeys((table.infinite, table.lines) for table in infinite):
-        yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
+    for count, lines in {(table.infinite, table.lines): None for table in tables}:
+        if count:
+            yield f"{named(evaluation.output.path)}: the loss of {count} of {lines} lines is infinite"
     for score in scores:
         nothing = score.metric.uninformed_value
         if nothing is None or score.line_numbers is not None or score.statistics.infinite:
