@@ -708,16 +708,17 @@ def _method(sample: LineSample, samples: int, seed: int) -> str:
     """Name the test of a sample's pairs."""
     if sample.is_drawn:
         return f"paired t test with the bootstrap's standard error ({samples:,} samples, seed {seed})"
+    figures = "" if sample.is_of_mean_loss else " of the lines' jackknife pseudo-values"
     if sample.runs:
         units = "lines" if sample.documents is None else "documents"
-        return f"{'paired ' * sample.paired_runs}t test over training runs and {units}"
+        return f"{'paired ' * sample.paired_runs}t test{figures} over training runs and {units}"
     if sample.documents is not None:
-        return "cluster-robust paired t test (CR2)"
+        return f"cluster-robust paired t test (CR2){figures}"
     if sample.is_of_shares:
         return "exact binomial test (McNemar) of the lines that one of the two gets right"
-    if sample.lines <= MAX_SIGNED:
+    if sample.is_of_mean_loss and sample.lines <= MAX_SIGNED:
         return "exact sign-flip test of the lines"
-    return "paired t test by line, corrected for skewness (Hall)"
+    return f"paired t test{figures or ' by line'}, corrected for skewness (Hall)"
 
 
 def _systems(

@@ -166,6 +166,24 @@ def test_what_the_baseline_may_not_be_called(baseline, message, challenge):
     assert str(caught.value) == message
 
 
+PSEUDO_VALUES = "of the lines' jackknife pseudo-values"
+
+
+@pytest.mark.parametrize(("lines", "documents", "method"), [
+    (LINES, None, f"paired t test {PSEUDO_VALUES}, corrected for skewness (Hall)"),
+    (12, None, f"paired t test {PSEUDO_VALUES}, corrected for skewness (Hall)"),  # and no sign-flip test
+    (LINES, [n // 4 for n in range(LINES)], f"cluster-robust paired t test (CR2) {PSEUDO_VALUES}"),
+])  # fmt: skip
+def test_the_method_of_a_metric_of_sums(tmp_path, lines, documents, method):
+    (tmp_path / "dev-0").mkdir()
+    write(tmp_path, "expected.tsv", ["a b c d e f"] * lines)
+    for name, period in (("one", 2), ("two", 3)):
+        sentences = ["a b c d e x" if n % period else "a b c d e f" for n in range(lines)]
+        write(tmp_path, f"out-model={name}.tsv", sentences)
+    outputs = evaluations(tmp_path, "one", "two", metric="BLEU")
+    assert compare(outputs, documents=documents).method == method
+
+
 def several(challenge):
     names = ["out-lr=0.1,epochs=5.tsv", "out-lr=0.1,epochs=20.tsv", "out-lr=0.2,epochs=5.tsv"]
     for name in names:
