@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geval_py.explaining import feature_ranking
-from geval_py.explaining.documents import Documents, DocumentsBy, choose_documents, notes_on_documents
+from geval_py.explaining.documents import DocumentsBy, choose_documents, notes_on_documents
 from geval_py.explaining.features import MAX_LINES, SEEN_PER_LINE, Occurrences, collect
 from geval_py.explaining.line_by_line import EvaluationListing
 from geval_py.explaining.significance import benjamini_hochberg, slices
@@ -98,81 +98,54 @@ def rank_features(
 ) -> WorstFeatures:
     """Rank the features of an evaluation's lines, as :meth:`Evaluation.worst_features` does, into aligned arrays.
 
-    ``costs`` asks for the cost of each feature, and for q, which those by documents have in any case. Raises
-    UsageError if all lines are one document.
+    Features, also of pairs, are on ``least`` lines and not on as many, and single features of pairs on
+    ``least_of_pair`` lines (as many by default). A feature of all lines, whose p is not defined, is left out.
+    Features with equal p are sorted by field (expected, output, then the columns of the input), then by token,
+    character by character. ``costs`` asks for the cost of each feature, and for q, which those by documents have in
+    any case.
+
+    Raises UsageError if all lines are one document.
     """
     score = evaluation.scores[0]
-    scores = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
+    line_scores = np.array(evaluation.line_scores() if other is None else evaluation.score_differences(other))
     if least is None:
-        least = 1 if len(scores) <= MAX_LINES else LEAST_OF_MANY
-    places = np.flatnonzero(~np.isnan(scores))
+        least = 1 if len(line_scores) <= MAX_LINES else LEAST_OF_MANY
+    places = np.flatnonzero(~np.isnan(line_scores))
+    scores = line_scores[places]
     of_file = choose_documents(evaluation, documents)
     grouped = of_file and of_file.of_score(score)
     several = grouped and grouped.several()
+    of_lines = several and several.only(places)
     seen = bytearray(SEEN_PER_LINE * len(places) * (least > 1 and len(places) > MAX_LINES))
     for counted in (0, least) if seen else (0,):
         items = zip(*evaluation.sides(places.tolist()), strict=False)
         occurrences = Occurrences(kinds, Fields(evaluation.split.in_header), (seen, counted))
         collect(items, occurrences, None if progress is None else lambda done: progress(done, len(places)))
-    has_costs = costs and other is None and score.metric.measure.in_nats
-    features = ranked_features(
-        occurrences,
-        scores[places],
-        worst_is_greatest=score.greatest_first(worst=not best),
-        least=least,
-        least_of_pair=least_of_pair,
-        losses=np.array(evaluation.line_losses)[places] if has_costs else None,
-        documents=several and several.only(places),
-        with_q=costs or grouped is not None,
-    )
-    return replace(features, notes=tuple(notes_on_documents(grouped)))
-
-
-def ranked_features(
-    occurrences: Occurrences,
-    scores: Array,
-    *,
-    worst_is_greatest: bool,
-    least: int = 1,
-    least_of_pair: int | None = None,
-    losses: Array | None = None,
-    documents: Documents | None = None,
-    with_q: bool = True,
-) -> WorstFeatures:
-    """Rank the features of items by how surely they go with bad scores, the smallest p first.
-
-    ``worst_is_greatest`` is whether great scores are bad. Features, also of pairs, are on ``least`` items and not on
-    as many, and single features of pairs on ``least_of_pair`` items (as many by default). A feature of all items,
-    whose p is not defined, is left out. Features with equal p are sorted by field (expected, output, then the columns
-    of the input), then by token, character by character.
-
-    ``losses``, in nats, one per item, ask for the cost of a feature; ``documents`` of the items, for the number of
-    documents with it, and for q and intervals by documents.
-    """
-    ranks = feature_ranking.rank_scores(scores, greatest_first=worst_is_greatest)
+    ranks = feature_ranking.rank_scores(scores, greatest_first=score.greatest_first(worst=not best))
     tested = feature_ranking.p_values_of_features(occurrences, ranks, least, least_of_pair)
     table, p_values = tested.table, tested.p_values
-    several = None if documents is None or documents.are_lines or documents.count == 1 else documents
+    compared = None if of_lines is None or of_lines.are_lines or of_lines.count == 1 else of_lines
     counts = table.counts()
-    with np.errstate(invalid="ignore", divide="ignore"):  # opposite infinities, and no item at all
+    with np.errstate(invalid="ignore", divide="ignore"):  # opposite infinities, and no line at all
         # Scores are divided by their number, since a sum of scores may be too large for a double.
         means = table.sums(scores / len(scores)) / (counts / len(scores))
     columns: dict[str, Array | Integers] = {"count": counts, "score": means, "p": p_values}
-    if with_q and several is None:
+    if compared is not None:
+        columns["q"] = benjamini_hochberg(feature_ranking.p_values_by_document(tested, ranks, compared))
+    elif costs or grouped is not None:
         columns["q"] = benjamini_hochberg(feature_ranking.tied_p_values(tested, ranks), tested.tests)
-    elif several is not None:
-        columns["q"] = benjamini_hochberg(feature_ranking.p_values_by_document(tested, ranks, several))
-    if losses is not None:
-        columns |= feature_ranking.gains(table, losses, several)
-    if documents is not None:
-        on_documents = feature_ranking.OnDocuments.of(table, documents).features
+    if costs and other is None and score.metric.measure.in_nats:
+        columns |= feature_ranking.gains(table, np.array(evaluation.line_losses)[places], compared)
+    if of_lines is not None:
+        on_documents = feature_ranking.OnDocuments.of(table, of_lines).features
         number = np.bincount(on_documents, minlength=len(table.names))
         columns["documents"] = np.where(tested.are_pairs | (number == 0), np.nan, number)
     order = np.argsort(p_values, kind="stable")[: np.count_nonzero(p_values >= 0)]
-    shown = WorstFeatures(table.names, columns, least=least).at(order.tolist())
-    if documents is not None and not np.isnan(shown.columns["documents"]).any():
-        shown.columns["documents"] = shown.columns["documents"].astype(np.int64)
-    return shown
+    notes = tuple(notes_on_documents(grouped))
+    ranked = WorstFeatures(table.names, columns, notes, least).at(order.tolist())
+    if of_lines is not None and not np.isnan(ranked.columns["documents"]).any():
+        ranked.columns["documents"] = ranked.columns["documents"].astype(np.int64)
+    return ranked
 
 
 # The table

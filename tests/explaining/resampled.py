@@ -2,16 +2,15 @@
 
 from array import array
 from dataclasses import replace
-from itertools import compress
+from types import SimpleNamespace
 
 import numpy as np
 
 from geval_py.explaining.comparison import compare_systems
-from geval_py.explaining.features import Occurrences, collect
 from geval_py.explaining.statistics import Estimator, bootstrap_weights, intervals, pair_tests, sample_of
-from geval_py.explaining.worst_features import ranked_features
+from geval_py.explaining.worst_features import rank_features
 from geval_py.reading.config import DEFAULT_SAMPLES, DEFAULT_SEED
-from geval_py.reading.features import FeatureKinds, Fields
+from geval_py.reading.features import FeatureKinds
 from geval_py.scoring.metrics.base import LineStatistics
 from geval_py.scoring.metrics.registry import METRICS
 
@@ -47,12 +46,22 @@ def paired(*columns, metric=METRICS["LogLossHashed"], classes=(), documents=None
     return pair_tests(Estimator(sample, samples=samples, seed=seed), [(1, 0)])[1, 0]
 
 
-def worst_features(items, scores, *, header=(), kinds=None, **how):
-    """The ranking of the features of items, aligned with their scores; items with the score NaN are left out."""
-    scores = np.array(scores, np.float64)
-    known = ~np.isnan(scores)
-    occurrences = Occurrences(kinds or FeatureKinds(), Fields(header))
-    collect(compress(items, known.tolist()), occurrences)
-    if how.get("losses") is not None:
-        how["losses"] = np.array(how["losses"])[known]
-    return ranked_features(occurrences, scores[known], **how)
+def worst_features(items, scores, *, worst_is_greatest, header=(), kinds=None, losses=None, documents=None, **how):
+    """The ranking of the features of items, aligned with their scores; documents have a value for each item."""
+    items, scores = list(items), list(scores)
+    score = SimpleNamespace(
+        greatest_first=lambda worst: worst_is_greatest,
+        line_numbers=None,
+        metric=SimpleNamespace(measure=SimpleNamespace(in_nats=losses is not None)),
+    )
+    evaluation = SimpleNamespace(
+        scores=[score],
+        split=SimpleNamespace(in_header=header),
+        file_lines=len(items),
+        line_losses=losses,
+        line_scores=lambda: np.array(scores, np.float64),
+        sides=lambda places: [[items[place][side] for place in places] for side in range(3)],
+    )
+    return rank_features(
+        evaluation, kinds or FeatureKinds(), costs=True, documents=False if documents is None else documents, **how
+    )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from resampled import worst_features
 
 from geval_py import evaluate
-from geval_py.explaining.documents import Documents
 from geval_py.reading.features import FeatureKinds
 
 PROPERTY = settings(deadline=None, derandomize=True)
@@ -65,7 +64,7 @@ def test_infinite_losses():
 
 def test_documents():
     """On how many documents a feature is: of a pair it is not known."""
-    documents = Documents.of("FileId", ["x", "x", "y", "z", "z"])
+    documents = ["x", "x", "y", "z", "z"]
     rows = table(
         ranked(
             ["a b", "a", "a b", "b", "c"], [5.0, 1, 6, 2, 3], documents=documents, kinds=FeatureKinds(cartesian=True)

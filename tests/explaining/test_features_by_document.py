@@ -61,8 +61,8 @@ def example(seed=1, documents=12, lines=20, effect=1.0):
 
 
 def ranked(items, losses, documents, **more):
-    known = losses.tolist()
-    found = worst_features(items, known, worst_is_greatest=True, least=10, losses=known, documents=documents, **more)
+    known, of_line = losses.tolist(), documents.of_line.tolist()
+    found = worst_features(items, known, worst_is_greatest=True, least=10, losses=known, documents=of_line, **more)
     return {name: n for n, name in enumerate(found.names)}, found
 
 
