@@ -145,8 +145,7 @@ class System:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
-        signature = None if self.signature is None else str(self.signature)
-        return formats.json_fields(self, "evaluation") | {"signature": signature}
+        return formats.json_fields(self, "evaluation") | {"signature": self.signature and str(self.signature)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -406,7 +405,10 @@ class Comparison(formats.Tabular):
         if self.is_tested:
             if self.effect_unit == "%":
                 yield f"{DIFFERENCE}: how much the score is above (+) or below (-) the baseline's, in per cent of it."
-            yield f"p: {self.method}{self._degrees_text()}, two-sided, against the baseline."
+            is_by_line = self.documents is None and self.runs is None
+            degrees = self._range("degrees_of_freedom", lambda value: numbers.significant(value, 2))
+            of_degrees = "" if is_by_line or not degrees else f", {degrees} degrees of freedom"
+            yield f"p: {self.method}{of_degrees}, two-sided, against the baseline."
             also = "; the numbers of infinite losses are tested, too" if self.compared < self.lines else ""
             correction = f"(all pairs, Holm's correction, 5 % level{also})"
             yield f"group: systems that share a letter do not differ significantly {correction}."
@@ -429,13 +431,6 @@ class Comparison(formats.Tabular):
         if self.marks and self.is_tested:
             stars = ", ".join(f"{'*' * count} p < {p}" for count, p in enumerate(_STARS, 1))
             yield f"{stars}, against the baseline, not corrected for the number of systems."
-
-    def _degrees_text(self) -> str:
-        """Write the degrees of freedom of the t tests by document or of runs."""
-        if self.documents is None and self.runs is None:
-            return ""
-        degrees = self._range("degrees_of_freedom", lambda value: numbers.significant(value, 2))
-        return degrees and f", {degrees} degrees of freedom"
 
 
 def compare_systems(
@@ -722,7 +717,7 @@ def _method(sample: LineSample, samples: int, seed: int) -> str:
 
 
 def _systems(
-    outputs: Sequence[Output], parameter: str, *, is_paired: bool = False
+    outputs: Sequence[Output], parameter: str, *, is_paired: bool
 ) -> tuple[list[Output], list[tuple[int, ...]]]:
     """Return the systems that have runs, as outputs without the parameter of these, and the indices of their runs.
 
@@ -735,14 +730,15 @@ def _systems(
         those = f"there is a single one of {some_of(single)}" if single else "there are none"
         what = f"outputs whose names differ only in {visible(parameter)}"
         raise UsageError(message=f"a system takes two training runs or more, {what}\n  {those}")
+    systems, members = list(map(output_at, groups)), list(map(tuple, groups.values()))
     if is_paired:
         seeds = [{outputs[n].parameters.get(parameter, ""): n for n in runs} for runs in groups.values()]
         for path, own in zip(groups, seeds, strict=True):
             if own.keys() != seeds[0].keys():
                 both = f"{visible(os.path.basename(path))} has {some_of(own)}, not {some_of(seeds[0])}"
                 raise UsageError(message=f"paired runs are of the same {visible(parameter)} in all systems\n  {both}")
-        return list(map(output_at, groups)), [tuple(own[seed] for seed in seeds[0]) for own in seeds]
-    return list(map(output_at, groups)), list(map(tuple, groups.values()))
+        members = [tuple(own[seed] for seed in seeds[0]) for own in seeds]
+    return systems, members
 
 
 def find_baseline(baseline: Baseline, evaluations: Sequence[scores.Evaluation], outputs: Sequence[Output]) -> int:

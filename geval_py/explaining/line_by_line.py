@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from geval_py.errors import MalformedLineError, UsageError
+from geval_py.errors import UsageError
 from geval_py.reading import features, items, wordprobs
 from geval_py.reading.gap_columns import find_contexts
 from geval_py.scoring.metrics.base import Integers
+from geval_py.scoring.metrics.exact import best_guess
 from geval_py.scoring.scores import Evaluation, head_of, score_difference, signature_lines
 from geval_py.tables import escapes, formats, numbers
 from geval_py.tables.layout import GAP_MARK, fitted
@@ -179,31 +180,31 @@ class LineListing(EvaluationListing):
                 left, right = (inputs.index(name) if name else -1 for name in find_contexts(inputs))
         has_gap = max(left, right) >= 0
 
-        def cells(line: ScoredLine) -> Iterator[object]:
-            yield line.line
-            yield line.difference if has_other else line.score
+        def context(text: str) -> str:
             texts = [  # the part of a text that a row may show
-                mark(fields.column(n), text[-MAX_SHOWN:] if n == left else text[:MAX_SHOWN])
-                for n, text in enumerate(line.input.split("\t"))
+                mark(fields.column(n), cell[-MAX_SHOWN:] if n == left else cell[:MAX_SHOWN])
+                for n, cell in enumerate(text.split("\t"))
             ]
             if has_gap and len(texts) > max(left, right):
-                yield GAP_MARK.join(texts[n] if n >= 0 else "" for n in (left, right))
-            else:
-                yield "<tab>".join(texts) + (GAP_MARK if has_gap else "")
-            yield mark(features.EXPECTED, line.expected[:MAX_SHOWN])
-            for output in (line.output, line.other_output)[: 1 + has_other]:
-                yield mark(features.OUTPUT, (best_guess(output) if of_words else output)[:MAX_SHOWN])
+                return GAP_MARK.join(texts[n] if n >= 0 else "" for n in (left, right))
+            return "<tab>".join(texts) + (GAP_MARK if has_gap else "")
 
-        what = "guess" if of_words else "output"
-        names = [what, f"other {what}"]
+        def guess(output: str) -> str:
+            word = best_guess(output) if of_words else None
+            return mark(features.OUTPUT, (word or output)[:MAX_SHOWN])
+
+        figure, what = "difference" if has_other else "score", "guess" if of_words else "output"
         columns = [
             Column("line", alignment="right", write=str),
-            Column("difference" if has_other else "score", alignment="right", write=numbers.significant),
-            Column("context" if has_gap else "input", write=str),
-            *(Column(name, write=str) for name in ("expected", *names[: 1 + has_other])),
+            Column(figure, alignment="right", write=numbers.significant),
+            Column("context" if has_gap else "input", write=context),
+            Column("expected", write=lambda text: mark(features.EXPECTED, text[:MAX_SHOWN])),
+            Column(what, write=guess),
+            Column(f"other {what}", write=guess),
         ]
-        rows = (list(cells(line)) for line in self.lines)
-        return chain(Table(columns, rows).terminal(width), fitted(["", self.below] if self.below else [], width))
+        rows = map(attrgetter("line", figure, "input", "expected", "output", "other_output"), self.lines)
+        table = Table(columns, rows).without(() if has_other else (f"other {what}",))
+        return chain(table.terminal(width), fitted(["", self.below] if self.below else [], width))
 
     def records(self) -> Table:
         own = {*BESIDE[0], *BESIDE[1]}
@@ -225,19 +226,6 @@ class LineListing(EvaluationListing):
             cells = {fields.column(n).name: cell for n, cell in enumerate(line.input.split("\t"))}
             own = [{name: getattr(line, name) for name in names} for names in (figures, texts)]
             yield {**own[0], "input": cells, **own[1]}
-
-
-def best_guess(output: str) -> str:
-    """Return the word with the greatest mass in an output line; the line itself if it has no words.
-
-    >>> best_guess("cat:0.2 dog:0.3 :0.5")
-    'dog'
-    """
-    try:
-        masses = wordprobs.parse_line(output).normalised().masses
-    except (MalformedLineError, UsageError):  # a line that is well-formed only after a metric's flags, or a vector
-        return output
-    return max(masses, key=masses.__getitem__, default=output)
 
 
 def marks_text() -> str:

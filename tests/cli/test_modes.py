@@ -504,7 +504,7 @@ def test_marks_on_a_terminal(long_challenge, geval):
     assert (status, err) == (0, LEGEND)
     assert lines[:2] == [
         "line    score  input                   expected  guess",
-        "   1  2.00000  1900<tab>ba b a\\x1b[2J  a         a",
+        "   1  2.00000  1900<tab>ba b a\\x1b[2J  a         c",  # of equal ones, the guess for Accuracy
     ]
     red = marked("b", BOLD_RED)
     assert lines[20] == f"  20  4.00000  1919<tab>ba b a\\x1b[2J  {red}         c"
